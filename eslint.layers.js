@@ -1,0 +1,101 @@
+/**
+ * Imports point one way: cli, dashboard → admin → inbox, outbox, effects → worker, postgres → message, errors.
+ * Brokers see only the latter and their own seams, nothing imports testing, and box.ts and index.ts wire everything.
+ */
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const SOURCE = fileURLToPath(new URL('./src/', import.meta.url))
+
+/** The files of src/ itself. Any that is not listed is a leaf, such as message.ts and errors.ts. */
+const WIRING = ['box.ts', 'index.ts']
+/** What every step of the flow is given. */
+const SHARED = ['hooks.ts', 'runtime.ts']
+/** What a broker is to the rest. */
+const SEAMS = ['source.ts', 'sink.ts']
+
+/** A part of src/ → the parts it may import, besides itself. */
+const GROUND = ['leaf', 'telemetry', 'worker', 'postgres', 'seam']
+const FLOW = [...GROUND, 'shared', 'inbox', 'outbox', 'effects']
+const MAY_IMPORT = {
+  leaf: [],
+  telemetry: ['leaf'],
+  worker: ['leaf', 'telemetry', 'postgres', 'seam'],
+  postgres: ['leaf', 'telemetry', 'worker'],
+  seam: ['leaf'],
+  brokers: ['leaf', 'seam'],
+  shared: GROUND,
+  inbox: FLOW,
+  outbox: FLOW,
+  effects: FLOW,
+  admin: FLOW,
+  dashboard: [...FLOW, 'admin'],
+  cli: [...FLOW, 'admin', 'dashboard', 'wiring'],
+  wiring: [...FLOW, 'admin'],
+  testing: [...FLOW, 'admin', 'wiring'],
+}
+
+/** Database clients, brokers and ORMs are the user's: the core names their shapes, and imports none of them. */
+const TYPES_FROM_PACKAGES = new Set(['postgres', 'brokers', 'testing'])
+
+/** @type {import('eslint').Rule.RuleModule} */
+const oneWay = {
+  meta: {
+    type: 'problem',
+    schema: [],
+    messages: {
+      wrongWay: '{{from}} must not import {{to}}: imports point one way, see eslint.layers.js',
+      package: '{{from}} must not import {{to}}: the core has no dependency; take a structural type instead',
+      unknown: '{{from}} is not a part of src/ that eslint.layers.js knows: say there what it may import',
+    },
+  },
+  create(context) {
+    const file = path.relative(SOURCE, context.filename)
+    const from = partOf(file)
+    if (!(from in MAY_IMPORT)) {
+      return { Program: (node) => context.report({ node, messageId: 'unknown', data: { from } }) }
+    }
+
+    const check = (node, specifier, typeOnly) => {
+      if (typeof specifier !== 'string' || specifier.startsWith('node:')) return
+      if (!specifier.startsWith('.')) {
+        if (!(typeOnly && TYPES_FROM_PACKAGES.has(from))) {
+          context.report({ node, messageId: 'package', data: { from, to: specifier } })
+        }
+        return
+      }
+      const target = path.relative(SOURCE, path.resolve(path.dirname(context.filename), specifier))
+      const to = partOf(target)
+      const allowed = to === from ? sameBroker(file, target) : MAY_IMPORT[from].includes(to)
+      if (!allowed) context.report({ node, messageId: 'wrongWay', data: { from, to } })
+    }
+
+    return {
+      ImportDeclaration: (node) => check(node.source, node.source.value, node.importKind === 'type'),
+      ExportNamedDeclaration: (node) =>
+        node.source && check(node.source, node.source.value, node.exportKind === 'type'),
+      ExportAllDeclaration: (node) => check(node.source, node.source.value, node.exportKind === 'type'),
+      TSImportType: (node) => check(node, node.argument?.literal?.value ?? node.source?.value, true),
+      ImportExpression(node) {
+        // A package that is loaded when it is asked for, such as the test kit's PGlite, is no dependency of the core.
+        if (node.source.type === 'Literal' && String(node.source.value).startsWith('.'))
+          check(node, node.source.value, false)
+      },
+    }
+  },
+}
+
+function partOf(file) {
+  const [head, second] = file.replace(/\.js$/, '.ts').split(path.sep)
+  if (head === '..') return 'what is outside src/'
+  if (second === undefined) return WIRING.includes(head) ? 'wiring' : SHARED.includes(head) ? 'shared' : 'leaf'
+  return head === 'brokers' && SEAMS.includes(second) ? 'seam' : head
+}
+
+/** Each broker is a folder of its own, and knows no other. */
+function sameBroker(file, target) {
+  const [head, broker] = file.split(path.sep)
+  return head !== 'brokers' || partOf(file) === 'seam' || target.split(path.sep)[1] === broker
+}
+
+export default { rules: { 'one-way': oneWay } }

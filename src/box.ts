@@ -1,0 +1,299 @@
+/**
+ * The box: wires the parts. Start reading here, then `inbox/` in the order of the flow:
+ *
+ *     message arrives → prepare → receive → (store) → claim → group → settle → retain
+ *
+ * `deliver.ts` decides which way a message takes, consumer by consumer; `handle.ts` is the short way, on arrival.
+ */
+import { createAdmin, type Admin } from './admin/index.js'
+import type { Sink } from './brokers/sink.js'
+import type { Source } from './brokers/source.js'
+import { checkFunction, checkInteger, checkKnown, nameProblem } from './check-options.js'
+import { OnceboxError } from './errors.js'
+import type { Handlers, Logger, SendOptions } from './handler.js'
+import type { Hooks } from './hooks.js'
+import { declareConsumer } from './inbox/consumer.js'
+import { deliver, type DeliverOptions } from './inbox/deliver.js'
+import { once } from './inbox/once.js'
+import type { ConsumerOptions } from './inbox/options.js'
+import { register, releaseUnrouted } from './inbox/registry.js'
+import { createJanitor } from './inbox/retain.js'
+import { createWorker, type ConsumerWorker } from './inbox/worker.js'
+import type {
+  DataIn,
+  Incoming,
+  Json,
+  MessageMap,
+  Name,
+  OnceOutcome,
+  Outcome,
+  SendData,
+} from './message.js'
+import { prepareSend, writeOutgoing } from './outbox/send.js'
+import { bindDatabase } from './postgres/database.js'
+import type { Driver } from './postgres/driver.js'
+import { checkVersion, migrate } from './postgres/migrate.js'
+import { LAG } from './postgres/sql/registry.js'
+import { callHook, type Runtime } from './runtime.js'
+import { createSources } from './worker/sources.js'
+import { createWaker } from './worker/wake.js'
+
+export interface BoxOptions<M extends MessageMap, Tx, TxIn> {
+  /** Your database client: `fromPg(pool)`, `fromPostgres(sql)`, `fromPglite(db)`. */
+  db: Driver<Tx, TxIn>
+  /** The vocabulary. Without it any type is taken, unchecked. */
+  messages?: M
+  /** The PostgreSQL schema of this service's tables. */
+  schema?: string
+  /** Who you are, as a producer: stamped on what you send. Default: the name of the schema. */
+  source?: string
+  /** Larger bodies are refused or quarantined. Default: 1 MiB. */
+  maxBytes?: number
+  /** Default: warnings and errors on the console. */
+  logger?: Logger
+  telemetry?: false
+  hooks?: Hooks<M>
+}
+
+export interface Consumer {
+  readonly name: string
+  start(): Promise<void>
+  stop(options?: { timeoutMs?: number }): Promise<void>
+  drain(): Promise<void>
+}
+
+export interface FrontDoor {
+  (message: Incoming): Promise<Outcome>
+  (messages: readonly Incoming[]): Promise<Outcome[]>
+  (input: Incoming | readonly Incoming[]): Promise<Outcome | Outcome[]>
+}
+
+export interface Box<M extends MessageMap, Tx, TxIn = Tx> {
+  /** Brings the schema up to date, under a lock, and registers the consumers declared so far. */
+  migrate(): Promise<{ from: number; to: number }>
+  /** Declares a consumer; its name is the unit of deduplication. */
+  consumer(name: string, handlers: Handlers<M, Tx>, options?: ConsumerOptions<M>): Consumer
+  /** Always stores: persists for every subscribed consumer and answers after the commit, in order. */
+  readonly receive: FrontDoor
+  /** Always runs now: dedup, run and record in one transaction per group; answers after the commit. */
+  readonly handle: FrontDoor
+  /** Runs `work` in your transaction, only if this consumer has not handled this message. Throws BUSY. */
+  once<R>(
+    tx: TxIn,
+    consumer: string,
+    message: { id: string; source?: string; type?: Name<M>; data?: unknown },
+    work: () => R | Promise<R>,
+  ): Promise<OnceOutcome<Json<R>>>
+  /** Writes an event to the outbox, in your transaction. */
+  send<const K extends Name<M>>(
+    tx: TxIn,
+    type: K,
+    data: SendData<M, K>,
+    options?: SendOptions,
+  ): Promise<{ id: string }>
+  sendMany(
+    tx: TxIn,
+    messages: readonly { [K in Name<M>]: { type: K; data: DataIn<M, K> } & SendOptions }[Name<M>][],
+  ): Promise<{ id: string }[]>
+  /** Attaches a broker to take messages from. */
+  from<S extends Source>(
+    source: S,
+    options?: { consumers?: readonly string[]; unrouted?: 'quarantine' | 'skip' },
+  ): S
+  /** Attaches a broker to publish to. */
+  to<S extends Sink>(sink: S, options?: { types?: readonly Name<M>[] }): S
+  start(): Promise<void>
+  /** Stops pulling, settles what is in flight, releases claims, closes sinks. Your pool stays open. */
+  stop(options?: { timeoutMs?: number }): Promise<void>
+  /** Runs until nothing is due. Works without `start()`. */
+  drain(): Promise<void>
+  health(limits?: { maxLagMs?: number }): Promise<{ ok: boolean; database: boolean; sources: boolean; lagMs: number }>
+  readonly admin: Admin<M>
+}
+
+const STOP_TIMEOUT_MS = 30_000
+
+export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap>(
+  options: BoxOptions<M, Tx, TxIn>,
+): Box<M, Tx, TxIn> {
+  const runtime = createRuntime(options)
+  const { db } = runtime
+  const waker = createWaker(db)
+  const workers = new Map<string, ConsumerWorker>()
+  const declared = (): ConsumerWorker['consumer'][] => [...workers.values()].map(({ consumer }) => consumer)
+  const janitor = createJanitor(runtime, declared)
+  let state: 'idle' | 'started' | 'stopping' = 'idle'
+
+  const report = (error: unknown, where: { source?: Source; sink?: Sink; consumer?: string }): void => {
+    const cause = error instanceof Error ? error : new Error(String(error))
+    runtime.log.warn({ ...(where.consumer && { consumer: where.consumer }), error: cause.message }, 'will try again')
+    if (runtime.hooks.error) callHook(runtime, 'error', () => runtime.hooks.error!(cause, where))
+  }
+  const sources = createSources(report)
+
+  const arrive = async (incoming: readonly Incoming[], how: Omit<DeliverOptions, 'consumers'>): Promise<Outcome[]> => {
+    const outcomes = await deliver(runtime, incoming, { consumers: [...workers.values()].map((w) => w.inline), ...how })
+    if (outcomes.some(({ consumers }) => consumers.some(({ status }) => status === 'stored' || status === 'failed'))) {
+      waker.wake()
+    }
+    return outcomes
+  }
+  const door = (how: DeliverOptions['how']): FrontDoor =>
+    (async (input: Incoming | readonly Incoming[]) => {
+      if (Array.isArray(input)) return input.length === 0 ? [] : arrive(input as readonly Incoming[], { how })
+      return (await arrive([input as Incoming], { how }))[0]!
+    }) as FrontDoor
+
+  const announce = async (): Promise<void> => {
+    const newTypes = await register(runtime, declared())
+    if (newTypes.length > 0 && (await releaseUnrouted(runtime, declared(), newTypes)) > 0) waker.wake()
+  }
+
+  const warnAboutPool = (): void => {
+    const { capacity } = db.driver
+    const needed = declared().reduce((sum, consumer) => sum + consumer.options.concurrency, 0)
+    if (capacity === undefined || capacity > needed) return
+    const advice = 'raise the pool’s max, or lower concurrency'
+    runtime.log.warn({ pool: capacity, concurrency: needed }, `the pool cannot carry all consumers at once; ${advice}`)
+  }
+
+  const box: Box<M, Tx, TxIn> = {
+    async migrate() {
+      const moved = await migrate(db)
+      await announce()
+      return moved
+    },
+    consumer(name, handlers, consumerOptions) {
+      if (workers.has(name)) {
+        throw new OnceboxError('CONSUMER_EXISTS', `there is a consumer ${name} already; give each its own name`)
+      }
+      const consumer = declareConsumer(name, handlers, consumerOptions, options.messages)
+      const worker = createWorker(runtime, consumer)
+      workers.set(name, worker)
+      waker.subscribe(() => worker.wake())
+      if (state === 'started') {
+        announce().then(() => worker.start(), (error: unknown) => report(error, { consumer: name }))
+      }
+      return {
+        name,
+        async start() {
+          await checkVersion(db)
+          await announce()
+          worker.start()
+        },
+        stop: (stopOptions) => worker.stop(stopOptions?.timeoutMs ?? STOP_TIMEOUT_MS),
+        async drain() {
+          while (await worker.drain());
+        },
+      }
+    },
+    receive: door(() => 'store'),
+    handle: door(({ options: { mode, order } }) => (order === 'key' ? 'store' : mode === 'direct' ? 'direct' : 'run')),
+    async once(tx, name, message, work) {
+      const outcome = await once(runtime, tx, name, workers.get(name)?.consumer, message, work)
+      return outcome as OnceOutcome<never>
+    },
+    async send(tx, type, data, sendOptions) {
+      const outgoing = await prepareSend(runtime, type, data, sendOptions)
+      await writeOutgoing(runtime, [outgoing], tx)
+      return { id: outgoing.id }
+    },
+    async sendMany(tx, messages) {
+      const outgoing = []
+      for (const { type, data, ...rest } of messages) outgoing.push(await prepareSend(runtime, type, data, rest))
+      await writeOutgoing(runtime, outgoing, tx)
+      return outgoing.map(({ id }) => ({ id }))
+    },
+    from(source, fromOptions = {}) {
+      checkKnown('from', fromOptions, ['consumers', 'unrouted'])
+      const { consumers: only, unrouted } = fromOptions
+      const { fingerprint } = source as { fingerprint?: DeliverOptions['fingerprint'] }
+      sources.add(source, (batch) =>
+        arrive(batch, { how: byMode, only, unrouted, fingerprint: fingerprint?.bind(source) }),
+      )
+      if (source.push || state === 'started') sources.start(source)
+      return source
+    },
+    to(sink) {
+      throw new OnceboxError('OPTION_INVALID', `a sink cannot be attached yet: ${typeof sink}`)
+    },
+    async start() {
+      if (state === 'started') return
+      await checkVersion(db)
+      await announce()
+      state = 'started'
+      warnAboutPool()
+      await waker.listen((error) => report(error, {}))
+      for (const worker of workers.values()) worker.start()
+      janitor.start()
+      sources.startAll()
+    },
+    async stop(stopOptions) {
+      if (state !== 'started') return
+      state = 'stopping'
+      const timeoutMs = stopOptions?.timeoutMs ?? STOP_TIMEOUT_MS
+      await sources.stopAll(timeoutMs)
+      await Promise.all([...workers.values()].map((worker) => worker.stop(timeoutMs)))
+      await janitor.stop()
+      await waker.close()
+      state = 'idle'
+    },
+    async drain() {
+      for (let worked = true; worked; ) {
+        worked = false
+        for (const worker of workers.values()) if (await worker.drain()) worked = true
+      }
+    },
+    async health({ maxLagMs = Infinity } = {}) {
+      const lagMs = await readLag(runtime)
+      const database = lagMs !== undefined
+      const ok = database && sources.healthy && lagMs <= maxLagMs
+      return { ok, database, sources: sources.healthy, lagMs: lagMs ?? 0 }
+    },
+    admin: createAdmin<M>(runtime, { consumers: declared, wake: () => waker.wake(), announce }),
+  }
+  return box
+}
+
+function byMode({ options: { mode } }: ConsumerWorker['consumer']): 'store' | 'run' | 'direct' {
+  return mode === 'stored' ? 'store' : mode === 'inline' ? 'run' : 'direct'
+}
+
+async function readLag({ db }: Runtime): Promise<number | undefined> {
+  try {
+    const rows = await db.run(LAG, null)
+    return Number(rows[0]!['lag'])
+  } catch {
+    return undefined
+  }
+}
+
+function createRuntime<M extends MessageMap, Tx, TxIn>(options: BoxOptions<M, Tx, TxIn>): Runtime {
+  checkKnown('createBox', options, ['db', 'messages', 'schema', 'source', 'maxBytes', 'logger', 'telemetry', 'hooks'])
+  if (typeof options.db?.query !== 'function' || typeof options.db.transaction !== 'function') {
+    throw new OnceboxError('OPTION_INVALID', 'createBox: db must be a driver, such as fromPg(pool) of oncebox/pg')
+  }
+  const { messages = {} as M, schema = 'oncebox', hooks = {}, maxBytes = 1_048_576 } = options
+  const source = options.source ?? schema
+  const problem = nameProblem(source)
+  if (problem) throw new OnceboxError('OPTION_INVALID', `createBox: source ${problem}`)
+  checkKnown('createBox: hooks', hooks, ['dead', 'quarantined', 'error', 'archive'])
+  for (const [name, hook] of Object.entries(hooks)) checkFunction(`createBox: hooks.${name}`, hook)
+  return {
+    db: bindDatabase(options.db, schema),
+    schemaOf: (type) => (Object.hasOwn(messages, type) ? messages[type] : undefined),
+    types: Object.keys(messages),
+    source,
+    maxBytes: checkInteger('createBox: maxBytes', maxBytes, 1, 256 * 1024 * 1024),
+    log: options.logger ?? CONSOLE,
+    hooks: hooks as unknown as Hooks<MessageMap>,
+  }
+}
+
+/* eslint-disable no-console -- the default logger */
+const CONSOLE: Logger = {
+  debug: () => undefined,
+  info: () => undefined,
+  warn: (o, m) => console.warn(`oncebox: ${m ?? ''}`, o),
+  error: (o, m) => console.error(`oncebox: ${m ?? ''}`, o),
+}

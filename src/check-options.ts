@@ -1,0 +1,75 @@
+/** Checks options once, where they are resolved: an unknown or ill-typed one is an error that says what was meant. */
+import { OnceboxError } from './errors.js'
+
+export function checkKnown(where: string, given: object, known: readonly string[]): void {
+  for (const name of Object.keys(given)) {
+    if (known.includes(name)) continue
+    const near = nearest(name, known)
+    const hint = near ? `did you mean ${near}?` : `it takes ${known.join(', ')}`
+    throw new OnceboxError('OPTION_INVALID', `${where} has no option ${JSON.stringify(name)}; ${hint}`)
+  }
+}
+
+export function checkInteger(where: string, value: number, min: number, max = Number.MAX_SAFE_INTEGER): number {
+  if (!Number.isInteger(value) || value < min || value > max) {
+    throw new OnceboxError('OPTION_INVALID', `${where} must be a whole number from ${min} to ${max}; got ${show(value)}`)
+  }
+  return value
+}
+
+export function checkNumber(where: string, value: number, min: number): number {
+  if (typeof value !== 'number' || !(value >= min) || value === Infinity) {
+    throw new OnceboxError('OPTION_INVALID', `${where} must be a number of at least ${min}; got ${show(value)}`)
+  }
+  return value
+}
+
+export function checkOneOf<const T extends string>(where: string, value: T, allowed: readonly T[]): T {
+  if (!allowed.includes(value)) {
+    throw new OnceboxError('OPTION_INVALID', `${where} must be one of ${allowed.join(', ')}; got ${show(value)}`)
+  }
+  return value
+}
+
+export function checkFunction<F>(where: string, value: F): F {
+  if (value !== undefined && typeof value !== 'function') {
+    throw new OnceboxError('OPTION_INVALID', `${where} must be a function; got ${show(value)}`)
+  }
+  return value
+}
+
+/** Names that end up in keys: consumers, and what a message carries. */
+export function nameProblem(value: unknown, maxBytes = 512): string | undefined {
+  if (typeof value !== 'string') return `must be a string, not ${value === null ? 'null' : typeof value}`
+  if (value === '') return 'must not be empty'
+  if (Buffer.byteLength(value) > maxBytes) return `must be at most ${maxBytes} bytes of UTF-8`
+  if (value.includes('\0')) return 'must not contain NUL'
+  if (!value.isWellFormed()) return 'must be well-formed Unicode (it has a lone surrogate)'
+  return undefined
+}
+
+export function nearest(name: string, known: readonly string[]): string | undefined {
+  let best: string | undefined
+  let least = Math.max(2, Math.floor(name.length / 3)) + 1
+  for (const candidate of known) {
+    const distance = editDistance(name.toLowerCase(), candidate.toLowerCase())
+    if (distance < least) [best, least] = [candidate, distance]
+  }
+  return best
+}
+
+function editDistance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, i) => i)
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i]
+    for (let j = 1; j <= b.length; j++) {
+      next[j] = Math.min(row[j]! + 1, next[j - 1]! + 1, row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1))
+    }
+    row = next
+  }
+  return row[b.length]!
+}
+
+function show(value: unknown): string {
+  return typeof value === 'string' ? JSON.stringify(value) : String(value)
+}

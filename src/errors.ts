@@ -1,0 +1,94 @@
+/**
+ * Errors that oncebox throws, and the two that a handler may throw to steer its message.
+ * All are recognised by a brand rather than `instanceof`, so two copies of the package in one process agree.
+ */
+
+/** Every code, with what it means. The docs have one entry per code. */
+export type OnceboxErrorCode =
+  | 'BUSY'
+  | 'CLAIM_LOST'
+  | 'COMMIT_UNCERTAIN'
+  | 'CONSUMER_EXISTS'
+  | 'CONSUMER_UNKNOWN'
+  | 'CURSOR_INVALID'
+  | 'FILTER_INVALID'
+  | 'GROUP_ABANDONED'
+  | 'HANDLER_COMMITTED'
+  | 'HANDLER_MISSING'
+  | 'HANDLER_TIMEOUT'
+  | 'IDENTITY_INVALID'
+  | 'MESSAGE_INVALID'
+  | 'MESSAGE_TOO_LARGE'
+  | 'MESSAGE_TYPE_UNKNOWN'
+  | 'NOT_FOUND'
+  | 'OPTION_INVALID'
+  | 'RESULT_INVALID'
+  | 'ROLLED_BACK'
+  | 'SCHEMA_NEWER'
+  | 'SCHEMA_OUTDATED'
+  | 'SESSION_CHANGED'
+  | 'SOURCE_REQUIRED'
+  | 'STOPPED'
+  | 'TRANSACTION_ABORTED'
+  | 'TRANSACTION_CLOSED'
+  | 'TRANSACTION_REQUIRED'
+  | 'UNAWAITED_QUERY'
+  | 'WORKER_DIED'
+
+const ONCEBOX_ERROR = Symbol.for('oncebox.error')
+const REJECT = Symbol.for('oncebox.reject')
+const RETRY_LATER = Symbol.for('oncebox.retry-later')
+
+/** The one error class. Look at `code`; the message says what to do about it. */
+export class OnceboxError extends Error {
+  override readonly name = 'OnceboxError'
+  readonly code: OnceboxErrorCode
+  readonly [ONCEBOX_ERROR] = true
+
+  constructor(code: OnceboxErrorCode, message: string, options?: { cause?: unknown }) {
+    super(message, options)
+    this.code = code
+  }
+
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return branded(value, ONCEBOX_ERROR)
+  }
+}
+
+/** Thrown by a handler: dead-letter this message now, without further attempts. */
+export class Reject extends Error {
+  override readonly name = 'Reject'
+  readonly [REJECT] = true
+
+  constructor(reason: string, options?: { cause?: unknown }) {
+    super(reason, options)
+  }
+
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return branded(value, REJECT)
+  }
+}
+
+/** Thrown by a handler: run this message again later, without burning an attempt. */
+export class RetryLater extends Error {
+  override readonly name = 'RetryLater'
+  readonly when: { readonly afterMs: number } | { readonly at: Date }
+  readonly [RETRY_LATER] = true
+
+  constructor(when: { afterMs: number } | { at: Date }) {
+    super('at' in when ? `retry at ${formatDate(when.at)}` : `retry after ${when.afterMs} ms`)
+    this.when = when
+  }
+
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return branded(value, RETRY_LATER)
+  }
+}
+
+function formatDate(at: Date): string {
+  return Number.isNaN(at.getTime()) ? 'an invalid date' : at.toISOString()
+}
+
+function branded(value: unknown, brand: symbol): boolean {
+  return typeof value === 'object' && value !== null && (value as Record<symbol, unknown>)[brand] === true
+}

@@ -1,0 +1,46 @@
+/** Turns whatever was thrown into a record that can be stored: truncated, free of what PostgreSQL refuses. */
+import { inspect } from 'node:util'
+import type { Failure } from './message.js'
+
+const MAX_MESSAGE = 4_000
+const MAX_STACK = 8_000
+const MAX_CAUSES = 5
+
+export function toFailure(error: unknown, depth = 0): Failure {
+  try {
+    if (!isErrorLike(error)) return { name: 'NonError', message: clip(describe(error), MAX_MESSAGE) }
+    const failure: { -readonly [K in keyof Failure]: Failure[K] } = {
+      name: clip(String(error.name || 'Error'), 200),
+      message: clip(String(error.message), MAX_MESSAGE),
+    }
+    if (typeof error.stack === 'string') failure.stack = clip(error.stack, MAX_STACK)
+    const code = (error as { code?: unknown }).code
+    if (typeof code === 'string' || typeof code === 'number') failure.code = clip(String(code), 100)
+    if (error.cause !== undefined && depth < MAX_CAUSES) failure.cause = toFailure(error.cause, depth + 1)
+    return failure
+  } catch {
+    return { name: 'NonError', message: 'something was thrown that could not be read' }
+  }
+}
+
+/** The error itself and what caused it, outermost first. */
+export function* causes(error: unknown): Generator<unknown> {
+  for (let depth = 0; error !== undefined && error !== null && depth <= MAX_CAUSES; depth++) {
+    yield error
+    error = (error as { cause?: unknown }).cause
+  }
+}
+
+function isErrorLike(value: unknown): value is Error {
+  return typeof value === 'object' && value !== null && 'message' in value
+}
+
+function describe(value: unknown): string {
+  return typeof value === 'string' ? value : inspect(value, { depth: 2, maxStringLength: 1_000, maxArrayLength: 20 })
+}
+
+/** PostgreSQL's text takes neither NUL nor lone surrogates; cutting may split a pair, so it comes first. */
+function clip(text: string, max: number): string {
+  const cut = text.length > max ? `${text.slice(0, max)}… (${text.length - max} more characters)` : text
+  return cut.toWellFormed().replaceAll('\0', '\uFFFD')
+}

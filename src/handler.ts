@@ -1,0 +1,85 @@
+/** What users write: handlers, and the context they get. */
+import type { Json, MessageMap, MessageOf, Name, SendData } from './message.js'
+
+export interface SendOptions {
+  /** Events of one key are published in order. */
+  key?: string
+  /** The same id twice is a no-op. Default: a random UUID. */
+  id?: string
+  subject?: string
+  headers?: Record<string, string>
+  /** Publish no earlier than this. */
+  deliverAt?: Date
+}
+
+/** pino's order of arguments, so a pino logger fits as it is. */
+export interface Logger {
+  debug(o: object, m?: string): void
+  info(o: object, m?: string): void
+  warn(o: object, m?: string): void
+  error(o: object, m?: string): void
+}
+
+export type Send<M extends MessageMap> = <const K extends Name<M>>(
+  type: K,
+  data: SendData<M, K>,
+  options?: SendOptions,
+) => Promise<{ id: string }>
+
+export interface BatchContext<M extends MessageMap, Tx> {
+  /** The database client's own transaction: your writes here commit together with the message. */
+  readonly tx: Tx
+  /** Writes an event to the outbox, in the same transaction. */
+  readonly send: Send<M>
+  /** Aborted when the lease is lost, the deadline passes or the box stops. */
+  readonly signal: AbortSignal
+  /** Your logger, with the message's id, type, consumer, attempt and correlation id bound. */
+  readonly log: Logger
+}
+
+export interface EffectOptions {
+  onUnknown?: 'retry' | 'park'
+  isDefinite?: (error: unknown) => boolean
+  timeoutMs?: number
+}
+
+export interface Context<M extends MessageMap, Tx> extends BatchContext<M, Tx> {
+  readonly attempt: number
+  readonly effect: <R>(
+    name: string,
+    run: (call: { idempotencyKey: string; signal: AbortSignal }) => R | Promise<R>,
+    options?: EffectOptions,
+  ) => Promise<Json<R>>
+}
+
+export type Handler<M extends MessageMap, K extends Name<M>, Tx> = (
+  message: MessageOf<M, K>,
+  ctx: Context<M, Tx>,
+) => unknown
+
+const BATCH: unique symbol = Symbol.for('oncebox.batch') as never
+
+/** An object, not a branded function: with a function in the union no plain handler gets its parameter types. */
+export interface BatchHandler<Msg, M extends MessageMap, Tx> {
+  readonly [BATCH]: (messages: readonly Msg[], ctx: BatchContext<M, Tx>) => unknown
+}
+
+/** Marks a handler of many messages of one type: one call, one transaction. If it throws, the batch is bisected. */
+export function batch<Msg, M extends MessageMap, Tx>(
+  run: (messages: readonly Msg[], ctx: BatchContext<M, Tx>) => unknown,
+): BatchHandler<Msg, M, Tx> {
+  return { [BATCH]: run }
+}
+
+/** The function inside a batch handler, or undefined for a plain one. */
+export function batchRun(
+  handler: unknown,
+): ((messages: readonly unknown[], ctx: BatchContext<MessageMap, unknown>) => unknown) | undefined {
+  return (handler as { [BATCH]?: never } | undefined)?.[BATCH]
+}
+
+export type Handlers<M extends MessageMap, Tx> = {
+  readonly [K in Name<M>]?: Handler<M, K, Tx> | BatchHandler<MessageOf<M, K>, M, Tx>
+} & {
+  readonly '*'?: ((message: MessageOf<M>, ctx: Context<M, Tx>) => unknown) | BatchHandler<MessageOf<M>, M, Tx>
+}

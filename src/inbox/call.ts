@@ -1,0 +1,174 @@
+/** One handler call: its context, its deadline, and what it sent. */
+import { OnceboxError } from '../errors.js'
+import type { BatchContext, Context, EffectOptions, Logger, Send } from '../handler.js'
+import type { Json, Message, MessageMap } from '../message.js'
+import { prepareSend, type Outgoing } from '../outbox/send.js'
+import type { Runtime } from '../runtime.js'
+import type { ConsumerDeclaration } from './consumer.js'
+
+/** How `ctx.effect` is answered; depends on whether the transaction is shared. */
+export type EffectRunner = <R>(
+  name: string,
+  run: (call: { idempotencyKey: string; signal: AbortSignal }) => R | Promise<R>,
+  options: EffectOptions | undefined,
+) => Promise<Json<R>>
+
+/** Aborts for all calls of one claim: the lease is lost or the box stops. */
+export interface Abortable {
+  readonly aborted: Error | undefined
+  onAbort(listener: (reason: Error) => void): () => void
+}
+
+/**
+ * Calls a handler inside a transaction. Rejects with what it throws, with HANDLER_TIMEOUT after the deadline, and with
+ * the driver's complaint if it misused the transaction. What it sent is added to `outgoing` only if it returns.
+ */
+export async function callHandler(
+  runtime: Runtime,
+  consumer: ConsumerDeclaration,
+  call: {
+    readonly tx: unknown
+    readonly subject: readonly Message[]
+    readonly outgoing: Outgoing[]
+    readonly abort: Abortable
+    readonly effect: EffectRunner
+    run(ctx: Context<MessageMap, unknown>): unknown
+  },
+): Promise<unknown> {
+  const loan = runtime.db.driver.lend?.(call.tx)
+  const sent: Outgoing[] = []
+  const context = new HandlerContext(runtime, consumer, call.subject, loan ? loan.tx : call.tx, sent, call.effect)
+  let result: unknown
+  try {
+    result = await withDeadline(consumer, call, context)
+  } finally {
+    context.close()
+  }
+  const returned = loan?.giveBack()
+  if (returned instanceof Promise) await returned
+  for (const one of sent) call.outgoing.push(one)
+  return result
+}
+
+function withDeadline(
+  consumer: ConsumerDeclaration,
+  call: { readonly abort: Abortable; readonly subject: readonly Message[]; run(ctx: HandlerContext): unknown },
+  context: HandlerContext,
+): Promise<unknown> {
+  return new Promise((resolve, reject) => {
+    if (call.abort.aborted) return reject(call.abort.aborted)
+    const { timeoutMs } = consumer.options
+    const stop = (reason: Error): void => {
+      context.abort(reason)
+      reject(reason)
+    }
+    const timer = setTimeout(() => {
+      const what = call.subject.length === 1 ? `message ${call.subject[0]!.id}` : `a batch of ${call.subject.length}`
+      const advice = 'raise timeoutMs, or make it faster'
+      stop(new OnceboxError('HANDLER_TIMEOUT', `${consumer.name} took longer than ${timeoutMs} ms for ${what}; ${advice}`))
+    }, timeoutMs)
+    const forget = call.abort.onAbort(stop)
+    const end = (): void => {
+      clearTimeout(timer)
+      forget()
+    }
+    Promise.resolve()
+      .then(() => call.run(context))
+      .then(
+        (result) => {
+          end()
+          resolve(result)
+        },
+        (error: unknown) => {
+          end()
+          // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- handlers may throw anything
+          reject(error)
+        },
+      )
+  })
+}
+
+/** The context of one call. `signal` and `log` are made when they are first asked for. */
+class HandlerContext implements Context<MessageMap, unknown>, BatchContext<MessageMap, unknown> {
+  readonly #runtime: Runtime
+  readonly #consumer: ConsumerDeclaration
+  readonly #subject: readonly Message[]
+  readonly #sent: Outgoing[]
+  readonly #effect: EffectRunner
+  #controller: AbortController | undefined
+  #log: Logger | undefined
+  #closed = false
+  readonly tx: unknown
+
+  constructor(
+    runtime: Runtime,
+    consumer: ConsumerDeclaration,
+    subject: readonly Message[],
+    tx: unknown,
+    sent: Outgoing[],
+    effect: EffectRunner,
+  ) {
+    this.#runtime = runtime
+    this.#consumer = consumer
+    this.#subject = subject
+    this.#sent = sent
+    this.#effect = effect
+    this.tx = tx
+  }
+
+  get attempt(): number {
+    return this.#subject[0]!.attempt
+  }
+
+  get signal(): AbortSignal {
+    this.#controller ??= new AbortController()
+    return this.#controller.signal
+  }
+
+  get log(): Logger {
+    this.#log ??= bindLogger(this.#runtime.log, this.#consumer.name, this.#subject)
+    return this.#log
+  }
+
+  readonly send: Send<MessageMap> = async (type, data, options) => {
+    this.#mustBeOpen('send')
+    const cause = this.#subject.length === 1 ? this.#subject[0] : undefined
+    const outgoing = await prepareSend(this.#runtime, type, data, options, cause)
+    this.#mustBeOpen('send')
+    this.#sent.push(outgoing)
+    return { id: outgoing.id }
+  }
+
+  readonly effect: Context<MessageMap, unknown>['effect'] = (name, run, options) => {
+    this.#mustBeOpen('effect')
+    return this.#effect(name, run, options)
+  }
+
+  abort(reason: Error): void {
+    this.#controller ??= new AbortController()
+    this.#controller.abort(reason)
+  }
+
+  close(): void {
+    this.#closed = true
+  }
+
+  #mustBeOpen(what: string): void {
+    if (!this.#closed) return
+    throw new OnceboxError('TRANSACTION_CLOSED', `${what} was called after the handler had returned; await it inside`)
+  }
+}
+
+function bindLogger(log: Logger, consumer: string, subject: readonly Message[]): Logger {
+  const first = subject[0]!
+  const bound =
+    subject.length === 1
+      ? { id: first.id, type: first.type, consumer, attempt: first.attempt, correlationId: first.correlationId }
+      : { type: first.type, consumer, messages: subject.length }
+  return {
+    debug: (o, m) => log.debug({ ...bound, ...o }, m),
+    info: (o, m) => log.info({ ...bound, ...o }, m),
+    warn: (o, m) => log.warn({ ...bound, ...o }, m),
+    error: (o, m) => log.error({ ...bound, ...o }, m),
+  }
+}

@@ -1,0 +1,201 @@
+/** Claim: leases a batch of due messages to this worker, under one random token. */
+import { randomUUID } from 'node:crypto'
+import type { Failure, Message, QuarantineReason } from '../message.js'
+import type { Row } from '../postgres/database.js'
+import { CLAIM, EXTEND } from '../postgres/sql/claim.js'
+import { FAIL, SETTLE, STILL_CLAIMED } from '../postgres/sql/settle.js'
+import type { Runtime } from '../runtime.js'
+import { validate, type Validated } from '../validate.js'
+import type { ConsumerDeclaration } from './consumer.js'
+import { toMessage } from './prepare.js'
+
+export interface ClaimedMessage {
+  /** The key in the journal; `message.id` is the producer's. */
+  readonly source: string
+  readonly id: string
+  readonly type: string
+  readonly lane: string | undefined
+  readonly attempts: number
+  /** Its last worker died: it runs alone, its attempt counted first. */
+  readonly suspect: boolean
+  readonly message: Message
+  /** Why it cannot be given to a handler: its schema refuses it. */
+  readonly problem: string | undefined
+}
+
+/** What a failed message's fate is. */
+export interface Verdict {
+  /** Attempts to add to the count. */
+  readonly attempts: number
+  /** Runs again after so long, or at this time; neither if it waits for a person. */
+  readonly delayMs?: number
+  readonly at?: Date
+  readonly parked?: 'dead' | 'quarantined'
+  readonly reason?: QuarantineReason
+  readonly failure?: Failure
+}
+
+/** The transaction in which handlers run, as its settlement needs to know it. */
+export interface OpenGroup {
+  readonly xid: string
+  readonly group: string
+}
+
+/** A batch of messages held by this worker: loose ones (here), or whole lanes (lanes.ts). */
+export interface Claim {
+  readonly token: string
+  /** What is still to run, in order. Settling and failing remove from it. */
+  readonly queue: ClaimedMessage[]
+  /** True if there may be more where it came from. */
+  readonly full: boolean
+  /** Issues the settlement of these messages, in their transaction. */
+  settle(done: readonly ClaimedMessage[], open: OpenGroup, tx: unknown): Promise<unknown>
+  /** Tells the claim that the settlement has committed. */
+  settled(done: readonly ClaimedMessage[]): void
+  /** After a COMMIT without an answer: did it take effect? */
+  isSettled(done: readonly ClaimedMessage[]): Promise<boolean>
+  /** Records a failure. Answers false if the claim was lost, so nothing was recorded. */
+  fail(message: ClaimedMessage, verdict: Verdict): Promise<boolean>
+  /** Extends the lease. Answers false if any of it was lost. */
+  extend(): Promise<boolean>
+  /** Gives back everything that is not settled, due at once. */
+  release(): Promise<void>
+  /** The same message, known better. */
+  replace(message: ClaimedMessage, by: ClaimedMessage): void
+  /** Forgets everything without a word to the database, as a crash would. */
+  abandon(): void
+}
+
+/** Released messages go ahead of the backlog that piled up since they were claimed. */
+const FIRST_IN_LINE_MS = -3_600_000
+
+export async function claimMessages(
+  runtime: Runtime,
+  consumer: ConsumerDeclaration,
+  limit: number,
+  low: string | undefined,
+): Promise<Claim | undefined> {
+  const token = randomUUID()
+  const { leaseMs } = consumer.options
+  const rows = await runtime.db.run(CLAIM, { c: consumer.name, k: token, lease: leaseMs, n: limit, low })
+  if (rows.length === 0) return undefined
+  const messages = await decodeRows(runtime, rows)
+  // Groups that touch their rows in the same order do not deadlock; messages of one key are likely to share rows.
+  if (messages.length > 1) messages.sort(byKey)
+  return looseClaim(runtime, consumer, token, messages, rows.length >= limit)
+}
+
+function byKey(a: ClaimedMessage, b: ClaimedMessage): number {
+  const left = a.message.key ?? ''
+  const right = b.message.key ?? ''
+  return left < right ? -1 : left > right ? 1 : 0
+}
+
+/** Parses and validates claimed rows. Handlers get the output of this parse. */
+export async function decodeRows(runtime: Runtime, rows: readonly Row[]): Promise<ClaimedMessage[]> {
+  const messages: ClaimedMessage[] = []
+  for (const row of rows) {
+    const type = row['type'] as string
+    const data = JSON.parse(row['body'] as string) as unknown
+    const parsed = validate(runtime.schemaOf(type), data)
+    const checked: Validated = parsed instanceof Promise ? await parsed : parsed
+    const attempts = Number(row['attempts'])
+    const envelope = {
+      id: (row['origin_id'] ?? row['id']) as string,
+      source: (row['origin_source'] ?? row['source']) as string,
+      type,
+      key: (row['key'] ?? undefined) as string | undefined,
+      envelope: row['envelope'] as string | null,
+      receivedMs: Number(row['received']),
+      attempts,
+    }
+    messages.push({
+      source: row['source'] as string,
+      id: row['id'] as string,
+      type,
+      lane: (row['lane'] ?? undefined) as string | undefined,
+      attempts,
+      suspect: row['suspect'] === 'true',
+      message: toMessage(envelope, 'value' in checked ? checked.value : data),
+      problem: 'problem' in checked ? checked.problem : undefined,
+    })
+  }
+  return messages
+}
+
+function looseClaim(
+  { db }: Runtime,
+  consumer: ConsumerDeclaration,
+  token: string,
+  messages: ClaimedMessage[],
+  full: boolean,
+): Claim {
+  const queue = messages
+  const held = new Set(messages)
+  const who = { c: consumer.name, k: token }
+  const keys = (list: Iterable<ClaimedMessage>): [string, string][] => [...list].map(({ source, id }) => [source, id])
+  const drop = (message: ClaimedMessage): void => {
+    held.delete(message)
+    const at = queue.indexOf(message)
+    if (at >= 0) queue.splice(at, 1)
+  }
+  return {
+    token,
+    queue,
+    full,
+    settle: (done, { xid, group }, tx) => db.run(SETTLE, { ...who, x: xid, g: group, d: keys(done) }, tx),
+    settled: (done) => removeAll(queue, held, done),
+    isSettled: async (done) => (await db.run(STILL_CLAIMED, { ...who, d: keys(done) })).length === 0,
+    async fail(message, verdict) {
+      const rows = await db.run(FAIL, { ...who, f: [failureRow(message, verdict)] })
+      drop(message)
+      return rows.length > 0
+    },
+    async extend() {
+      const expected = held.size
+      if (expected === 0) return true
+      const rows = await db.run(EXTEND, { ...who, lease: consumer.options.leaseMs, d: keys(held) })
+      return Number(rows[0]!['held']) >= Math.min(expected, held.size)
+    },
+    replace(message, by) {
+      held.delete(message)
+      held.add(by)
+      queue[queue.indexOf(message)] = by
+    },
+    async release() {
+      if (held.size === 0) return
+      const f = [...held].map((message) => failureRow(message, { attempts: 0, delayMs: FIRST_IN_LINE_MS }))
+      await db.run(FAIL, { ...who, f })
+      held.clear()
+      queue.length = 0
+    },
+    abandon() {
+      held.clear()
+      queue.length = 0
+    },
+  }
+}
+
+/** Settled messages are nearly always the head of the queue. */
+export function removeAll(queue: ClaimedMessage[], held: Set<ClaimedMessage>, done: readonly ClaimedMessage[]): void {
+  for (const message of done) held.delete(message)
+  if (done.every((message, at) => queue[at] === message)) queue.splice(0, done.length)
+  else {
+    const gone = new Set(done)
+    queue.splice(0, queue.length, ...queue.filter((message) => !gone.has(message)))
+  }
+}
+
+export function failureRow(message: ClaimedMessage, verdict: Verdict): Record<string, unknown> {
+  return {
+    s: message.source,
+    i: message.id,
+    n: verdict.attempts,
+    ms: verdict.delayMs ?? 0,
+    at: verdict.at,
+    p: verdict.parked,
+    r: verdict.reason,
+    e: verdict.failure && JSON.stringify(verdict.failure),
+    h: verdict.failure !== undefined,
+  }
+}

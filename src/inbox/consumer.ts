@@ -1,0 +1,46 @@
+/** What a consumer is: a name, handlers by type, and options. The declaration; `loop.ts` runs it. */
+import { nameProblem } from '../check-options.js'
+import { OnceboxError } from '../errors.js'
+import type { MessageMap } from '../message.js'
+import { resolveOptions, type ConsumerOptions, type ResolvedOptions } from './options.js'
+
+export interface ConsumerDeclaration {
+  readonly name: string
+  readonly options: ResolvedOptions
+  /** The types it handles; '*' for every type not listed. */
+  readonly types: readonly string[]
+  handlerOf(type: string): unknown
+}
+
+export function declareConsumer<M extends MessageMap>(
+  name: string,
+  handlers: Readonly<Record<string, unknown>>,
+  options: ConsumerOptions<M> | undefined,
+  messages: MessageMap | undefined,
+): ConsumerDeclaration {
+  const problem = nameProblem(name, 200)
+  if (problem) throw new OnceboxError('OPTION_INVALID', `a consumer's name ${problem}`)
+  const entries = Object.entries(handlers ?? {}).filter(([, handler]) => handler !== undefined)
+  if (entries.length === 0) {
+    throw new OnceboxError('OPTION_INVALID', `consumer ${name} has no handlers; give it one per message type, or '*'`)
+  }
+  const byType = new Map<string, unknown>()
+  for (const [type, handler] of entries) {
+    if (typeof handler !== 'function' && (typeof handler !== 'object' || handler === null)) {
+      throw new OnceboxError('OPTION_INVALID', `consumer ${name}: the handler of ${type} is not a function`)
+    }
+    if (messages && type !== '*' && !Object.hasOwn(messages, type)) {
+      throw new OnceboxError(
+        'MESSAGE_TYPE_UNKNOWN',
+        `consumer ${name} handles ${type}, which is not in the messages of the box; add it to defineMessages`,
+      )
+    }
+    byType.set(type, handler)
+  }
+  return {
+    name,
+    options: resolveOptions(name, options),
+    types: [...byType.keys()],
+    handlerOf: (type) => byType.get(type) ?? byType.get('*'),
+  }
+}

@@ -1,0 +1,110 @@
+/**
+ * Deliver: what the front doors do with a message, consumer by consumer.
+ *
+ * `receive` stores for everybody. `handle` runs now whatever can run now. A source follows each consumer's mode. In all
+ * three, consumers of other processes get theirs stored, so that an acknowledgement never takes a message from them.
+ */
+import type { Incoming, Outcome } from '../message.js'
+import { OTHER_CONSUMERS } from '../postgres/sql/receive.js'
+import type { Runtime } from '../runtime.js'
+import type { ConsumerDeclaration } from './consumer.js'
+import { runDirect } from './direct.js'
+import { handleFor, type InlineWorker } from './handle.js'
+import { quarantinedOutcome, sumUp, type Ackable } from './outcome.js'
+import { prepare, type Prepared, type Refused } from './prepare.js'
+import { NO_CONSUMER, quarantine, refuse, type Quarantined } from './quarantine.js'
+import { receive } from './receive.js'
+
+export interface DeliverOptions {
+  /** The local consumers, with what it takes to run them now. */
+  readonly consumers: readonly InlineWorker[]
+  /** How a consumer gets its messages. */
+  readonly how: (consumer: ConsumerDeclaration) => 'store' | 'run' | 'direct'
+  /** Only for these consumers. */
+  readonly only?: readonly string[] | undefined
+  readonly unrouted?: 'quarantine' | 'skip' | undefined
+  readonly fingerprint?: ((message: Incoming) => unknown) | undefined
+}
+
+export async function deliver(
+  runtime: Runtime,
+  incoming: readonly Incoming[],
+  options: DeliverOptions,
+): Promise<Outcome[]> {
+  const declared = options.consumers.map(({ consumer }) => consumer)
+  const messages: (Prepared | Refused)[] = []
+  for (const one of incoming) {
+    messages.push(await prepare(runtime, one, { consumers: declared, fingerprint: options.fingerprint }))
+  }
+  const { only, unrouted } = options
+  const now = options.consumers.filter(({ consumer }) => options.how(consumer) !== 'store' && isMeant(consumer, only))
+  if (now.length === 0) return receive(runtime, messages, { consumers: declared, only, unrouted })
+  return deliverNow(runtime, messages, declared, now, options)
+}
+
+function isMeant({ name }: ConsumerDeclaration, only: readonly string[] | undefined): boolean {
+  return only === undefined || only.includes(name)
+}
+
+async function deliverNow(
+  runtime: Runtime,
+  messages: readonly (Prepared | Refused)[],
+  declared: readonly ConsumerDeclaration[],
+  now: readonly InlineWorker[],
+  options: DeliverOptions,
+): Promise<Outcome[]> {
+  const accepted = messages.filter((message): message is Prepared => !('reason' in message))
+  const refused = messages.filter((message): message is Refused => 'reason' in message)
+  await quarantine(
+    runtime,
+    refused.map((one) => ({ consumer: NO_CONSUMER, refused: one })),
+  )
+  const perMessage = new Map<Prepared, Ackable[]>(accepted.map((message) => [message, []]))
+  const names = now.map(({ consumer }) => consumer.name)
+  if (accepted.length > 0 && (await isStoredForAny(runtime, accepted, declared, names, options))) {
+    const stored = { consumers: declared, only: options.only, except: names, unrouted: 'skip' } as const
+    const outcomes = await receive(runtime, accepted, stored)
+    accepted.forEach((message, at) => {
+      for (const outcome of outcomes[at]!.consumers) perMessage.get(message)!.push({ outcome })
+    })
+  }
+  for (const worker of now) {
+    const own = accepted.filter(({ type }) => worker.consumer.handlerOf(type) !== undefined)
+    if (own.length === 0) continue
+    const outcomes =
+      options.how(worker.consumer) === 'direct' ? await directly(worker, own) : await handleFor(worker, own)
+    own.forEach((message, at) => perMessage.get(message)!.push(outcomes[at]!))
+  }
+  const unrouted: Quarantined[] = []
+  const answers = messages.map((message): Outcome => {
+    if ('reason' in message) return quarantinedOutcome(message.incoming.id, message.reason)
+    const consumers = perMessage.get(message)!
+    if (consumers.length > 0 || options.unrouted === 'skip') return sumUp(message.id, consumers)
+    const detail = `no consumer takes messages of type ${message.type}`
+    unrouted.push({ consumer: NO_CONSUMER, refused: refuse(message, 'unrouted', detail) })
+    return quarantinedOutcome(message.id, 'unrouted')
+  })
+  await quarantine(runtime, unrouted)
+  return answers
+}
+
+async function directly(worker: InlineWorker, messages: readonly Prepared[]): Promise<Ackable[]> {
+  const outcomes: Ackable[] = []
+  for (const message of messages) outcomes.push(await runDirect(worker, message))
+  return outcomes
+}
+
+/** Is there anybody, here or in another process, for whom these messages have to be stored? */
+async function isStoredForAny(
+  runtime: Runtime,
+  messages: readonly Prepared[],
+  declared: readonly ConsumerDeclaration[],
+  now: readonly string[],
+  { only }: DeliverOptions,
+): Promise<boolean> {
+  const local = declared.filter((consumer) => !now.includes(consumer.name) && isMeant(consumer, only))
+  if (messages.some(({ type }) => local.some((consumer) => consumer.handlerOf(type) !== undefined))) return true
+  const types = [...new Set(messages.map(({ type }) => type))]
+  const others = await runtime.db.run(OTHER_CONSUMERS, { t: types, c: now })
+  return others.some((row) => only === undefined || only.includes(row['consumer'] as string))
+}

@@ -1,0 +1,40 @@
+/** Direct: plain execution, for handlers that are idempotent by nature. A transaction, and no record of the message. */
+import { toFailure } from '../failure.js'
+import { batchRun, type Context } from '../handler.js'
+import type { MessageMap, Message } from '../message.js'
+import { writeOutgoing, type Outgoing } from '../outbox/send.js'
+import { SETTLE_INLINE } from '../postgres/sql/inline.js'
+import { validate } from '../validate.js'
+import { callHandler, type EffectRunner } from './call.js'
+import type { InlineWorker } from './handle.js'
+import type { Ackable } from './outcome.js'
+import { toMessage, type Prepared } from './prepare.js'
+import { fromResult, toResult } from './result.js'
+import { openTransaction } from './transaction.js'
+import { OnceboxError } from '../errors.js'
+
+export async function runDirect(worker: InlineWorker, prepared: Prepared): Promise<Ackable> {
+  const { runtime, consumer, stop: abort } = worker
+  try {
+    const checked = await validate(runtime.schemaOf(prepared.type), prepared.data)
+    if ('problem' in checked) throw new OnceboxError('MESSAGE_INVALID', checked.problem)
+    const message = toMessage({ ...prepared, receivedMs: Date.now(), attempts: 0 }, checked.value)
+    const handler = consumer.handlerOf(prepared.type)
+    const many = batchRun(handler)
+    const run = (ctx: Context<MessageMap, unknown>): unknown =>
+      many ? many([message], ctx) : (handler as (m: Message, c: typeof ctx) => unknown)(message, ctx)
+    const text = await openTransaction(runtime, consumer, undefined, async (tx, open) => {
+      const outgoing: Outgoing[] = []
+      const result = await callHandler(runtime, consumer, { tx, subject: [message], outgoing, abort, effect: noEffects, run })
+      await writeOutgoing(runtime, outgoing, tx)
+      const settlement = runtime.db.run(SETTLE_INLINE, { c: consumer.name, x: open.xid, g: open.group, drop: [] }, tx)
+      return { result: many ? undefined : toResult(result), settlement }
+    })
+    return { outcome: { consumer: consumer.name, status: 'handled', result: fromResult(text) } }
+  } catch (error) {
+    return { outcome: { consumer: consumer.name, status: 'failed', error: toFailure(error) }, ack: false }
+  }
+}
+
+const noEffects: EffectRunner = () =>
+  Promise.reject(new OnceboxError('OPTION_INVALID', "effects need a record: use mode 'stored' or 'inline'"))

@@ -1,0 +1,123 @@
+/**
+ * Lanes: strict order per key. A worker claims whole lanes and reads their messages in a second statement, many per
+ * key; it settles lanes and messages together. Nothing behind a failed message of a lane runs before it.
+ */
+import { randomUUID } from 'node:crypto'
+import { CLAIM_LANES, EXTEND_LANES, FAIL_LANE, READ_LANES, RELEASE_LANES, SETTLE_LANES } from '../postgres/sql/lanes.js'
+import { STILL_CLAIMED } from '../postgres/sql/settle.js'
+import type { Runtime } from '../runtime.js'
+import { decodeRows, failureRow, type Claim, type ClaimedMessage } from './claim.js'
+import type { ConsumerDeclaration } from './consumer.js'
+
+interface Lane {
+  readonly key: string
+  /** Messages of the lane that were read and are not settled. */
+  readonly messages: Set<ClaimedMessage>
+  /** True if the lane may hold more than was read. */
+  readonly more: boolean
+}
+
+export async function claimLanes(
+  runtime: Runtime,
+  consumer: ConsumerDeclaration,
+  limit: number,
+): Promise<Claim | undefined> {
+  const token = randomUUID()
+  const who = { c: consumer.name, k: token }
+  const claimed = await runtime.db.run(CLAIM_LANES, { ...who, lease: consumer.options.leaseMs, n: limit })
+  if (claimed.length === 0) return undefined
+  const keys = claimed.map((row) => row['key'] as string)
+  // A hot key is read many at a time; many keys share the batch.
+  const depth = Math.max(1, Math.ceil((2 * limit) / keys.length))
+  const rows = await runtime.db.run(READ_LANES, { c: consumer.name, lanes: keys, n: depth })
+  const suspects = new Set(claimed.filter((row) => row['suspect'] === 'true').map((row) => row['key']))
+  const messages = (await decodeRows(runtime, rows)).map((message) =>
+    suspects.has(message.lane) ? { ...message, suspect: true } : message,
+  )
+  const lanes = new Map<string, Lane>()
+  const read = new Map<string, Set<ClaimedMessage>>(keys.map((key) => [key, new Set()]))
+  for (const message of messages) read.get(message.lane!)!.add(message)
+  for (const [key, own] of read) lanes.set(key, { key, messages: own, more: own.size >= depth })
+  return laneClaim(runtime, consumer, token, lanes, messages, keys.length >= limit)
+}
+
+function laneClaim(
+  { db }: Runtime,
+  consumer: ConsumerDeclaration,
+  token: string,
+  lanes: Map<string, Lane>,
+  queue: ClaimedMessage[],
+  full: boolean,
+): Claim {
+  const who = { c: consumer.name, k: token }
+  const dropLane = (key: string): void => {
+    lanes.delete(key)
+    queue.splice(0, queue.length, ...queue.filter(({ lane }) => lane !== key))
+  }
+  /** Lanes that are through once these messages are settled; the others are kept. */
+  const split = (done: readonly ClaimedMessage[]): { through: Lane[]; kept: Lane[] } => {
+    const settling = new Set(done)
+    const touched = new Set(done.map(({ lane }) => lane!))
+    const through: Lane[] = []
+    const kept: Lane[] = []
+    for (const lane of lanes.values()) {
+      const left = [...lane.messages].some((message) => !settling.has(message))
+      if (!left) through.push(lane)
+      else if (touched.has(lane.key)) kept.push(lane)
+    }
+    return { through, kept }
+  }
+  return {
+    token,
+    queue,
+    full,
+    settle(done, { xid, group }, tx) {
+      const { through, kept } = split(done)
+      const rel = through.map(({ key, more }) => [key, more])
+      const d = done.map(({ source, id }) => [source, id])
+      return db.run(SETTLE_LANES, { ...who, x: xid, g: group, d, rel, keep: kept.map(({ key }) => key) }, tx)
+    },
+    settled(done) {
+      const { through } = split(done)
+      for (const message of done) lanes.get(message.lane!)?.messages.delete(message)
+      for (const { key } of through) lanes.delete(key)
+      const gone = new Set(done)
+      queue.splice(0, queue.length, ...queue.filter((message) => !gone.has(message)))
+    },
+    isSettled: async (done) => {
+      const d = done.map(({ source, id }) => [source, id])
+      return (await db.run(STILL_CLAIMED, { ...who, d })).length === 0
+    },
+    async fail(message, verdict) {
+      const block = verdict.parked !== undefined && consumer.options.onDead === 'block'
+      const rows = await db.run(FAIL_LANE, { ...who, key: message.lane, block, ...failureRow(message, verdict) })
+      dropLane(message.lane!)
+      return rows.length > 0
+    },
+    async extend() {
+      const keys = [...lanes.keys()]
+      if (keys.length === 0) return true
+      const rows = await db.run(EXTEND_LANES, { ...who, lease: consumer.options.leaseMs, lanes: keys })
+      return Number(rows[0]!['held']) >= Math.min(keys.length, lanes.size)
+    },
+    replace(message, by) {
+      const { messages } = lanes.get(message.lane!)!
+      // Order within the set does not matter: the queue has it.
+      messages.delete(message)
+      messages.add(by)
+      queue[queue.indexOf(message)] = by
+    },
+    async release() {
+      if (lanes.size === 0) return
+      // A lane that was empty when it was read sleeps until something arrives.
+      const rel = [...lanes.values()].map(({ key, messages, more }) => [key, messages.size > 0 || more ? 0 : null])
+      await db.run(RELEASE_LANES, { ...who, rel })
+      lanes.clear()
+      queue.length = 0
+    },
+    abandon() {
+      lanes.clear()
+      queue.length = 0
+    },
+  }
+}

@@ -1,0 +1,132 @@
+/** Once: runs work in the caller's own transaction, if this consumer has not handled the message yet. */
+import { randomUUID } from 'node:crypto'
+import { nameProblem } from '../check-options.js'
+import { OnceboxError } from '../errors.js'
+import type { OnceOutcome } from '../message.js'
+import { sqlState } from '../postgres/driver.js'
+import { MARK } from '../postgres/sql/inline.js'
+import { ONCE_BEGIN, ONCE_CHECK } from '../postgres/sql/once.js'
+import { STORE_RESULTS } from '../postgres/sql/settle.js'
+import type { Runtime } from '../runtime.js'
+import type { ConsumerDeclaration } from './consumer.js'
+import { prepare } from './prepare.js'
+import { quarantine, refuse } from './quarantine.js'
+import { classify, identityOf, tooOld } from './receive.js'
+import { fromResult, toResult } from './result.js'
+import { isConflict } from './transaction.js'
+
+export interface OnceMessage {
+  readonly id: string
+  readonly source?: string
+  readonly type?: string
+  readonly data?: unknown
+}
+
+const DEFAULT_RETAIN_MS = 30 * 86_400_000
+
+export async function once<R>(
+  runtime: Runtime,
+  tx: unknown,
+  name: string,
+  declared: ConsumerDeclaration | undefined,
+  message: OnceMessage,
+  work: () => R | Promise<R>,
+): Promise<OnceOutcome<unknown>> {
+  const problem = nameProblem(name, 200)
+  if (problem) throw new OnceboxError('OPTION_INVALID', `a consumer's name ${problem}`)
+  const { id, source, type = '', data } = message
+  const incoming = { ...message, id, type: type || 'once', data: data ?? null, ...(source !== undefined && { source }) }
+  const prepared = await prepare(runtime, incoming, {
+    consumers: declared ? [declared] : [],
+    // Without data there is nothing to compare.
+    fingerprint: data === undefined ? () => false : undefined,
+    unchecked: data === undefined,
+  })
+  if ('reason' in prepared) {
+    if (prepared.reason === 'no-id') throw new OnceboxError('MESSAGE_INVALID', `once for ${name}: ${prepared.detail}`)
+    await quarantine(runtime, [{ consumer: name, refused: prepared }], tx)
+    return { status: 'quarantined', reason: prepared.reason }
+  }
+  const accepted = prepared
+  const savepoint = `oncebox_${randomUUID().replaceAll('-', '')}`
+  const { db } = runtime
+  // Nothing that fails in here may leave a mark in the caller's transaction, even if the caller commits it.
+  await db.driver.query(`savepoint ${savepoint}`, [], tx)
+  const undo = (): Promise<unknown> =>
+    db.driver.query(`rollback to savepoint ${savepoint}; release savepoint ${savepoint}`, [], tx)
+  const [, markSource, markId] = identityOf(prepared, name)
+  let xid: string
+  let ours: boolean
+  try {
+    const rows = await db.run(ONCE_BEGIN, null, tx)
+    xid = rows[0]!['xid'] as string
+    const renamed = markId !== prepared.id || markSource !== prepared.source
+    const row = {
+      s: markSource,
+      i: markId,
+      t: prepared.type,
+      b: prepared.body,
+      h: prepared.hash,
+      e: prepared.envelope,
+      os: renamed ? prepared.source : undefined,
+      oi: renamed ? prepared.id : undefined,
+    }
+    const r = declared?.options.retainMs ?? DEFAULT_RETAIN_MS
+    const u = declared?.options.untimed ?? 'accept'
+    const marked = await db.run(MARK, { c: name, r, u, restore: true, m: [row] }, tx)
+    ours = marked.some((one) => one['id'] === markId)
+  } catch (error) {
+    await undo()
+    if (!isConflict(error)) throw error
+    throw busy(name, id, error)
+  }
+  if (!ours) return known()
+  let text: string | undefined
+  try {
+    text = toResult(await work())
+  } catch (error) {
+    await undo().catch(() => undefined)
+    throw error
+  }
+  if (text !== undefined) await db.run(STORE_RESULTS, { c: name, r: [[markSource, markId, text]] }, tx)
+  await check(xid)
+  await db.driver.query(`release savepoint ${savepoint}`, [], tx)
+  return { status: 'handled', result: fromResult(text) }
+
+  async function known(): Promise<OnceOutcome<unknown>> {
+    const [found] = await classify(runtime, [{ consumer: name, message: accepted }], tx)
+    await db.driver.query(`release savepoint ${savepoint}`, [], tx)
+    if (found === undefined) {
+      const refused = refuse(accepted, 'too-old', tooOld(accepted))
+      await quarantine(runtime, [{ consumer: name, refused }], tx)
+      return { status: 'quarantined', reason: 'too-old' }
+    }
+    if (!found.same) {
+      const refused = refuse(accepted, 'conflict', 'the id is known with another body')
+      await quarantine(runtime, [{ consumer: name, refused }], tx)
+      return { status: 'quarantined', reason: 'conflict' }
+    }
+    if (found.state === 'processing' || found.state === 'pending' || found.state === 'failed') throw busy(name, id)
+    if (found.state === 'quarantined') return { status: 'quarantined', reason: found.reason ?? 'invalid' }
+    return { status: 'duplicate', result: fromResult((found.result ?? undefined) as string | undefined) }
+  }
+
+  async function check(started: string): Promise<void> {
+    try {
+      await db.run(ONCE_CHECK, [started], tx)
+    } catch (error) {
+      if (sqlState(error) !== 'OB002') throw error
+      throw new OnceboxError('HANDLER_COMMITTED', 'the work ended the transaction it was given; leave that to its owner', {
+        cause: error,
+      })
+    }
+  }
+}
+
+function busy(consumer: string, id: string, cause?: unknown): OnceboxError {
+  return new OnceboxError(
+    'BUSY',
+    `message ${id} is being handled for ${consumer} by another transaction; roll back, do not ack, deliver it again`,
+    { cause },
+  )
+}

@@ -1,0 +1,41 @@
+/** Outcomes: one per consumer, summed up to one per message. */
+import type { ConsumerOutcome, Failure, Outcome, QuarantineReason } from '../message.js'
+
+const ORDER = ['failed', 'busy', 'quarantined', 'dead', 'handled', 'stored', 'duplicate'] as const
+
+/** The status of a message is the first present in ORDER; its details are those of the consumer it comes from. */
+export function sumUp(id: string | undefined, consumers: readonly Ackable[]): Outcome {
+  const ack = consumers.every((one) => one.ack !== false)
+  const outcomes = consumers.map((one) => one.outcome)
+  for (const status of ORDER) {
+    const decisive = outcomes.find((outcome) => outcome.status === status)
+    if (decisive) {
+      const { consumer: _, ...details } = decisive as ConsumerOutcome & { retryAt?: Date }
+      delete (details as { retryAt?: Date }).retryAt
+      return { id, ack, consumers: outcomes, ...details } as Outcome
+    }
+  }
+  return { id, ack: true, status: 'skipped', consumers: [] }
+}
+
+/** A consumer's outcome, and whether its part of the message is safe. */
+export interface Ackable {
+  readonly outcome: ConsumerOutcome
+  readonly ack?: boolean
+}
+
+export function quarantinedOutcome(id: string | undefined, reason: QuarantineReason, consumer?: string): Outcome {
+  const consumers: ConsumerOutcome[] = consumer === undefined ? [] : [{ consumer, status: 'quarantined', reason }]
+  return { id, ack: true, status: 'quarantined', reason, consumers }
+}
+
+export function parseFailure(error: string | null | undefined): Failure {
+  if (!error) return { name: 'Error', message: 'unknown' }
+  return JSON.parse(error) as Failure
+}
+
+/** A stored result: absent stays absent. */
+export function parseResult(result: unknown): unknown {
+  return typeof result === 'string' ? (JSON.parse(result) as unknown) : undefined
+}
+

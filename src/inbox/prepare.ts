@@ -1,0 +1,292 @@
+/** The first step: what arrives becomes an envelope that can be stored, or a refusal with a reason. */
+import { nameProblem } from '../check-options.js'
+import { OnceboxError } from '../errors.js'
+import type { Incoming, Message, QuarantineReason } from '../message.js'
+import type { Runtime } from '../runtime.js'
+import { validate } from '../validate.js'
+import { decodeBody, fingerprint, fingerprintBytes } from './body.js'
+import type { ConsumerDeclaration } from './consumer.js'
+
+/** An incoming message, checked and decoded, in the form that the statements take. */
+export interface Prepared {
+  readonly incoming: Incoming
+  readonly id: string
+  readonly source: string
+  readonly type: string
+  readonly key: string | undefined
+  readonly body: string
+  readonly hash: string | null
+  /** What has no column of its own, as JSON text, or null if there is nothing. */
+  readonly envelope: string | null
+  readonly time: string | undefined
+  /** The data after the JSON round trip, before any schema. */
+  readonly data: unknown
+  /** Business keys by consumer, where a consumer has `identity`. */
+  readonly ids: Readonly<Record<string, string>> | undefined
+}
+
+export interface Refused {
+  readonly incoming: Incoming
+  readonly id: string | undefined
+  readonly source: string
+  readonly type: string
+  readonly key: string | undefined
+  readonly reason: QuarantineReason
+  readonly detail: string
+  readonly body: string | undefined
+  readonly bytes: Uint8Array | undefined
+  readonly hash: string
+  readonly envelope: string | null
+}
+
+export interface PrepareOptions {
+  readonly consumers: readonly ConsumerDeclaration[]
+  /** What came over a link, and what a person releases, is not held to the size limit again. */
+  readonly anySize?: boolean
+  readonly fingerprint?: ((message: Incoming) => unknown) | undefined
+  /** Not held to its schema: it carries no data. */
+  readonly unchecked?: boolean
+}
+
+export async function prepare(
+  runtime: Runtime,
+  incoming: Incoming,
+  options: PrepareOptions,
+): Promise<Prepared | Refused> {
+  const envelope = readEnvelope(incoming)
+  const body = readBody(incoming)
+  const refuse = (reason: QuarantineReason, detail: string): Refused => refusal(incoming, envelope, body, reason, detail)
+
+  const size = typeof body.raw === 'string' ? Buffer.byteLength(body.raw) : body.raw.byteLength
+  if (size > runtime.maxBytes && !options.anySize) {
+    return refuse('too-large', `the body has ${size} bytes, the limit (maxBytes) is ${runtime.maxBytes}`)
+  }
+  if (envelope.idProblem) return refuse('no-id', `id ${envelope.idProblem}`)
+  if (envelope.problem) return refuse('invalid', envelope.problem)
+  const decoded = body.decode()
+  if ('problem' in decoded) return refuse('undecodable', decoded.problem)
+  const hash = fingerprintOf(incoming, decoded.data, options.fingerprint)
+  if (hash === undefined) return refuse('undecodable', 'the data is nested too deep')
+
+  const prepared = {
+    incoming,
+    id: envelope.id!,
+    source: envelope.source,
+    type: envelope.type,
+    key: envelope.key,
+    body: decoded.text,
+    hash,
+    envelope: envelope.rest,
+    time: envelope.time,
+    data: decoded.data,
+    ids: undefined,
+  }
+  const parsed = options.unchecked ? { value: decoded.data } : validate(runtime.schemaOf(envelope.type), decoded.data)
+  const checked = parsed instanceof Promise ? await parsed : parsed
+  if ('problem' in checked) return refuse('invalid', checked.problem)
+  return withIdentities(prepared, checked.value, options.consumers, refuse)
+}
+
+interface Envelope {
+  id: string | undefined
+  idProblem: string | undefined
+  source: string
+  type: string
+  key: string | undefined
+  time: string | undefined
+  rest: string | null
+  problem: string | undefined
+}
+
+function readEnvelope(incoming: Incoming): Envelope {
+  if (typeof incoming !== 'object' || incoming === null) {
+    throw new OnceboxError('MESSAGE_INVALID', `a message must be an object { id, type, data }; got ${String(incoming)}`)
+  }
+  const problems: string[] = []
+  const text = (name: 'source' | 'type' | 'key' | 'subject', required: boolean): string | undefined => {
+    const value: unknown = incoming[name]
+    if (value === undefined || value === null || (value === '' && !required)) {
+      if (required) problems.push(`${name} is missing`)
+      return undefined
+    }
+    const problem = nameProblem(value)
+    if (problem) problems.push(`${name} ${problem}`)
+    return problem ? undefined : (value as string)
+  }
+  const type = text('type', true) ?? ''
+  const source = text('source', false) ?? ''
+  const key = text('key', false)
+  const subject = text('subject', false)
+  const time = readTime(incoming.time, problems)
+  const headers = readHeaders(incoming.headers, problems)
+  const idProblem = incoming.id === undefined || incoming.id === null ? 'is missing' : nameProblem(incoming.id)
+  const rest: Record<string, unknown> = {}
+  if (subject !== undefined) rest['subject'] = subject
+  if (time !== undefined) rest['time'] = time
+  if (headers !== undefined) rest['headers'] = headers
+  return {
+    id: idProblem ? undefined : incoming.id,
+    idProblem,
+    source,
+    type,
+    key,
+    time,
+    rest: subject === undefined && time === undefined && headers === undefined ? null : JSON.stringify(rest),
+    problem: problems.length ? problems.join('; ') : undefined,
+  }
+}
+
+function readTime(time: unknown, problems: string[]): string | undefined {
+  if (time === undefined || time === null) return undefined
+  const date = time instanceof Date ? time : new Date(typeof time === 'string' ? time : NaN)
+  const ms = date.getTime()
+  // Beyond these years PostgreSQL and JavaScript disagree on how to write a date.
+  if (Number.isNaN(ms) || ms < -62_135_596_800_000 || ms > 253_402_300_799_999) {
+    problems.push('time is not a date')
+    return undefined
+  }
+  return date.toISOString()
+}
+
+function readHeaders(headers: unknown, problems: string[]): Record<string, string> | undefined {
+  if (headers === undefined || headers === null) return undefined
+  if (typeof headers !== 'object') {
+    problems.push('headers must be an object of strings')
+    return undefined
+  }
+  const entries = Object.entries(headers as Record<string, unknown>)
+  if (entries.length === 0) return undefined
+  for (const [name, value] of entries) {
+    if (typeof value !== 'string') problems.push(`header ${JSON.stringify(name.slice(0, 100))} must be a string`)
+    else if (!storable(name) || !storable(value)) problems.push(`a header has NUL or a lone surrogate`)
+  }
+  return problems.length ? undefined : (headers as Record<string, string>)
+}
+
+function storable(text: string): boolean {
+  return !text.includes('\0') && text.isWellFormed()
+}
+
+interface Body {
+  readonly raw: string | Uint8Array
+  decode(): ReturnType<typeof decodeBody>
+}
+
+function readBody(incoming: Incoming): Body {
+  if (incoming.body !== undefined) {
+    const raw: unknown = incoming.body
+    if (typeof raw === 'string' || raw instanceof Uint8Array) return { raw, decode: () => decodeBody(raw) }
+    throw new OnceboxError('MESSAGE_INVALID', 'body must be a string or a Uint8Array; pass parsed JSON as data')
+  }
+  let text: string
+  try {
+    text = JSON.stringify(incoming.data) ?? 'null'
+  } catch (error) {
+    throw new OnceboxError('MESSAGE_INVALID', `data of message ${String(incoming.id)} cannot be written as JSON`, {
+      cause: error,
+    })
+  }
+  return { raw: text, decode: () => ({ text, data: JSON.parse(text) as unknown }) }
+}
+
+function fingerprintOf(
+  incoming: Incoming,
+  data: unknown,
+  choose: PrepareOptions['fingerprint'],
+): string | null | undefined {
+  if (!choose) return fingerprint(data)
+  const chosen = choose(incoming)
+  if (chosen === false) return null
+  const text = JSON.stringify(chosen)
+  return text === undefined ? null : fingerprint(JSON.parse(text) as unknown)
+}
+
+function refusal(incoming: Incoming, envelope: Envelope, body: Body, reason: QuarantineReason, detail: string): Refused {
+  const { raw } = body
+  const text = typeof raw === 'string' ? raw : decodeText(raw)
+  const readable = text !== undefined && storable(text)
+  return {
+    incoming,
+    id: envelope.id,
+    source: envelope.source,
+    type: envelope.type,
+    key: envelope.key,
+    reason,
+    detail,
+    body: readable ? text : undefined,
+    // A string that is no Unicode has no UTF-8 bytes: its UTF-16 code units are kept.
+    bytes: readable ? undefined : typeof raw === 'string' ? Buffer.from(raw, 'utf16le') : raw,
+    hash: fingerprintBytes(typeof raw === 'string' ? Buffer.from(raw, readable ? 'utf8' : 'utf16le') : raw),
+    envelope: envelope.rest,
+  }
+}
+
+function decodeText(bytes: Uint8Array): string | undefined {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+  } catch {
+    return undefined
+  }
+}
+
+function withIdentities(
+  prepared: Omit<Prepared, 'ids'>,
+  value: unknown,
+  consumers: readonly ConsumerDeclaration[],
+  refuse: (reason: QuarantineReason, detail: string) => Refused,
+): Prepared | Refused {
+  let ids: Record<string, string> | undefined
+  for (const consumer of consumers) {
+    const { identity } = consumer.options
+    if (!identity || !consumer.handlerOf(prepared.type)) continue
+    let key: unknown
+    try {
+      key = identity(viewOf(prepared, value) as never)
+    } catch (error) {
+      return refuse('no-id', `identity of consumer ${consumer.name} threw: ${String(error).slice(0, 500)}`)
+    }
+    const id = `${prepared.type}:${String(key)}`
+    const problem = typeof key !== 'string' ? nameProblem(key) : nameProblem(id, 1_024)
+    if (problem) return refuse('no-id', `identity of consumer ${consumer.name} ${problem}`)
+    ids = { ...ids, [consumer.name]: id }
+  }
+  return { ...prepared, ids }
+}
+
+/** The message as `identity` sees it: not received yet. */
+function viewOf(prepared: Omit<Prepared, 'ids'>, data: unknown): Message {
+  const row = { ...prepared, attempts: 0, receivedMs: Date.now() }
+  return toMessage(row, data)
+}
+
+/** Builds what a handler gets. */
+export function toMessage(
+  row: {
+    readonly id: string
+    readonly source: string
+    readonly type: string
+    readonly key: string | undefined
+    readonly envelope: string | null
+    readonly receivedMs: number
+    readonly attempts: number
+  },
+  data: unknown,
+): Message {
+  const rest = row.envelope === null ? undefined : (JSON.parse(row.envelope) as Record<string, never>)
+  const headers = (rest?.['headers'] ?? {}) as Record<string, string>
+  const message: { -readonly [K in keyof Message]: Message[K] } = {
+    id: row.id,
+    source: row.source,
+    type: row.type,
+    data,
+    headers,
+    receivedAt: new Date(row.receivedMs),
+    attempt: row.attempts + 1,
+    correlationId: headers['correlationid'] ?? row.id,
+  }
+  if (row.key !== undefined) message.key = row.key
+  if (rest?.['subject'] !== undefined) message.subject = rest['subject']
+  if (rest?.['time'] !== undefined) message.time = new Date(rest['time'])
+  if (headers['causationid'] !== undefined) message.causationId = headers['causationid']
+  return message
+}

@@ -1,0 +1,92 @@
+/** Keeps what cannot be handled: the reason, and the message as it came. */
+import type { Entry } from '../hooks.js'
+import type { Message, MessageMap, QuarantineReason } from '../message.js'
+import { QUARANTINE } from '../postgres/sql/receive.js'
+import { callHook, type Runtime } from '../runtime.js'
+import { toMessage, type Prepared, type Refused } from './prepare.js'
+
+/** Consumer of messages that no consumer asked for, or that were refused before anybody was asked. */
+export const NO_CONSUMER = ''
+
+/** jsonb takes 256 MiB; far below it the statement stays cheap. */
+const MAX_BATCH_BYTES = 8 * 1024 * 1024
+
+export interface Quarantined {
+  readonly consumer: string
+  readonly refused: Refused
+}
+
+export async function quarantine(runtime: Runtime, list: readonly Quarantined[], tx?: unknown): Promise<void> {
+  for (const part of parts(list)) {
+    const rows = part.map(({ consumer, refused }) => ({
+      c: consumer,
+      s: refused.source,
+      i: refused.id,
+      t: refused.type,
+      k: refused.key,
+      r: refused.reason,
+      d: refused.detail,
+      b: refused.body,
+      y: refused.bytes && Buffer.from(refused.bytes).toString('base64'),
+      h: refused.hash,
+      e: refused.envelope,
+    }))
+    const added = await runtime.db.run(QUARANTINE, rows, tx)
+    if (added.length > 0) tell(runtime, part, added)
+  }
+}
+
+/** A prepared message that turned out to be unacceptable after all. */
+export function refuse(prepared: Prepared, reason: QuarantineReason, detail: string): Refused {
+  return { ...prepared, hash: prepared.hash ?? '', reason, detail, bytes: undefined }
+}
+
+function tell(runtime: Runtime, list: readonly Quarantined[], added: readonly Readonly<Record<string, unknown>>[]): void {
+  const isNew = new Set(added.map((row) => JSON.stringify([row['consumer'], row['source'], row['id'], row['reason']])))
+  for (const { consumer, refused } of list) {
+    if (!isNew.has(JSON.stringify([consumer, refused.source, refused.id ?? null, refused.reason]))) continue
+    const entry: Entry<MessageMap> = {
+      message: messageOf(refused),
+      consumer,
+      state: 'quarantined',
+      reason: refused.reason,
+      detail: refused.detail,
+      ...(refused.bytes && { bytes: refused.bytes }),
+    }
+    runtime.log.warn(
+      { id: refused.id, type: refused.type, consumer, reason: refused.reason, detail: refused.detail },
+      'message quarantined',
+    )
+    if (runtime.hooks.quarantined) callHook(runtime, 'quarantined', () => runtime.hooks.quarantined!(entry))
+  }
+}
+
+function messageOf(refused: Refused): Message {
+  const data = refused.body === undefined ? undefined : parseIfJson(refused.body)
+  const row = { ...refused, id: refused.id ?? '', attempts: 0, receivedMs: Date.now() }
+  return toMessage(row, data)
+}
+
+function parseIfJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+function* parts(list: readonly Quarantined[]): Generator<Quarantined[]> {
+  let part: Quarantined[] = []
+  let bytes = 0
+  for (const one of list) {
+    const size = (one.refused.body?.length ?? 0) + (one.refused.bytes?.byteLength ?? 0)
+    if (part.length > 0 && bytes + size > MAX_BATCH_BYTES) {
+      yield part
+      part = []
+      bytes = 0
+    }
+    part.push(one)
+    bytes += size
+  }
+  if (part.length > 0) yield part
+}

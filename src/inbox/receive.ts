@@ -1,0 +1,244 @@
+/**
+ * Receive: the front door. Persists a batch for every subscribed consumer in one statement and answers after the
+ * commit, in order. Whatever was not new is classified by a second statement with a fresh snapshot.
+ */
+import type { ConsumerOutcome, Outcome, QuarantineReason } from '../message.js'
+import { CLASSIFY, RECEIVE, UNPARK_FAILED } from '../postgres/sql/receive.js'
+import type { Runtime } from '../runtime.js'
+import { failpoint } from '../worker/failpoints.js'
+import type { ConsumerDeclaration } from './consumer.js'
+import { parseFailure, parseResult, quarantinedOutcome, sumUp, type Ackable } from './outcome.js'
+import type { Prepared, Refused } from './prepare.js'
+import { NO_CONSUMER, quarantine, refuse, type Quarantined } from './quarantine.js'
+
+export interface ReceiveOptions {
+  readonly consumers: readonly ConsumerDeclaration[]
+  /** Only for these consumers; undefined for all. */
+  readonly only?: readonly string[] | undefined
+  /** Not for these consumers: they get it in another way. */
+  readonly except?: readonly string[] | undefined
+  readonly unrouted?: 'quarantine' | 'skip' | undefined
+  /** Released by a person: the age was judged already. */
+  readonly force?: boolean
+}
+
+/** jsonb takes 256 MiB; larger batches are split. */
+const MAX_BATCH_BYTES = 8 * 1024 * 1024
+const MAX_BATCH = 5_000
+
+export async function receive(
+  runtime: Runtime,
+  messages: readonly (Prepared | Refused)[],
+  options: ReceiveOptions,
+): Promise<Outcome[]> {
+  const outcomes = new Array<Outcome>(messages.length)
+  const refused: Quarantined[] = []
+  const batch: { at: number; message: Prepared }[] = []
+  messages.forEach((message, at) => {
+    if ('reason' in message) {
+      refused.push({ consumer: NO_CONSUMER, refused: message })
+      outcomes[at] = quarantinedOutcome(message.incoming.id, message.reason)
+    } else batch.push({ at, message })
+  })
+  if (refused.length > 0) await quarantine(runtime, refused)
+  for (const part of parts(batch)) {
+    const answers = await receiveBatch(
+      runtime,
+      part.map(({ message }) => message),
+      options,
+    )
+    part.forEach(({ at }, index) => (outcomes[at] = answers[index]!))
+  }
+  failpoint('received')
+  return outcomes
+}
+
+async function receiveBatch(runtime: Runtime, batch: readonly Prepared[], options: ReceiveOptions): Promise<Outcome[]> {
+  const answer = await store(runtime, batch, options)
+  const perMessage = batch.map(({ type }) => {
+    const targets = new Map<string, Ackable>()
+    for (const consumer of answer.targets[type] ?? []) targets.set(consumer, stored(consumer))
+    return targets
+  })
+  if (answer.rest.length > 0) await classifyRest(runtime, batch, answer, perMessage, options)
+  return finish(runtime, batch, perMessage, options)
+}
+
+interface Answer {
+  readonly stored: number
+  readonly targets: Readonly<Record<string, readonly string[]>>
+  /** Pairs of position (from 1) and consumer. */
+  readonly rest: readonly (readonly [number, string])[]
+  readonly old: readonly (readonly [number, string])[]
+}
+
+async function store(runtime: Runtime, batch: readonly Prepared[], options: ReceiveOptions): Promise<Answer> {
+  const rows = await runtime.db.run(RECEIVE, {
+    m: batch.map((message) => ({
+      i: message.id,
+      s: message.source,
+      t: message.type,
+      k: message.key,
+      b: message.body,
+      h: message.hash,
+      e: message.envelope,
+      at: message.time,
+      f: options.force,
+      ids: message.ids,
+    })),
+    c: options.consumers.map(({ name, types, options: { order, retainMs, untimed } }) => ({
+      n: name,
+      o: order === 'key',
+      r: retainMs,
+      u: untimed,
+      t: types,
+    })),
+    only: options.only ?? null,
+    not: options.except ?? [],
+  })
+  return JSON.parse(rows[0]!['answer'] as string) as Answer
+}
+
+async function classifyRest(
+  runtime: Runtime,
+  batch: readonly Prepared[],
+  answer: Answer,
+  perMessage: readonly Map<string, Ackable>[],
+  options: ReceiveOptions,
+): Promise<void> {
+  const old = new Set(answer.old.map(String))
+  const pairs = answer.rest.map(([ord, consumer]) => ({ at: ord - 1, consumer, message: batch[ord - 1]! }))
+  const known = await classify(
+    runtime,
+    pairs.map(({ consumer, message }) => ({ consumer, message })),
+  )
+  const refused: Quarantined[] = []
+  const again: typeof pairs = []
+  const parked: typeof pairs = []
+  pairs.forEach((pair, index) => {
+    const { at, consumer, message } = pair
+    const found = known[index]
+    if (found === undefined) {
+      // Known a moment ago and gone now: retention took it, so it is judged anew.
+      if (!old.has(String([at + 1, consumer]))) return void again.push(pair)
+      refused.push({ consumer, refused: refuse(message, 'too-old', tooOld(message)) })
+      perMessage[at]!.set(consumer, quarantined(consumer, 'too-old'))
+    } else if (!found.same) {
+      refused.push({ consumer, refused: refuse(message, 'conflict', 'the id is known with another body') })
+      perMessage[at]!.set(consumer, quarantined(consumer, 'conflict'))
+    } else if (found.state === 'failed') parked.push(pair)
+    else perMessage[at]!.set(consumer, knownOutcome(consumer, found))
+  })
+  if (refused.length > 0) await quarantine(runtime, refused)
+  if (parked.length > 0) {
+    await runtime.db.run(
+      UNPARK_FAILED,
+      parked.map(({ consumer, message }) => identityOf(message, consumer)),
+    )
+  }
+  for (const { at, consumer, message } of again) {
+    const [outcome] = await receiveBatch(runtime, [message], { ...options, only: [consumer] })
+    perMessage[at]!.set(consumer, { outcome: outcome!.consumers[0] ?? stored(consumer).outcome })
+  }
+}
+
+/** Sums up, and quarantines what nobody wanted. */
+async function finish(
+  runtime: Runtime,
+  batch: readonly Prepared[],
+  perMessage: readonly Map<string, Ackable>[],
+  options: ReceiveOptions,
+): Promise<Outcome[]> {
+  const unrouted: Quarantined[] = []
+  const outcomes = batch.map((message, at): Outcome => {
+    const consumers = perMessage[at]!
+    if (consumers.size > 0) return sumUp(message.id, [...consumers.values()])
+    if (options.unrouted === 'skip') return sumUp(message.id, [])
+    const detail = `no consumer takes messages of type ${message.type}`
+    unrouted.push({ consumer: NO_CONSUMER, refused: refuse(message, 'unrouted', detail) })
+    return quarantinedOutcome(message.id, 'unrouted')
+  })
+  if (unrouted.length > 0) await quarantine(runtime, unrouted)
+  return outcomes
+}
+
+/** What is known of a message for a consumer. */
+export interface Known {
+  /** Same body, as far as both fingerprints tell. */
+  readonly same: boolean
+  readonly state: 'handled' | 'pending' | 'processing' | 'failed' | 'dead' | 'discarded' | 'quarantined'
+  readonly result: unknown
+  readonly error: string | null
+  readonly reason: QuarantineReason | null
+  readonly dueMs: number | undefined
+}
+
+export async function classify(
+  runtime: Runtime,
+  pairs: readonly { readonly consumer: string; readonly message: Identified }[],
+  tx?: unknown,
+): Promise<(Known | undefined)[]> {
+  const rows = await runtime.db.run(
+    CLASSIFY,
+    pairs.map(({ consumer, message }) => [...identityOf(message, consumer), message.hash]),
+    tx,
+  )
+  const known = new Array<Known | undefined>(pairs.length)
+  for (const row of rows) {
+    known[Number(row['at'])] = {
+      same: row['same'] === 'true',
+      state: row['state'] as Known['state'],
+      result: row['result'],
+      error: row['error'] as string | null,
+      reason: row['reason'] as QuarantineReason | null,
+      dueMs: row['due'] === null ? undefined : Number(row['due']),
+    }
+  }
+  return known
+}
+
+export type Identified = Pick<Prepared, 'id' | 'source' | 'hash' | 'ids'>
+
+/** The key of a message in a consumer's journal: the producer's, or the consumer's business key. */
+export function identityOf(message: Identified, consumer: string): [consumer: string, source: string, id: string] {
+  const own = message.ids?.[consumer]
+  return own === undefined ? [consumer, message.source, message.id] : [consumer, '', own]
+}
+
+/** The outcome of a message that needs nothing more from its sender. */
+export function knownOutcome(consumer: string, known: Known): Ackable {
+  if (known.state === 'dead') return { outcome: { consumer, status: 'dead', error: parseFailure(known.error) } }
+  if (known.state === 'quarantined') return quarantined(consumer, known.reason ?? 'invalid')
+  if (known.state !== 'handled') return { outcome: { consumer, status: 'duplicate' } }
+  return { outcome: { consumer, status: 'duplicate', result: parseResult(known.result) } }
+}
+
+export function quarantined(consumer: string, reason: QuarantineReason): Ackable {
+  return { outcome: { consumer, status: 'quarantined', reason } }
+}
+
+function stored(consumer: string): Ackable {
+  return { outcome: { consumer, status: 'stored' } satisfies ConsumerOutcome }
+}
+
+export function tooOld(message: Prepared): string {
+  return message.time === undefined
+    ? 'it carries no time, and untimed messages are not accepted'
+    : `its time, ${message.time}, is beyond the dedup horizon`
+}
+
+function* parts<T extends { readonly message: Prepared }>(batch: readonly T[]): Generator<T[]> {
+  let part: T[] = []
+  let bytes = 0
+  for (const one of batch) {
+    const size = one.message.body.length + (one.message.envelope?.length ?? 0)
+    if (part.length > 0 && (bytes + size > MAX_BATCH_BYTES || part.length >= MAX_BATCH)) {
+      yield part
+      part = []
+      bytes = 0
+    }
+    part.push(one)
+    bytes += size
+  }
+  if (part.length > 0) yield part
+}

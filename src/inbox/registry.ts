@@ -1,0 +1,59 @@
+/** Registry: tells receivers in other processes which consumers there are and what they take. */
+import type { Incoming } from '../message.js'
+import type { Row } from '../postgres/database.js'
+import { REGISTER, REMOVE_QUARANTINED, UNROUTED } from '../postgres/sql/registry.js'
+import type { Runtime } from '../runtime.js'
+import type { ConsumerDeclaration } from './consumer.js'
+import { prepare, type Prepared, type Refused } from './prepare.js'
+import { receive } from './receive.js'
+
+/** Writes consumers and their subscriptions. Answers with the types that nobody took before. */
+export async function register(runtime: Runtime, consumers: readonly ConsumerDeclaration[]): Promise<readonly string[]> {
+  if (consumers.length === 0) return []
+  const rows = consumers.map(({ name, types, options: { order, retainMs, untimed } }) => ({
+    n: name,
+    o: order === 'key',
+    r: retainMs,
+    u: untimed,
+    t: types,
+  }))
+  const added = await runtime.db.run(REGISTER, rows)
+  return added.map((row) => row['type'] as string)
+}
+
+/** Messages that nobody wanted when they came, and that somebody takes now, go through the front door again. */
+export async function releaseUnrouted(
+  runtime: Runtime,
+  consumers: readonly ConsumerDeclaration[],
+  newTypes: readonly string[],
+): Promise<number> {
+  const wanted = (type: string): boolean => newTypes.includes(type) || newTypes.includes('*')
+  let released = 0
+  let after = '0'
+  while (newTypes.length > 0) {
+    const rows = await runtime.db.run(UNROUTED, { after })
+    if (rows.length === 0) break
+    after = rows.at(-1)!['n'] as string
+    const own = rows.filter((row) => wanted(row['type'] as string))
+    const messages: (Prepared | Refused)[] = []
+    for (const row of own) messages.push(await prepare(runtime, toIncoming(row), { consumers, anySize: true }))
+    const outcomes = await receive(runtime, messages, { consumers, unrouted: 'skip', force: true })
+    const routed = own.filter((_, at) => outcomes[at]!.consumers.length > 0).map((row) => row['n'])
+    if (routed.length > 0) await runtime.db.run(REMOVE_QUARANTINED, routed)
+    released += routed.length
+  }
+  return released
+}
+
+/** A quarantined row as it once came in. */
+export function toIncoming(row: Row): Incoming {
+  const rest = row['envelope'] ? (JSON.parse(row['envelope'] as string) as Pick<Incoming, 'subject' | 'time' | 'headers'>) : {}
+  return {
+    ...rest,
+    id: row['id'] as string,
+    source: row['source'] as string,
+    type: row['type'] as string,
+    ...(row['key'] !== null && { key: row['key'] as string }),
+    body: row['body'] as string,
+  }
+}

@@ -1,0 +1,125 @@
+/** The transaction in which handlers run: it opens, its work settles, it commits; or none of it happened. */
+import { randomUUID } from 'node:crypto'
+import { OnceboxError } from '../errors.js'
+import { causes } from '../failure.js'
+import { isConnectionLoss, sqlState } from '../postgres/driver.js'
+import { OPEN, TRANSACTION_STATUS } from '../postgres/sql/settle.js'
+import type { Runtime } from '../runtime.js'
+import { backoffMs, sleep } from '../worker/backoff.js'
+import { failpoint } from '../worker/failpoints.js'
+import type { OpenGroup } from './claim.js'
+import type { ConsumerDeclaration } from './consumer.js'
+
+/** Longer waits for a row lock end a shared group; detecting a deadlock would take a second. */
+export const SHARED_LOCK_TIMEOUT = '20ms'
+
+/** The server's answer to COMMIT never came. */
+export class CommitUnknown extends Error {
+  override readonly name = 'CommitUnknown'
+  constructor(
+    readonly xid: string,
+    cause: unknown,
+  ) {
+    super('the connection was lost during COMMIT', { cause })
+  }
+}
+
+/**
+ * Runs handlers in a transaction. `work` answers with its result and the settlement, the last statement, which may
+ * still be on its way: a driver that pipelines sends it together with COMMIT.
+ */
+export async function openTransaction<R>(
+  { db }: Runtime,
+  consumer: ConsumerDeclaration,
+  lockTimeout: string | undefined,
+  work: (tx: unknown, open: OpenGroup) => Promise<{ result: R; settlement: Promise<unknown> }>,
+): Promise<R> {
+  let xid: string | undefined
+  let finished = false
+  try {
+    return await db.transaction(async (tx) => {
+      const group = randomUUID()
+      const idle = consumer.options.timeoutMs + 5_000
+      const rows = await db.run(OPEN, { g: group, lock: lockTimeout ?? null, idle: String(idle) }, tx)
+      xid = rows[0]!['xid'] as string
+      failpoint('opened')
+      const { result, settlement } = await work(tx, { xid, group })
+      if (db.driver.pipelines) settlement.catch(() => undefined)
+      else await settlement
+      failpoint('settled')
+      finished = true
+      return result
+    }, consumer.options.isolation)
+  } catch (error) {
+    if (finished && xid !== undefined && isUnknown(error)) throw new CommitUnknown(xid, error)
+    throw translate(error)
+  }
+}
+
+function isUnknown(error: unknown): boolean {
+  return (error instanceof OnceboxError && error.code === 'COMMIT_UNCERTAIN') || isConnectionLoss(error)
+}
+
+/** Errors that our own SQL raises, in our own words. */
+function translate(error: unknown): unknown {
+  const state = sqlState(error)
+  if (state === 'OB001') {
+    return new OnceboxError('CLAIM_LOST', 'another worker claimed the message before it settled; raise leaseMs', {
+      cause: error,
+    })
+  }
+  if (state === 'OB002') {
+    return new OnceboxError(
+      'HANDLER_COMMITTED',
+      'a handler ended the transaction that oncebox opened; remove its COMMIT or ROLLBACK',
+      { cause: error },
+    )
+  }
+  if (state === '25P02') {
+    return new OnceboxError(
+      'TRANSACTION_ABORTED',
+      'a handler swallowed an SQL error, after which PostgreSQL refuses to commit; let it throw',
+      { cause: error },
+    )
+  }
+  return error
+}
+
+/** Deadlock, lock timeout, serialization failure: nobody's fault, and worth another try. */
+export function isConflict(error: unknown): boolean {
+  for (const cause of causes(error)) {
+    const state = sqlState(cause)
+    if (state === '40P01' || state === '55P03' || state === '40001') return true
+  }
+  return false
+}
+
+/** The connection broke under us, wherever in the chain of causes it shows. */
+export function isAway(error: unknown): boolean {
+  for (const cause of causes(error)) if (isConnectionLoss(cause)) return true
+  return false
+}
+
+/**
+ * Finds out what became of a COMMIT without an answer: waits until the transaction is over, then trusts the rows.
+ * An unlocked read right away could miss a commit that is still under way.
+ */
+export async function resolveUnknown(
+  { db }: Runtime,
+  unknown: CommitUnknown,
+  read: () => Promise<boolean>,
+  until: { readonly aborted: Error | undefined },
+): Promise<boolean> {
+  for (let attempt = 0; ; attempt++) {
+    try {
+      const rows = await db.run(TRANSACTION_STATUS, [unknown.xid])
+      if (rows[0]?.['status'] !== 'in progress') return await read()
+    } catch (error) {
+      if (!isConnectionLoss(error) && sqlState(error) !== '22023') throw error
+      // 22023: the transaction id is in the future, so this is another server after a failover; only rows count.
+      if (sqlState(error) === '22023') return read()
+    }
+    if (until.aborted) throw unknown
+    await sleep(backoffMs(attempt, 20, 500))
+  }
+}

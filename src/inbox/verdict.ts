@@ -1,0 +1,36 @@
+/** What a thrown error means for its message: run again, and when; or wait for a person. */
+import { OnceboxError, Reject, RetryLater } from '../errors.js'
+import { toFailure } from '../failure.js'
+import type { Verdict } from './claim.js'
+import { RETRY_MISSING_HANDLER, type Retry } from './options.js'
+import { isConflict } from './transaction.js'
+
+/** `counted`: the attempt was counted before it ran, so nothing is added for it, or taken back if it does not count. */
+export function verdictOf(error: unknown, attempt: number, retry: Retry, counted: boolean): Verdict {
+  const uncounted = counted ? -1 : 0
+  if (error instanceof RetryLater) {
+    const { when } = error
+    if ('at' in when && !Number.isNaN(when.at.getTime())) return { attempts: uncounted, at: when.at }
+    const delayMs = 'afterMs' in when ? Math.max(0, Number(when.afterMs) || 0) : 0
+    return { attempts: uncounted, delayMs }
+  }
+  if (isConflict(error)) return { attempts: uncounted, delayMs: 20 + Math.random() * 200 }
+  const failure = toFailure(error)
+  const attempts = counted ? 0 : 1
+  if (error instanceof Reject) return { attempts, parked: 'dead', failure }
+  const delayMs = retryDelay(error, attempt, retry)
+  return delayMs === null ? { attempts, parked: 'dead', failure } : { attempts, delayMs, failure }
+}
+
+/** A retry function that throws must not decide a message's fate: the default policy does. */
+function retryDelay(error: unknown, attempt: number, retry: Retry): number | null {
+  try {
+    return (isMissingHandler(error) ? RETRY_MISSING_HANDLER : retry)(error, attempt)
+  } catch {
+    return RETRY_MISSING_HANDLER(error, attempt)
+  }
+}
+
+function isMissingHandler(error: unknown): boolean {
+  return error instanceof OnceboxError && error.code === 'HANDLER_MISSING'
+}

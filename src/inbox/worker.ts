@@ -1,0 +1,155 @@
+/** Runs a consumer: its loop claims what is due and hands it to `group.ts`. */
+import { OnceboxError } from '../errors.js'
+import type { Runtime } from '../runtime.js'
+import { callHook } from '../runtime.js'
+import { NEXT_DUE } from '../postgres/sql/claim.js'
+import { Abort } from '../worker/abort.js'
+import { createLoop, type Loop } from '../worker/loop.js'
+import { Pace } from '../worker/pace.js'
+import { sleep } from '../worker/backoff.js'
+import { claimMessages, type Claim } from './claim.js'
+import type { ConsumerDeclaration } from './consumer.js'
+import { runClaim, type Worker } from './group.js'
+import type { InlineWorker } from './handle.js'
+import { claimLanes } from './lanes.js'
+
+export interface ConsumerWorker {
+  readonly consumer: ConsumerDeclaration
+  readonly alive: boolean
+  start(): void
+  wake(): void
+  /** Finishes what runs and releases the rest; after `timeoutMs` what still runs is aborted. */
+  stop(timeoutMs: number): Promise<void>
+  /** What it takes to run this consumer's messages on arrival. */
+  readonly inline: InlineWorker
+  /** Runs everything that is due, and waits for what this process has in flight. Answers whether there was any. */
+  drain(): Promise<boolean>
+}
+
+/** Consumers without order look for lanes too, in case they had one before: no row may be out of everybody's sight. */
+const LANES_LOOK_MS = 5_000
+/** The low-water hint is left out so often, to find what committed late. */
+const LATE_LOOK_MS = 1_000
+/** Commits may lag behind their time by this much before they wait for the next look without the hint. */
+const LATE_MARGIN_MS = 2_000
+
+export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): ConsumerWorker {
+  const { options, name } = consumer
+  const pace = new Pace(options.group, options.concurrency)
+  let stop = new Abort()
+  let stopping = false
+  let inFlight = 0
+  let lastLanes = -Infinity
+  let lanesFirst = options.order === 'key'
+  let low: { readonly at: string; readonly until: number } | undefined
+
+  const worker = (): Worker => ({ runtime, consumer, pace, stop, stopping: () => stopping, losses })
+  const losses = new Map<string, number>()
+
+  const claim = async (): Promise<Claim | undefined> => {
+    const loose = async (): Promise<Claim | undefined> => {
+      const hinted = hint()
+      const found = await claimMessages(runtime, consumer, pace.claimSize, hinted)
+      if (found ?? hinted === undefined) return found
+      low = undefined
+      return claimMessages(runtime, consumer, pace.claimSize, undefined)
+    }
+    const lanes = (): Promise<Claim | undefined> => claimLanes(runtime, consumer, pace.claimSize)
+    if (options.order === 'none') {
+      const found = await loose()
+      if (found) return remember(found)
+      if (performance.now() - lastLanes < LANES_LOOK_MS) return undefined
+      lastLanes = performance.now()
+      return lanes()
+    }
+    // Messages without a key must not starve behind those with one, nor the other way round.
+    lanesFirst = !lanesFirst
+    return lanesFirst ? ((await lanes()) ?? (await loose())) : ((await loose()) ?? (await lanes()))
+  }
+  const hint = (): string | undefined => (low && performance.now() < low.until ? low.at : undefined)
+  const remember = (found: Claim): Claim => {
+    if (!hint()) {
+      const earliest = Math.min(...found.queue.map(({ message }) => message.receivedAt.getTime()))
+      low = { at: new Date(earliest - LATE_MARGIN_MS).toISOString(), until: performance.now() + LATE_LOOK_MS }
+    }
+    return found
+  }
+
+  const step = async (): Promise<'none' | 'done' | 'more'> => {
+    inFlight++
+    try {
+      const found = await claim()
+      if (!found) return 'none'
+      const running = runClaim(worker(), found)
+      if (found.full) loop.wake()
+      await running
+      return found.full ? 'more' : 'done'
+    } finally {
+      inFlight--
+    }
+  }
+
+  const failed = (error: unknown): void => {
+    if (stopping) return
+    const cause = error instanceof Error ? error : new Error(String(error))
+    runtime.log.warn({ consumer: name, error: cause.message }, 'a worker failed and will try again')
+    if (runtime.hooks.error) callHook(runtime, 'error', () => runtime.hooks.error!(cause, { consumer: name }))
+  }
+
+  const nextDueMs = async (): Promise<number | undefined> => {
+    const rows = await runtime.db.run(NEXT_DUE, [name])
+    const ms = rows[0]?.['ms']
+    return typeof ms === 'string' ? Number(ms) : undefined
+  }
+
+  const loop: Loop = createLoop({ slots: options.concurrency, step, nextDueMs, failed })
+
+  return {
+    consumer,
+    inline: {
+      runtime,
+      consumer,
+      pace,
+      get stop() {
+        return stop
+      },
+    },
+    get alive() {
+      return loop.alive
+    },
+    start() {
+      stopping = false
+      stop = new Abort()
+      loop.start()
+    },
+    wake: () => loop.wake(),
+    async stop(timeoutMs) {
+      stopping = true
+      const stopped = loop.stop()
+      const timer = setTimeout(() => {
+        stop.abort(new OnceboxError('STOPPED', `the box stopped while ${name} was still running`))
+      }, timeoutMs)
+      try {
+        await stopped
+      } finally {
+        clearTimeout(timer)
+      }
+    },
+    async drain() {
+      stopping = false
+      if (stop.aborted) stop = new Abort()
+      lastLanes = -Infinity
+      let worked = false
+      const slot = async (): Promise<void> => {
+        for (;;) {
+          low = undefined
+          if (stopping || (await step()) === 'none') return
+          worked = true
+        }
+      }
+      await Promise.all(Array.from({ length: options.concurrency }, slot))
+      while (inFlight > 0) await sleep(5)
+      return worked
+    },
+  }
+}

@@ -1,0 +1,40 @@
+/** What users import. */
+export { createBox, type Box, type BoxOptions, type Consumer, type FrontDoor } from './box.js'
+export type { Sink } from './brokers/sink.js'
+export type { Source } from './brokers/source.js'
+export { OnceboxError, Reject, RetryLater, type OnceboxErrorCode } from './errors.js'
+export {
+  batch,
+  type BatchContext,
+  type BatchHandler,
+  type Context,
+  type EffectOptions,
+  type Handler,
+  type Handlers,
+  type Logger,
+  type Send,
+  type SendOptions,
+} from './handler.js'
+export type { Entry, Hooks } from './hooks.js'
+export type { Admin, Bulk, Criteria, Filter } from './admin/index.js'
+export type { ConsumerOptions, RetryPolicy } from './inbox/options.js'
+export {
+  defineMessages,
+  unchecked,
+  type ConsumerOutcome,
+  type DataIn,
+  type DataOut,
+  type Failure,
+  type Incoming,
+  type Json,
+  type Message,
+  type MessageMap,
+  type MessageOf,
+  type OnceOutcome,
+  type Outcome,
+  type QuarantineReason,
+  type State,
+  type TypedMessages,
+} from './message.js'
+export type { Driver, Isolation, Loan } from './postgres/driver.js'
+export type { StandardSchemaV1 } from './standard-schema.js'

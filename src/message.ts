@@ -1,0 +1,143 @@
+/**
+ * # Glossary
+ *
+ * - **message**: what a producer sent, in CloudEvents' words: `id` unique within `source`, `type`, `data`, and
+ *   optionally `key`, `subject`, `time` and `headers`.
+ * - **consumer**: a named set of handlers; the unit of deduplication. Each message has one fate per consumer.
+ * - **source**, **sink**: the broker that messages come from and go to. (`message.source` is the producer.)
+ * - **claim**: a batch of messages leased to one worker, under one random token.
+ * - **group**: messages of a claim whose handlers share a transaction.
+ * - **settle**: record, in the handlers' transaction, that their messages are handled.
+ * - **lane**: all messages of one key, for consumers with `order: 'key'`.
+ * - **suspect**: a message whose last worker died while holding it. It runs alone, its attempt counted first.
+ *
+ * # States of a message, per consumer
+ *
+ *     receive ──> pending ──claim──> processing ──settle──> handled
+ *                    ^                   │ throws
+ *                    ├──after a delay────┤
+ *                    │                   └─attempts used up, or Reject──> dead
+ *                    └──────────── retry by a person ───────────────── dead, discarded, quarantined
+ *
+ * A message that cannot be judged or handled safely (no id, another body under a known id, too old, invalid, …) is
+ * `quarantined` with a reason and its original bytes. A person's `discard` makes it `discarded`.
+ */
+import type { StandardSchemaV1 } from './standard-schema.js'
+
+export type MessageMap = Readonly<Record<string, StandardSchemaV1>>
+
+/** A types-only vocabulary that can be annotated, so that `isolatedDeclarations` packages can export it. */
+export type TypedMessages<E> = { readonly [K in keyof E & string]: StandardSchemaV1<E[K], E[K]> }
+
+export type Name<M> = keyof M & string
+export type DataIn<M extends MessageMap, K extends Name<M>> = StandardSchemaV1.InferInput<M[K]>
+export type DataOut<M extends MessageMap, K extends Name<M>> = StandardSchemaV1.InferOutput<M[K]>
+
+/** `send` with a union of names must satisfy all of them: plain `DataIn<M, K>` would accept any one. */
+export type SendData<M extends MessageMap, K extends Name<M>> = {
+  [P in K]: (data: DataIn<M, P>) => void
+}[K] extends (data: infer D) => void
+  ? D
+  : never
+
+/** What a stored result looks like when it comes back: `Date` is a string, functions are gone. */
+// eslint-disable-next-line @typescript-eslint/no-explicit-any -- any in, any out
+export type Json<T> = 0 extends 1 & T ? any
+  : unknown extends T
+    ? unknown
+    : T extends string | number | boolean | null
+      ? T
+      : T extends { toJSON(): infer J }
+        ? Json<J>
+        : T extends undefined | void | symbol | bigint | ((...a: never) => unknown)
+          ? undefined
+          : T extends readonly (infer E)[]
+            ? Json<E>[]
+            : { [K in keyof T as T[K] extends symbol | ((...a: never) => unknown) ? never : K]: Json<T[K]> }
+
+export interface Message<K extends string = string, D = unknown> {
+  readonly id: string
+  readonly source: string
+  readonly type: K
+  readonly key?: string
+  readonly subject?: string
+  readonly time?: Date
+  readonly data: D
+  readonly headers: Readonly<Record<string, string>>
+  readonly receivedAt: Date
+  /** 1 on the first run, and one more for each attempt that failed. */
+  readonly attempt: number
+  /** The id of the message that started the conversation; its own id if it is the first. */
+  readonly correlationId: string
+  /** The id of the message whose handler sent this one. */
+  readonly causationId?: string
+}
+
+/** One name: that message. Several, or none given: a union discriminated by `type`. */
+export type MessageOf<M extends MessageMap, K extends Name<M> = Name<M>> = { [P in K]: Message<P, DataOut<M, P>> }[K]
+
+/** What you hand in. `id` must be written down, though it may be undefined (then: quarantined, `no-id`). */
+export type Incoming = {
+  id: string | undefined
+  type: string
+  source?: string
+  key?: string
+  subject?: string
+  time?: Date | string
+  headers?: Readonly<Record<string, string>>
+  /** Set by a source that knows the message was delivered before and never acknowledged: its worker may have died. */
+  redelivered?: boolean
+} & ({ data: unknown; body?: never } | { body: Uint8Array | string; data?: never })
+
+export type QuarantineReason =
+  'conflict' | 'invalid' | 'undecodable' | 'no-id' | 'too-old' | 'too-large' | 'unrouted' | 'effect-unknown'
+
+export interface Failure {
+  readonly name: string
+  readonly message: string
+  readonly stack?: string
+  /** The failure that caused this one, as in `new Error(…, { cause })`. */
+  readonly cause?: Failure
+  /** An error code, where the error had one: a SQLSTATE, a Node.js code, an oncebox code. */
+  readonly code?: string
+}
+
+export type ConsumerOutcome<R = unknown> = { readonly consumer: string } & (
+  | { readonly status: 'stored' | 'busy' }
+  | { readonly status: 'handled'; readonly result: R }
+  | { readonly status: 'duplicate'; readonly result?: R }
+  | { readonly status: 'failed'; readonly error: Failure; readonly retryAt?: Date }
+  | { readonly status: 'dead'; readonly error: Failure }
+  | { readonly status: 'quarantined'; readonly reason: QuarantineReason }
+)
+
+export type Outcome<R = unknown> = {
+  readonly id: string | undefined
+  /** True when the sender may forget the message. The one thing a hand-written loop must look at. */
+  readonly ack: boolean
+  readonly consumers: readonly ConsumerOutcome<R>[]
+} & (
+  | { readonly status: 'stored' | 'busy' | 'skipped' }
+  | { readonly status: 'handled'; readonly result: R }
+  | { readonly status: 'duplicate'; readonly result?: R }
+  | { readonly status: 'failed' | 'dead'; readonly error: Failure }
+  | { readonly status: 'quarantined'; readonly reason: QuarantineReason }
+)
+
+/** `once` throws BUSY instead of returning it: a return value would be committed and acked. */
+export type OnceOutcome<R> =
+  | { readonly status: 'handled'; readonly result: R }
+  | { readonly status: 'duplicate'; readonly result: R }
+  | { readonly status: 'quarantined'; readonly reason: QuarantineReason }
+
+export type State = 'pending' | 'processing' | 'handled' | 'dead' | 'quarantined' | 'discarded'
+
+/** Declares the vocabulary: type name → Standard Schema or `unchecked<T>()`. */
+export function defineMessages<const M extends MessageMap>(messages: M): M {
+  return messages
+}
+
+/** A types-only entry of a vocabulary: nothing is checked at run time. */
+export function unchecked<T>(): StandardSchemaV1<T, T> {
+  return { '~standard': { version: 1, vendor: 'oncebox', validate: (value) => ({ value: value as T }) } }
+}

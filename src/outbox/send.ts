@@ -1,0 +1,108 @@
+/** Send: an event becomes a row of the outbox, in the caller's transaction. */
+import { randomUUID } from 'node:crypto'
+import { checkKnown, nameProblem, nearest } from '../check-options.js'
+import { OnceboxError } from '../errors.js'
+import type { SendOptions } from '../handler.js'
+import type { Message } from '../message.js'
+import { SEND } from '../postgres/sql/outbox.js'
+import type { Runtime } from '../runtime.js'
+import { validate } from '../validate.js'
+
+/** An event, checked, as the statement takes it. */
+export interface Outgoing {
+  readonly id: string
+  readonly type: string
+  readonly key: string | undefined
+  readonly body: string
+  readonly envelope: string
+  readonly deliverAt: string | undefined
+}
+
+export async function prepareSend(
+  runtime: Runtime,
+  type: string,
+  data: unknown,
+  options: SendOptions = {},
+  cause?: Message,
+): Promise<Outgoing> {
+  const where = `send of ${type}`
+  checkKnown(where, options, ['key', 'id', 'subject', 'headers', 'deliverAt'])
+  const schema = runtime.schemaOf(type)
+  if (schema === undefined && runtime.types.length > 0) {
+    const near = nearest(type, runtime.types)
+    const hint = near ? `did you mean ${near}?` : 'add it to defineMessages'
+    throw new OnceboxError('MESSAGE_TYPE_UNKNOWN', `there is no message type ${JSON.stringify(type)}; ${hint}`)
+  }
+  const id = options.id ?? randomUUID()
+  for (const [name, value] of [['id', id], ['key', options.key], ['subject', options.subject]] as const) {
+    const problem = value === undefined ? undefined : nameProblem(value)
+    if (problem) throw new OnceboxError('MESSAGE_INVALID', `${where}: ${name} ${problem}`)
+  }
+  const body = toJson(where, data)
+  const size = Buffer.byteLength(body)
+  if (size > runtime.maxBytes) {
+    const advice = 'raise maxBytes, or send a reference to the data'
+    throw new OnceboxError('MESSAGE_TOO_LARGE', `${where}: ${size} bytes, the limit is ${runtime.maxBytes}; ${advice}`)
+  }
+  const checked = await validate(schema, JSON.parse(body))
+  if ('problem' in checked) throw new OnceboxError('MESSAGE_INVALID', `${where}: ${checked.problem}`)
+  return {
+    id,
+    type,
+    key: options.key,
+    body,
+    envelope: JSON.stringify({ subject: options.subject, headers: headersOf(where, options, cause) }),
+    deliverAt: deliverAt(where, options.deliverAt),
+  }
+}
+
+/** Writes prepared events in the caller's transaction. The same id twice is a no-op. */
+export async function writeOutgoing(runtime: Runtime, outgoing: readonly Outgoing[], tx: unknown): Promise<void> {
+  if (outgoing.length === 0) return
+  const rows = outgoing.map(({ id, type, key, body, envelope, deliverAt }) => ({
+    s: runtime.source,
+    i: id,
+    t: type,
+    k: key,
+    b: body,
+    e: envelope,
+    at: deliverAt,
+  }))
+  await runtime.db.run(SEND, rows, tx)
+}
+
+function toJson(where: string, data: unknown): string {
+  try {
+    return JSON.stringify(data) ?? 'null'
+  } catch (error) {
+    throw new OnceboxError('MESSAGE_INVALID', `${where}: the data cannot be written as JSON`, { cause: error })
+  }
+}
+
+/** Correlation, causation and trace context travel on with what a handler sends. */
+function headersOf(where: string, options: SendOptions, cause: Message | undefined): Record<string, string> {
+  const headers: Record<string, string> = {}
+  if (cause) {
+    for (const name of ['traceparent', 'tracestate', 'baggage']) {
+      const value = cause.headers[name]
+      if (value !== undefined) headers[name] = value
+    }
+    headers['correlationid'] = cause.correlationId
+    headers['causationid'] = cause.id
+  }
+  for (const [name, value] of Object.entries(options.headers ?? {})) {
+    if (typeof value !== 'string' || value.includes('\0') || !value.isWellFormed() || nameProblem(name)) {
+      throw new OnceboxError('MESSAGE_INVALID', `${where}: header ${JSON.stringify(name)} must be well-formed text`)
+    }
+    headers[name] = value
+  }
+  return headers
+}
+
+function deliverAt(where: string, at: Date | undefined): string | undefined {
+  if (at === undefined) return undefined
+  if (!(at instanceof Date) || Number.isNaN(at.getTime())) {
+    throw new OnceboxError('MESSAGE_INVALID', `${where}: deliverAt is not a date`)
+  }
+  return at.toISOString()
+}

@@ -1,0 +1,72 @@
+/**
+ * A driver bound to a schema: what every step of the flow runs its statements on.
+ *
+ * Statements are whole constants in `sql/`, written against the schema `ob` and taking one text parameter, `$1`, used
+ * once: JSON in text is the only parameter type that every PostgreSQL client for Node.js passes on unchanged.
+ */
+import { OnceboxError } from '../errors.js'
+import type { Driver, Isolation } from './driver.js'
+
+export type Row = Readonly<Record<string, unknown>>
+
+export interface Database<Tx = unknown> {
+  readonly schema: string
+  readonly driver: Driver<Tx, unknown>
+  /** The notification channel of this schema. */
+  readonly channel: string
+  run(statement: string, param: unknown, tx?: unknown): Promise<readonly Row[]>
+  transaction<R>(work: (tx: Tx) => Promise<R>, isolation?: Isolation): Promise<R>
+  /** The statement with the schema's name in place of `ob`. */
+  bind(statement: string): string
+}
+
+export function bindDatabase<Tx, TxIn>(driver: Driver<Tx, TxIn>, schema: string): Database<Tx> {
+  const quoted = quoteSchema(schema)
+  const bound = new Map<string, string>()
+  const bind = (statement: string): string => {
+    let text = bound.get(statement)
+    if (text === undefined) {
+      text = statement.replace(/\bob\./g, () => `${quoted}.`)
+      bound.set(statement, text)
+    }
+    return text
+  }
+  return {
+    schema,
+    driver: driver as Driver<Tx, unknown>,
+    channel: channelOf(schema),
+    bind,
+    run: (statement, param, tx) => driver.query(bind(statement), [JSON.stringify(param)], tx as Tx | undefined),
+    transaction: (work, isolation) => driver.transaction(work, isolation ? { isolation } : undefined),
+  }
+}
+
+function quoteSchema(schema: string): string {
+  const bytes = Buffer.byteLength(schema)
+  if (bytes === 0 || bytes > 63 || schema.includes('\0') || schema.includes('?') || !schema.isWellFormed()) {
+    throw new OnceboxError(
+      'OPTION_INVALID',
+      `schema must be a PostgreSQL name of 1 to 63 bytes without NUL or question mark; got ${JSON.stringify(schema)}`,
+    )
+  }
+  if (/^pg_/i.test(schema) || schema.toLowerCase() === 'information_schema') {
+    throw new OnceboxError('OPTION_INVALID', `schema ${schema} is reserved by PostgreSQL; choose another name`)
+  }
+  return `"${schema.replaceAll('"', '""')}"`
+}
+
+/** At most 63 bytes, like every PostgreSQL name; long schema names are told apart by a hash. */
+function channelOf(schema: string): string {
+  if (/^[a-z0-9_]{1,50}$/.test(schema)) return `oncebox_${schema}`
+  let hash = 0xcbf29ce484222325n
+  for (const byte of Buffer.from(schema)) hash = ((hash ^ BigInt(byte)) * 0x100000001b3n) & 0xffffffffffffffffn
+  return `oncebox_${hash.toString(16)}`
+}
+
+/** `String.prototype.isWellFormed` is in Node 20 but not in the ES2023 library of TypeScript. */
+declare global {
+  interface String {
+    isWellFormed(): boolean
+    toWellFormed(): string
+  }
+}

@@ -1,0 +1,94 @@
+/**
+ * The first of the three seams: what oncebox needs of a PostgreSQL client.
+ *
+ * `Tx` is the client's own transaction, as handlers get it; `TxIn` is what `send` and `once` accept
+ * (pg lends a `PoolClient` but takes any client that is inside a transaction).
+ */
+export type Isolation = 'read committed' | 'repeatable read' | 'serializable'
+
+export interface Driver<Tx, TxIn = Tx> {
+  /**
+   * Runs one statement: inside `tx` if given, else on a connection of its own, autocommitted.
+   * Values are strings, numbers, booleans or null, never arrays or objects. Columns come back as strings.
+   * Rejects with `TRANSACTION_REQUIRED` if `tx` is a root handle or is not inside a transaction.
+   * Errors from the server carry `code`, the SQLSTATE.
+   * Inside a transaction of this driver nobody has to await the answer: a failure then rejects the transaction, and
+   * is not reported as an unhandled rejection.
+   */
+  query(text: string, values: readonly unknown[], tx?: Tx | TxIn): Promise<readonly Record<string, unknown>[]>
+
+  /**
+   * BEGIN, `work`, COMMIT; ROLLBACK if `work` rejects, and the same error is thrown.
+   * - Resolves only after the server has confirmed the COMMIT: an answer of ROLLBACK rejects with `ROLLED_BACK`,
+   *   a warning during COMMIT with `COMMIT_UNCERTAIN`. A connection that breaks during COMMIT rejects with the
+   *   client's own error, which has no SQLSTATE or one of class 08 or 57.
+   * - If a statement is still running on the connection when `work` rejects, the connection is destroyed.
+   * - Statements issued inside `work` and not yet answered when it resolves run before the COMMIT. If one of them
+   *   fails, its error is thrown.
+   * - Whatever `work` sends before its first `await` may share a trip with BEGIN. Should BEGIN fail while the
+   *   connection survives (next to impossible), those statements ran on their own, and reject with BEGIN's error.
+   */
+  transaction<R>(work: (tx: Tx) => Promise<R>, options?: { isolation?: Isolation }): Promise<R>
+
+  /** Calls `wake` on each notification on the channel and after each reconnect. Answers with an unsubscribe. */
+  listen?(channel: string, wake: () => void): Promise<() => Promise<void>>
+
+  /**
+   * Wraps the transaction for one handler call. `giveBack` rejects if the handler left a statement unanswered
+   * (`UNAWAITED_QUERY`) or the transaction is no longer the one it was lent (`HANDLER_COMMITTED`); after it,
+   * the lent handle refuses every use with `TRANSACTION_CLOSED`. Optional: without it handlers get `tx` as it is.
+   */
+  lend?(tx: Tx): Loan<Tx>
+
+  /** How many transactions can run at once, where the client tells. `start()` warns when that is too few. */
+  readonly capacity?: number | undefined
+
+  /** True if a statement may be sent before the one ahead of it is answered, so that trips can be shared. */
+  readonly pipelines?: boolean | undefined
+}
+
+export interface Loan<Tx> {
+  readonly tx: Tx
+  giveBack(): void | Promise<void>
+}
+
+/** The SQLSTATE of an error, if it came from the server. */
+export function sqlState(error: unknown): string | undefined {
+  const code = (error as { code?: unknown } | null | undefined)?.code
+  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : undefined
+}
+
+/** True if the error says nothing about whether the server finished what it was doing: connection lost, shutdown. */
+export function isConnectionLoss(error: unknown): boolean {
+  const state = sqlState(error)
+  return state === undefined ? isClientError(error) : state.startsWith('08') || /^57P0[1-5]$/.test(state)
+}
+
+const LOST = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'ECONNABORTED',
+  'EPIPE',
+  'ETIMEDOUT',
+  'EHOSTUNREACH',
+  'EHOSTDOWN',
+  'ENETUNREACH',
+  'ENETDOWN',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  // postgres.js
+  'CONNECT_TIMEOUT',
+  'CONNECTION_CLOSED',
+  'CONNECTION_DESTROYED',
+  'CONNECTION_ENDED',
+])
+
+/** pg says it in words alone. */
+const LOST_IN_WORDS =
+  /connection (terminated|error|closed)|not queryable|socket|timeout (expired|exceeded when trying to connect)|query read timeout/i
+
+function isClientError(error: unknown): boolean {
+  const code = (error as { code?: unknown } | null | undefined)?.code
+  if (typeof code === 'string' && LOST.has(code)) return true
+  return error instanceof Error && LOST_IN_WORDS.test(error.message)
+}

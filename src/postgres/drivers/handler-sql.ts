@@ -1,0 +1,117 @@
+/**
+ * What a handler may not send on the transaction it was lent: its end belongs to oncebox, and session settings
+ * would stay on a pooled connection. Looks at the first words alone; what hides behind them (a second statement in
+ * one text, `set_config`, a procedure) is found by the transaction's status and by the settlement.
+ */
+import { OnceboxError } from '../../errors.js'
+
+/** The error to refuse `text` with, or undefined. */
+export function refusal(text: unknown): OnceboxError | undefined {
+  if (typeof text !== 'string') return undefined
+  const [first, second, third] = firstWords(text)
+  switch (first) {
+    case 'BEGIN':
+    case 'START':
+    case 'COMMIT':
+    case 'END':
+    case 'ABORT':
+      return handlerCommitted(first)
+    case 'ROLLBACK': {
+      const next = second === 'WORK' || second === 'TRANSACTION' ? third : second
+      return next === 'TO' ? undefined : handlerCommitted(first)
+    }
+    case 'PREPARE':
+      return second === 'TRANSACTION' ? handlerCommitted('PREPARE TRANSACTION') : undefined
+    case 'SET':
+      return second === 'LOCAL' || second === 'TRANSACTION' || second === 'CONSTRAINTS'
+        ? undefined
+        : sessionChanged(first)
+    case 'DEALLOCATE':
+      return second === 'ALL' || (second === 'PREPARE' && third === 'ALL')
+        ? sessionChanged('DEALLOCATE ALL')
+        : undefined
+    case 'RESET':
+    case 'DISCARD':
+    case 'LISTEN':
+    case 'UNLISTEN':
+    case 'LOAD':
+      return sessionChanged(first)
+    default:
+      return undefined
+  }
+}
+
+function handlerCommitted(command: string): OnceboxError {
+  return new OnceboxError(
+    'HANDLER_COMMITTED',
+    `a handler sent ${command}, but its transaction is oncebox's to begin and end: return to commit, throw to roll back, ` +
+      'and use SAVEPOINT for a part that may fail',
+  )
+}
+
+function sessionChanged(command: string): OnceboxError {
+  return new OnceboxError(
+    'SESSION_CHANGED',
+    `a handler sent ${command}, which outlives its transaction on a pooled connection: use SET LOCAL, ` +
+      'or a connection of your own',
+  )
+}
+
+/** The first three words in upper case, past white space, comments and empty statements. */
+function firstWords(text: string): string[] {
+  const words: string[] = []
+  let at = 0
+  while (words.length < 3) {
+    at = skipBlanks(text, at, words.length === 0)
+    const end = wordEnd(text, at)
+    if (end === at) break
+    words.push(text.slice(at, end).toUpperCase())
+    at = end
+  }
+  return words
+}
+
+function skipBlanks(text: string, start: number, andSemicolons: boolean): number {
+  let at = start
+  for (;;) {
+    const char = text[at]
+    if (char === undefined) return at
+    if (char <= ' ' || char === '\ufeff' || (andSemicolons && char === ';')) at += 1
+    else if (char === '-' && text[at + 1] === '-') at = lineEnd(text, at)
+    else if (char === '/' && text[at + 1] === '*') at = commentEnd(text, at)
+    else return at
+  }
+}
+
+function lineEnd(text: string, start: number): number {
+  let at = start
+  while (at < text.length && text[at] !== '\n' && text[at] !== '\r') at += 1
+  return at
+}
+
+/** Block comments nest in PostgreSQL. */
+function commentEnd(text: string, start: number): number {
+  let depth = 0
+  let at = start
+  while (at < text.length) {
+    if (text[at] === '/' && text[at + 1] === '*') {
+      depth += 1
+      at += 2
+    } else if (text[at] === '*' && text[at + 1] === '/') {
+      depth -= 1
+      at += 2
+      if (depth === 0) return at
+    } else at += 1
+  }
+  return at
+}
+
+function wordEnd(text: string, start: number): number {
+  let at = start
+  while (isWordChar(text.charCodeAt(at))) at += 1
+  return at
+}
+
+function isWordChar(code: number): boolean {
+  return (code >= 65 && code <= 90) || (code >= 97 && code <= 122) || (code >= 48 && code <= 57) || code === 95
+}

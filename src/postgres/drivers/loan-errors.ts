@@ -1,0 +1,48 @@
+/** Why a handler's use of its transaction is refused; the same words for every client. */
+import { OnceboxError } from '../../errors.js'
+
+export function transactionClosed(): OnceboxError {
+  return new OnceboxError(
+    'TRANSACTION_CLOSED',
+    'this transaction was used after its handler had returned: await every statement inside the handler',
+  )
+}
+
+export function unawaitedQuery(count: number): OnceboxError {
+  return new OnceboxError(
+    'UNAWAITED_QUERY',
+    `the handler returned while ${count} of its statements had no answer yet: await them all, and close cursors`,
+  )
+}
+
+export function handlerCommitted(): OnceboxError {
+  return new OnceboxError(
+    'HANDLER_COMMITTED',
+    'the handler ended the transaction it was lent: return to commit, throw to roll back',
+  )
+}
+
+export function handlerCalled(method: string): OnceboxError {
+  return new OnceboxError(
+    'HANDLER_COMMITTED',
+    `a handler called ${method}() on the transaction it was lent: return to commit, throw to roll back`,
+  )
+}
+
+export function transactionAborted(cause?: unknown): OnceboxError {
+  return new OnceboxError(
+    'TRANSACTION_ABORTED',
+    'the handler caught an SQL error and went on, but the transaction was already aborted: let the error propagate, ' +
+      'or put a savepoint around the statement that may fail',
+    { cause },
+  )
+}
+
+export function rolledBack(cause?: unknown): OnceboxError {
+  return new OnceboxError(
+    'ROLLED_BACK',
+    'nothing was committed: a statement had failed in this transaction and its error was caught. ' +
+      'Let SQL errors propagate, or put a savepoint around statements that may fail',
+    { cause },
+  )
+}

@@ -1,0 +1,194 @@
+/**
+ * The driver for pg (node-postgres). Prepared statements by name, trips shared through pipeline mode where pg has
+ * it, a connection in reserve for when the pool is exhausted.
+ */
+import { createHash } from 'node:crypto'
+import { OnceboxError } from '../../errors.js'
+import { type Driver, type Isolation, isConnectionLoss, sqlState } from '../driver.js'
+import {
+  type Answer,
+  ask,
+  type Client,
+  ignore,
+  type PgClient,
+  type PgPool,
+  type Pool,
+  type Statement,
+} from './pg/client.js'
+import { listenOn } from './pg/listen.js'
+import { borrowed, isLent, lendClient } from './pg/loan.js'
+import { Reserve } from './pg/reserve.js'
+import { Session } from './pg/session.js'
+import { transactionStatus } from './pg/status.js'
+
+export type { PgClient, PgPool }
+
+export interface PgOptions {
+  /** Name statements, so that each connection parses and plans them once. Turn off behind poolers that cannot. */
+  prepare?: boolean
+}
+
+/**
+ * Runs oncebox on a pool of pg. Handlers get a `PoolClient`; `send` and `once` take any client in a transaction.
+ * The pool stays yours: oncebox never ends it.
+ */
+export function fromPg<C extends PgClient>(pool: PgPool<C>, options: PgOptions = {}): Driver<C, PgClient> {
+  return new PgDriver(pool as unknown as Pool, options.prepare ?? true) as unknown as Driver<C, PgClient>
+}
+
+class PgDriver implements Driver<Client, object> {
+  readonly #pool: Pool
+  readonly #prepare: boolean
+  readonly #reserve: Reserve
+  readonly #names = new Map<string, string>()
+  readonly #sessions = new WeakMap<object, Session>()
+  #pipelines: boolean | undefined
+
+  constructor(pool: Pool, prepare: boolean) {
+    this.#pool = pool
+    this.#prepare = prepare
+    this.#reserve = new Reserve(pool)
+    // An idle client that loses its connection reports to the pool; with no listener that ends the process.
+    if (pool.listenerCount?.('error') === 0) pool.on?.('error', ignore)
+  }
+
+  get capacity(): number | undefined {
+    return this.#pool.options?.max
+  }
+
+  get pipelines(): boolean {
+    const { Client, options } = this.#pool
+    if (this.#pipelines === undefined && Client && options) {
+      // Not connected, so it costs no more than an object.
+      this.#pipelines = typeof new Client({ ...options }).pipeline === 'boolean'
+    }
+    return this.#pipelines ?? false
+  }
+
+  query(text: string, values: readonly unknown[], tx?: object): Promise<readonly Record<string, unknown>[]> {
+    const rows = this.#query(this.#statement(text, values), tx)
+    // A rejection that nobody awaits inside our transaction shows at its COMMIT; it must not end the process.
+    if (tx !== undefined && (isLent(tx) || this.#sessions.has(tx))) rows.catch(ignore)
+    return rows
+  }
+
+  async #query(statement: Statement, tx: object | undefined): Promise<Answer['rows']> {
+    const answer = await (tx === undefined ? this.#alone(statement) : this.#inside(tx, statement))
+    return answer.rows
+  }
+
+  async transaction<R>(work: (tx: Client) => Promise<R>, options: { isolation?: Isolation } = {}): Promise<R> {
+    const client = await this.#pool.connect()
+    const session = new Session(client, options.isolation ?? 'read committed')
+    this.#pipelines ??= session.pipelines
+    this.#sessions.set(client, session)
+    let result: R
+    try {
+      if (!session.pipelines) await session.begun
+      result = await work(client)
+    } catch (error) {
+      await this.#giveUp(session, error)
+      throw session.beginError ?? error
+    }
+    try {
+      await session.commit()
+    } catch (error) {
+      this.#sessions.delete(client)
+      if (isRefusal(error)) session.release()
+      else session.destroy(error)
+      throw error
+    }
+    this.#sessions.delete(client)
+    session.release()
+    return result
+  }
+
+  async #giveUp(session: Session, error: unknown): Promise<void> {
+    const usable = await session.rollback()
+    this.#sessions.delete(session.client)
+    if (usable && !isStalePlan(error)) session.release()
+    else session.destroy(error)
+  }
+
+  listen(channel: string, wake: () => void): Promise<() => Promise<void>> {
+    return listenOn(this.#pool, channel, wake)
+  }
+
+  lend(tx: Client) {
+    const session = this.#sessions.get(tx)
+    if (!session) throw transactionRequired('a client whose transaction is over')
+    return lendClient(session)
+  }
+
+  #statement(text: string, values: readonly unknown[]): Statement {
+    // Without values there may be several commands in the text, which only the simple protocol takes.
+    if (values.length === 0) return { text }
+    return this.#prepare ? { name: this.#name(text), text, values } : { text, values }
+  }
+
+  #name(text: string): string {
+    let name = this.#names.get(text)
+    if (name === undefined) {
+      name = `oncebox_${createHash('sha256').update(text).digest('hex').slice(0, 16)}`
+      this.#names.set(text, name)
+    }
+    return name
+  }
+
+  async #alone(statement: Statement): Promise<Answer> {
+    if (this.#reserve.available && isExhausted(this.#pool)) return this.#reserve.query(statement)
+    const client = await this.#pool.connect()
+    client.on('error', ignore)
+    let failure: Error | undefined
+    try {
+      return await ask(client, statement)
+    } catch (error) {
+      if (!isRefusal(error) || isStalePlan(error)) failure = error instanceof Error ? error : new Error(String(error))
+      throw error
+    } finally {
+      client.off('error', ignore)
+      client.release?.(failure)
+    }
+  }
+
+  async #inside(tx: object, statement: Statement): Promise<Answer> {
+    const session = borrowed(tx) ?? this.#sessions.get(tx)
+    if (session) return session.send(statement)
+    const client = asClient(tx)
+    if ((await transactionStatus(client)) === 'idle') throw transactionRequired('a client that is not in a transaction')
+    return ask(client, statement)
+  }
+}
+
+/** True if the server itself said no: the connection is in order, and nothing was committed. */
+function isRefusal(error: unknown): boolean {
+  if (error instanceof OnceboxError) return error.code === 'ROLLED_BACK'
+  return sqlState(error) !== undefined && !isConnectionLoss(error)
+}
+
+/** A named statement that this connection can no longer run: after a migration, or behind a pooler. */
+function isStalePlan(error: unknown): boolean {
+  const { routine } = (error ?? {}) as { routine?: unknown }
+  return sqlState(error) === '26000' || (sqlState(error) === '0A000' && routine === 'RevalidateCachedQuery')
+}
+
+/** True if a statement would have to wait for a connection. */
+function isExhausted({ options, totalCount, idleCount = 0, waitingCount = 0 }: Pool): boolean {
+  if (options?.max === undefined || totalCount === undefined) return false
+  return idleCount + options.max - totalCount - waitingCount <= 0
+}
+
+function asClient(tx: unknown): Client {
+  const { query, escapeIdentifier, totalCount } = (tx ?? {}) as Record<string, unknown>
+  if (typeof totalCount === 'number') throw transactionRequired('a pool')
+  if (typeof query !== 'function') throw transactionRequired(tx === null ? 'null' : `a ${typeof tx} without query()`)
+  if (typeof escapeIdentifier !== 'function') throw transactionRequired('an object that is not a client of pg')
+  return tx as Client
+}
+
+function transactionRequired(what: string): OnceboxError {
+  return new OnceboxError(
+    'TRANSACTION_REQUIRED',
+    `expected a pg client inside a transaction, got ${what}: check one out with pool.connect(), send BEGIN, and pass it`,
+  )
+}

@@ -1,0 +1,24 @@
+/**
+ * Stops the statement that runs on a connection about to be closed. A backend does not notice that its client is
+ * gone while it works or waits for a lock, so it would hold its own locks for as long.
+ * By the protocol's cancel request, as libpq does: unlike `pg_terminate_backend` it also works through PgBouncer.
+ */
+import { connect } from 'node:net'
+import { type Client, ignore } from './client.js'
+
+const CANCEL_REQUEST = 80877102
+
+export function cancelStatement({ host, port, processID, secretKey }: Client): void {
+  if (!host || !port || !processID || !secretKey) return
+  const request = Buffer.alloc(16)
+  request.writeInt32BE(16, 0)
+  request.writeInt32BE(CANCEL_REQUEST, 4)
+  request.writeInt32BE(processID, 8)
+  request.writeInt32BE(secretKey, 12)
+  // Best effort: behind a tunnel the address may not be reachable, and then the statement runs to its end.
+  const socket = host.startsWith('/') ? connect(`${host}/.s.PGSQL.${port}`) : connect(port, host)
+  socket.on('error', ignore)
+  socket.setTimeout(5_000, () => socket.destroy())
+  socket.unref()
+  socket.end(request)
+}

@@ -1,0 +1,124 @@
+/**
+ * pg's client as this driver sees it. Structural, so that importing oncebox never imports pg; what only some
+ * versions or builds have (pipeline mode from 8.23, the native client) is optional and asked for where it is used.
+ */
+
+/** A client: what `send` and `once` accept. A pool has no `escapeIdentifier`, so it does not compile. */
+export interface PgClient {
+  // pg overloads `query`; only with the values spelled `any[]` does its own type match.
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any
+  query(text: string, values: any[]): Promise<{ rows: any[] }>
+  escapeIdentifier(text: string): string
+}
+
+/** A pool, as `fromPg` takes it. Both overloads are spelled out, or `C` would not be inferred. */
+export interface PgPool<C> {
+  connect: {
+    (): Promise<C>
+    // eslint-disable-next-line @typescript-eslint/no-explicit-any
+    (done: (...args: any[]) => void): void
+  }
+}
+
+export interface Statement {
+  readonly text: string
+  readonly values?: readonly unknown[]
+  readonly name?: string
+}
+
+export interface Answer {
+  readonly command?: string
+  readonly rows: readonly Record<string, unknown>[]
+}
+
+export interface Notice {
+  readonly severity?: string
+  readonly code?: string
+  readonly message?: string
+}
+
+type Listener = (...args: never[]) => void
+
+export interface Client {
+  query(statement: Statement, done: (error: Error | null | undefined, answer: Answer | Answer[]) => void): unknown
+  on(event: string, listener: Listener): unknown
+  off(event: string, listener: Listener): unknown
+  release?(error?: Error | boolean): void
+  connect?(): Promise<unknown>
+  end?(): Promise<void>
+  ref?(): void
+  unref?(): void
+  getTransactionStatus?(): string | null
+  pipeline?: boolean
+  readonly readyForQuery?: boolean
+  readonly _connected?: boolean
+  readonly connection?: { on?(event: string, listener: Listener): unknown }
+  readonly host?: string
+  readonly port?: number
+  readonly processID?: number | null
+  readonly secretKey?: number | null
+}
+
+export interface PoolOptions {
+  readonly max?: number
+  readonly password?: unknown
+  readonly connectionTimeoutMillis?: number
+  readonly stream?: unknown
+  readonly onConnect?: (client: Client) => unknown
+}
+
+export interface Pool {
+  connect(): Promise<Client>
+  on?(event: string, listener: Listener): unknown
+  listenerCount?(event: string): number
+  readonly Client?: new (options: object) => Client
+  readonly options?: PoolOptions
+  readonly totalCount?: number
+  readonly idleCount?: number
+  readonly waitingCount?: number
+}
+
+export function ignore(): void {}
+
+/**
+ * Sends one statement. By callback rather than promise: pg calls it in the same tick in which it reads the answer,
+ * so a notice that follows in the same packet is known to belong to the next statement.
+ */
+export function ask(client: Client, statement: Statement, answered?: (error?: unknown) => void): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    client.query(statement, (error, answer) => {
+      answered?.(error ?? undefined)
+      if (error) reject(error)
+      // Several commands in one text give an array; the last one is the answer.
+      else resolve(Array.isArray(answer) ? (answer.at(-1) as Answer) : answer)
+    })
+  })
+}
+
+/** A client outside the pool, with the pool's settings, connected. Undefined if the pool does not say how. */
+export function dedicated(pool: Pool, extra: object = {}): Promise<Client> | undefined {
+  const { Client, options } = pool
+  if (Client === undefined || options === undefined) return undefined
+  return connectTo(Client, options, extra)
+}
+
+async function connectTo(Client: NonNullable<Pool['Client']>, options: PoolOptions, extra: object): Promise<Client> {
+  const client = new Client({
+    ...options,
+    // pg-pool makes the password non-enumerable, so the spread leaves it out.
+    ...(options.password === undefined ? {} : { password: options.password }),
+    connectionTimeoutMillis: options.connectionTimeoutMillis || 10_000,
+    pipeline: false,
+    ...extra,
+  })
+  // Without a listener the 'error' event of a restarted server would end the process.
+  client.on('error', ignore)
+  try {
+    await client.connect?.()
+    await options.onConnect?.(client)
+  } catch (error) {
+    void client.end?.().catch(ignore)
+    throw error
+  }
+  return client
+}

@@ -1,0 +1,75 @@
+/**
+ * LISTEN on a connection of its own, opened again for ever until unsubscribed. Notifications sent in between are
+ * lost, so every connect wakes too.
+ */
+import { sqlState } from '../../driver.js'
+import { type Client, dedicated, ask, ignore, type Pool } from './client.js'
+
+const FIRST_MS = 100
+const LONGEST_MS = 10_000
+
+export async function listenOn(pool: Pool, channel: string, wake: () => void): Promise<() => Promise<void>> {
+  const text = `LISTEN "${channel.replaceAll('"', '""')}"`
+  let stopped = false
+  let failures = 0
+  let client: Client | undefined
+  let timer: NodeJS.Timeout | undefined
+
+  async function open(): Promise<void> {
+    let opened: Client | undefined
+    try {
+      // Keep-alive: nothing else would show that an idle connection is dead.
+      opened = await dedicated(pool, { keepAlive: true, keepAliveInitialDelayMillis: 10_000 })
+      if (opened === undefined) return
+      const here = opened
+      here.on('end', () => lost(here))
+      here.on('notification', (message: { channel: string }) => {
+        if (message.channel === channel && !stopped) wake()
+      })
+      client = here
+      if (stopped) return close(here)
+      await ask(here, { text })
+      failures = 0
+      if (!stopped) wake()
+    } catch (error) {
+      if (opened) close(opened)
+      // CockroachDB and others: not supported, and polling does without.
+      if (['0A000', '42601'].includes(sqlState(error) ?? '')) return
+      later()
+    }
+  }
+
+  function lost(which: Client): void {
+    if (client !== which) return
+    client = undefined
+    later()
+  }
+
+  function later(): void {
+    if (stopped || timer !== undefined) return
+    const ceiling = Math.min(FIRST_MS * 2 ** failures, LONGEST_MS)
+    failures += 1
+    timer = setTimeout(
+      () => {
+        timer = undefined
+        void open()
+      },
+      ceiling / 2 + (Math.random() * ceiling) / 2,
+    )
+    timer.unref()
+  }
+
+  function close(which: Client): void {
+    if (client === which) client = undefined
+    which.end?.().catch(ignore)
+  }
+
+  await open()
+  return async () => {
+    stopped = true
+    clearTimeout(timer)
+    const open = client
+    client = undefined
+    await open?.end?.().catch(ignore)
+  }
+}

@@ -1,0 +1,149 @@
+/**
+ * The client as one handler gets it: pg's own in every respect, except that it knows what is unanswered, refuses to
+ * end the transaction, and is of no use once the handler has returned.
+ */
+import type { OnceboxError } from '../../../errors.js'
+import type { Loan } from '../../driver.js'
+import { refusal } from '../handler-sql.js'
+import {
+  handlerCalled,
+  handlerCommitted,
+  transactionAborted,
+  transactionClosed,
+  unawaitedQuery,
+} from '../loan-errors.js'
+import { type Client, ignore } from './client.js'
+import type { Session } from './session.js'
+import { knownStatus, transactionStatus, watchStatus } from './status.js'
+
+/** A statement in one of the forms pg takes: text, config, or an object that submits itself (cursor, stream). */
+interface Submittable {
+  submit?: unknown
+  text?: unknown
+  callback?: unknown
+  cursor?: { text?: unknown }
+  handleReadyForQuery?: (...args: unknown[]) => unknown
+  handleError?: (...args: unknown[]) => unknown
+}
+type Callback = (error: unknown, result?: unknown) => void
+
+interface Lent {
+  readonly session: Session
+  open: boolean
+}
+
+const lent = new WeakMap<object, Lent>()
+
+export function isLent(tx: object): boolean {
+  return lent.has(tx)
+}
+
+/** The session behind a lent client; throws if it was given back. Undefined if `tx` is not lent. */
+export function borrowed(tx: object): Session | undefined {
+  const loan = lent.get(tx)
+  if (loan && !loan.open) throw transactionClosed()
+  return loan?.session
+}
+
+export function lendClient(session: Session): Loan<Client> {
+  const { client } = session
+  const loan: Lent = { session, open: true }
+  const bound = new Map<unknown, unknown>()
+
+  function query(...args: unknown[]): unknown {
+    const error = loan.open ? refusal(textOf(args[0])) : transactionClosed()
+    return error ? fail(error, args) : track(session, args)
+  }
+
+  const tx = new Proxy(client, {
+    get(target, key) {
+      if (key === 'query') return query
+      if (key === 'release' || key === 'end' || key === 'connect')
+        return () => {
+          throw handlerCalled(key)
+        }
+      const value: unknown = Reflect.get(target, key, target)
+      if (typeof value !== 'function' || key === 'constructor') return value
+      // pg's methods write to `this`, which must be the client itself.
+      if (!bound.has(value)) bound.set(value, value.bind(target))
+      return bound.get(value)
+    },
+    set: (target, key, value) => Reflect.set(target, key, value, target),
+  })
+  lent.set(tx, loan)
+  watchStatus(client)
+  session.pausePipeline()
+  return { tx, giveBack }
+
+  async function giveBack(): Promise<void> {
+    loan.open = false
+    if (session.unanswered > 0) throw unawaitedQuery(session.unanswered)
+    const status = knownStatus(client) ?? (await transactionStatus(client))
+    if (status === 'idle') throw handlerCommitted()
+    if (status === 'aborted') throw transactionAborted(session.swallowed)
+    session.resumePipeline()
+  }
+}
+
+function textOf(statement: unknown): unknown {
+  if (typeof statement === 'string') return statement
+  const { text, cursor } = (statement ?? {}) as Submittable
+  return text ?? cursor?.text
+}
+
+/** Passes a statement on and counts it until it is answered, in whichever of pg's forms it came. */
+function track(session: Session, args: unknown[]): unknown {
+  const send = session.client.query as (...args: unknown[]) => unknown
+  const statement = (args[0] ?? {}) as Submittable
+  const answered = session.expect()
+  try {
+    if (typeof statement.submit === 'function') watchSubmittable(statement, answered)
+    else {
+      const at = args.findIndex((arg) => typeof arg === 'function')
+      if (at > 0) args[at] = watchCallback(args[at] as Callback, answered)
+      else if (typeof statement.callback === 'function') {
+        args[0] = { ...statement, callback: watchCallback(statement.callback as Callback, answered) }
+      } else {
+        const answer = send.apply(session.client, args) as Promise<unknown>
+        // Also marks a rejection as seen: one that nobody awaits shows in the transaction's status.
+        answer.then(() => answered(), answered)
+        return answer
+      }
+    }
+    return send.apply(session.client, args)
+  } catch (error) {
+    answered()
+    throw error
+  }
+}
+
+function watchCallback(callback: Callback, answered: (error?: unknown) => void): Callback {
+  return (error, result) => {
+    answered(error ?? undefined)
+    callback(error, result)
+  }
+}
+
+function watchSubmittable(statement: Submittable, answered: (error?: unknown) => void): void {
+  for (const name of ['handleReadyForQuery', 'handleError'] as const) {
+    const original = statement[name]
+    if (typeof original !== 'function') continue
+    statement[name] = function (this: unknown, ...args: unknown[]) {
+      answered(name === 'handleError' ? args[0] : undefined)
+      return original.apply(this, args)
+    }
+  }
+}
+
+/** Fails the way the caller asked to be told: by callback or by promise. */
+function fail(error: OnceboxError, args: unknown[]): unknown {
+  const statement = (args[0] ?? {}) as Submittable
+  const callback = [...args.slice(1), statement.callback].find((arg) => typeof arg === 'function') as
+    Callback | undefined
+  if (callback) return void process.nextTick(callback, error)
+  // A cursor has no promise to reject, and an event that nobody listens to would end the process.
+  if (typeof statement.submit === 'function') throw error
+  const rejected = Promise.reject(error)
+  rejected.catch(ignore)
+  return rejected
+}

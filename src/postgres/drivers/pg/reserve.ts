@@ -1,0 +1,72 @@
+/**
+ * One connection beside the pool, opened when it is needed. Handlers may hold every connection of the pool, and
+ * the heartbeats that keep their claims alive must not wait for them.
+ */
+import { isConnectionLoss, sqlState } from '../../driver.js'
+import { type Answer, ask, type Client, dedicated, ignore, type Pool, type Statement } from './client.js'
+
+const IDLE_MS = 10_000
+
+export class Reserve {
+  readonly #pool: Pool
+  #client: Promise<Client> | undefined
+  #queue: Promise<unknown> = Promise.resolve()
+  #waiting = 0
+  #idle: NodeJS.Timeout | undefined
+
+  constructor(pool: Pool) {
+    this.#pool = pool
+  }
+
+  get available(): boolean {
+    return this.#pool.Client !== undefined && this.#pool.options !== undefined
+  }
+
+  /** One statement after the other: pg warns about a second one on a busy client. */
+  query(statement: Statement): Promise<Answer> {
+    this.#waiting += 1
+    const answer = this.#queue.then(() => this.#run(statement))
+    this.#queue = answer.catch(ignore)
+    return answer
+  }
+
+  async #run(statement: Statement): Promise<Answer> {
+    clearTimeout(this.#idle)
+    const opening = (this.#client ??= this.#open())
+    try {
+      const client = await opening
+      client.ref?.()
+      return await ask(client, statement)
+    } catch (error) {
+      // After a refusal by the server the connection is as good as new.
+      if (sqlState(error) === undefined || isConnectionLoss(error)) this.#close(opening)
+      throw error
+    } finally {
+      this.#waiting -= 1
+      if (this.#waiting === 0) this.#rest()
+    }
+  }
+
+  #open(): Promise<Client> {
+    const opening = dedicated(this.#pool) as Promise<Client>
+    const forget = (): void => {
+      if (this.#client === opening) this.#client = undefined
+    }
+    opening.then((client) => client.on('error', forget) && client.on('end', forget), forget)
+    return opening
+  }
+
+  /** While idle it does not keep the process alive, and is closed soon. */
+  #rest(): void {
+    const opening = this.#client
+    if (opening === undefined) return
+    opening.then((client) => this.#waiting === 0 && client.unref?.(), ignore)
+    this.#idle = setTimeout(() => this.#close(opening), IDLE_MS)
+    this.#idle.unref()
+  }
+
+  #close(opening: Promise<Client>): void {
+    if (this.#client === opening) this.#client = undefined
+    opening.then((client) => client.end?.().catch(ignore), ignore)
+  }
+}

@@ -1,0 +1,208 @@
+/**
+ * One transaction on one pool connection: BEGIN, statements, then COMMIT, ROLLBACK or the end of the connection.
+ *
+ * With pg's pipeline mode BEGIN shares a trip with the first statement, and COMMIT with the last one. The price:
+ * should BEGIN itself fail on a connection that survives, statements already sent behind it run on their own.
+ * They all reject with BEGIN's error then, but whatever is sent before the first `await` must bear that.
+ */
+import { OnceboxError } from '../../../errors.js'
+import { type Isolation, isConnectionLoss, sqlState } from '../../driver.js'
+import { rolledBack } from '../loan-errors.js'
+import { cancelStatement } from './cancel.js'
+import { type Answer, ask, type Client, ignore, type Notice, type Statement } from './client.js'
+
+/** A ROLLBACK takes no time; if it does, the connection is dead and TCP has not noticed. */
+const ROLLBACK_MS = 5_000
+
+const BEGIN: Readonly<Record<Isolation, string>> = {
+  // jit: compiling a statement that runs for a millisecond takes fifty. LOCAL: poolers must see no session state.
+  'read committed': 'BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL jit = off',
+  'repeatable read': 'BEGIN ISOLATION LEVEL REPEATABLE READ; SET LOCAL jit = off',
+  serializable: 'BEGIN ISOLATION LEVEL SERIALIZABLE; SET LOCAL jit = off',
+}
+
+export class Session {
+  readonly client: Client
+  readonly pipelines: boolean
+  /** Resolves when BEGIN was answered. */
+  readonly begun: Promise<unknown>
+  readonly #usersPipeline: boolean | undefined
+  #unanswered = 0
+  #begins = true
+  #beginError: unknown
+  #broken: Error | undefined
+  #committing = false
+  #swallowed: unknown
+  #late: unknown
+  #queue: Promise<unknown> = Promise.resolve()
+
+  constructor(client: Client, isolation: Isolation) {
+    this.client = client
+    this.#usersPipeline = client.pipeline
+    this.pipelines = typeof client.pipeline === 'boolean'
+    client.on('error', this.#onError)
+    this.resumePipeline()
+    this.begun = ask(client, { text: BEGIN[isolation] }, (error) => {
+      this.#begins = false
+      this.#beginError = error
+    })
+    this.begun.catch(ignore)
+  }
+
+  readonly #onError = (error: Error): void => {
+    this.#broken ??= error
+  }
+
+  /** Why BEGIN failed, if it did: it explains every error that came after. */
+  get beginError(): unknown {
+    return this.#beginError
+  }
+
+  /** The first error that `work` was told of. Whether it swallowed it shows at the end. */
+  get swallowed(): unknown {
+    return this.#swallowed
+  }
+
+  get unanswered(): number {
+    return this.#unanswered
+  }
+
+  /** Runs a statement of oncebox. Nobody has to await it: a failure then shows at COMMIT. */
+  send(statement: Statement): Promise<Answer> {
+    const answered = this.expect()
+    const answer = this.#pipelining
+      ? ask(this.client, statement, answered)
+      : // Without it pg warns about a second statement sent before the first is answered.
+        ((this.#queue = this.#queue.catch(ignore).then(() => ask(this.client, statement, answered))) as Promise<Answer>)
+    const checked = answer.then(
+      (rows) => {
+        if (this.#beginError !== undefined) throw this.#beginError
+        return rows
+      },
+      (error: unknown) => {
+        throw this.#beginError ?? error
+      },
+    )
+    checked.catch(ignore)
+    return checked
+  }
+
+  /** Counts a statement as unanswered until the returned function is called. */
+  expect(): (error?: unknown) => void {
+    let open = true
+    this.#unanswered += 1
+    return (error) => {
+      if (!open) return
+      open = false
+      this.#unanswered -= 1
+      if (error === undefined) return
+      if (this.#committing) this.#late ??= error
+      else this.#swallowed ??= error
+    }
+  }
+
+  get #pipelining(): boolean {
+    return this.pipelines && this.client.pipeline === true
+  }
+
+  /** The client as its owner set it up, for the time of a handler: cursors do not work in pipeline mode. */
+  pausePipeline(): void {
+    // With statements under way the switch would mix up their answers.
+    if (this.pipelines && this.#unanswered === 0 && !this.#begins) this.client.pipeline = this.#usersPipeline
+  }
+
+  resumePipeline(): void {
+    if (this.pipelines) this.client.pipeline = true
+  }
+
+  async commit(): Promise<void> {
+    this.#committing = true
+    if (!this.#pipelining) await this.#queue.catch(ignore)
+    let warning: Notice | undefined
+    const onNotice = (notice: Notice): void => {
+      if (this.#unanswered === 0 && isWarning(notice)) warning ??= notice
+    }
+    this.client.on('notice', onNotice)
+    try {
+      const commit = ask(this.client, { text: 'COMMIT' })
+      commit.catch(ignore)
+      await this.begun
+      const answer = await commit
+      if (answer.command === 'ROLLBACK') throw this.#late ?? rolledBack(this.#swallowed)
+      if (warning !== undefined) throw uncertain(warning)
+    } catch (error) {
+      // A statement that the server refused cannot have been committed, whatever happened to the COMMIT behind it.
+      throw sqlState(this.#late) !== undefined && !isConnectionLoss(this.#late) ? this.#late : error
+    } finally {
+      this.client.off('notice', onNotice)
+    }
+  }
+
+  /** Rolls back what `work` gave up. Answers whether the connection can be used again. */
+  async rollback(): Promise<boolean> {
+    try {
+      return await within(ROLLBACK_MS, this.#rollback())
+    } catch {
+      return false
+    }
+  }
+
+  async #rollback(): Promise<boolean> {
+    if (this.#unanswered === 0) await this.begun
+    if (this.#busy()) return false
+    await ask(this.client, { text: 'ROLLBACK' })
+    return true
+  }
+
+  /** True if a statement is under way, be it sent past us: by the raw client, or a cursor left open. */
+  #busy(): boolean {
+    return this.#unanswered > 0 || this.#broken !== undefined || this.client.readyForQuery === false
+  }
+
+  /** Hands the connection back to the pool. */
+  release(): void {
+    if (this.#broken !== undefined) return this.destroy(this.#broken)
+    this.client.off('error', this.#onError)
+    if (this.pipelines) this.client.pipeline = this.#usersPipeline
+    this.client.release?.()
+  }
+
+  /** Closes the connection at once, and stops what the server is doing for it: a lock must not outlive us. */
+  destroy(reason: unknown): void {
+    if (this.#broken === undefined && this.#busy()) cancelStatement(this.client)
+    // In pipeline mode `end` would wait for statements under way, which may be the very ones that hang.
+    if (this.pipelines) this.client.pipeline = false
+    this.client.release?.(reason instanceof Error ? reason : true)
+    this.client.off('error', this.#onError)
+  }
+}
+
+/**
+ * By SQLSTATE besides severity, which is translated with `lc_messages`: class 01 is warnings, class 57 is an
+ * operator who cancelled the wait for a synchronous standby, 25P01 says that there was nothing to commit.
+ */
+function isWarning({ severity, code = '' }: Notice): boolean {
+  return severity === 'WARNING' || code.startsWith('01') || code.startsWith('57') || code === '25P01'
+}
+
+function uncertain(warning: Notice): OnceboxError {
+  return warning.code === '25P01'
+    ? new OnceboxError('HANDLER_COMMITTED', 'the transaction was ended inside the work that it was opened for')
+    : new OnceboxError(
+        'COMMIT_UNCERTAIN',
+        `the server warned during COMMIT: ${warning.message ?? 'no message'}. It may be lost if the primary fails`,
+        { cause: warning },
+      )
+}
+
+async function within<T>(ms: number, promise: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`no answer within ${ms} ms`)), ms)
+  })
+  try {
+    return await Promise.race([promise, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}

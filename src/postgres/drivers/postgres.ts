@@ -1,0 +1,158 @@
+/**
+ * The driver for postgres.js. Its `sql.begin` owns the connection, so this driver adds what it does not check:
+ * statements still unanswered at the end are awaited before the COMMIT, and every handle it gives out is guarded.
+ *
+ * Two things are beyond reach from outside postgres.js: the server's answer to COMMIT (not needed, since no statement
+ * failed before it) and a warning during COMMIT, such as a cancelled wait for a synchronous standby.
+ */
+import { OnceboxError } from '../../errors.js'
+import type { Driver, Isolation, Loan } from '../driver.js'
+import { handlerCommitted, transactionAborted, unawaitedQuery } from './loan-errors.js'
+import { Gate, gateOf, guard, type Handle, ignore, type Rows } from './postgres/gate.js'
+import { Room } from './postgres/room.js'
+import { Run } from './postgres/run.js'
+
+/** postgres.js overloads `begin`; both signatures are spelled out, or `T` would not be inferred. */
+/* eslint-disable @typescript-eslint/no-explicit-any */
+export interface PostgresSql<T> {
+  begin: { (work: (tx: T) => any): any; (options: string, work: (tx: T) => any): any }
+}
+/* eslint-enable @typescript-eslint/no-explicit-any */
+
+interface Root extends Handle {
+  begin<R>(options: string, work: (tx: Handle) => Promise<R>): Promise<R>
+  listen?(channel: string, notified: () => void, listening: () => void): Promise<{ unlisten(): Promise<void> }>
+  readonly options?: { readonly max?: number; readonly transform?: { column?: { from?: unknown } } }
+}
+
+/** Runs oncebox on postgres.js. Handlers, `send` and `once` get and take what `sql.begin` hands to its callback. */
+export function fromPostgres<T>(sql: PostgresSql<T>): Driver<T> {
+  return new PostgresDriver(sql as unknown as Root) as unknown as Driver<T>
+}
+
+const XID = 'select pg_current_xact_id_if_assigned()::text as xid'
+
+const BEGIN: Readonly<Record<Isolation, string>> = {
+  'read committed': 'isolation level read committed',
+  'repeatable read': 'isolation level repeatable read',
+  serializable: 'isolation level serializable',
+}
+
+class PostgresDriver implements Driver<Handle> {
+  readonly pipelines = true
+  readonly #sql: Root
+  readonly #room: Room
+
+  constructor(sql: Root) {
+    this.#sql = sql
+    this.#room = new Room(sql.options?.max)
+  }
+
+  get capacity(): number | undefined {
+    return this.#room.size
+  }
+
+  query(text: string, values: readonly unknown[], tx?: Handle): Promise<readonly Record<string, unknown>[]> {
+    const rows = this.#query(text, values, tx)
+    // postgres.js sends a moment later; from now on the transaction waits for it.
+    if (tx !== undefined) gateOf(tx)?.expect(rows)
+    return rows
+  }
+
+  async #query(text: string, values: readonly unknown[], tx: Handle | undefined): Promise<Rows> {
+    const handle = tx === undefined ? this.#sql : (ours(tx) ?? (await theirs(tx)))
+    // Without values there may be several commands in the text, which only the simple protocol takes.
+    const rows = await (values.length === 0 ? handle.unsafe(text) : handle.unsafe(text, [...values], { prepare: true }))
+    // Several commands give an array of results; the last one is the answer.
+    const last = rows.at(-1)
+    const answer = Array.isArray(last) ? (last as Rows) : rows
+    return this.#sql.options?.transform?.column?.from ? answer.map(snakeCase) : answer
+  }
+
+  async transaction<R>(work: (tx: Handle) => Promise<R>, options: { isolation?: Isolation } = {}): Promise<R> {
+    const run = new Run<R>()
+    await this.#room.enter()
+    try {
+      const ended = this.#sql.begin(BEGIN[options.isolation ?? 'read committed'], (raw) => run.inside(raw, work))
+      return await run.outcome(ended)
+    } finally {
+      this.#room.leave()
+    }
+  }
+
+  async listen(channel: string, wake: () => void): Promise<() => Promise<void>> {
+    let stopped = false
+    const call = (): void => {
+      if (!stopped) wake()
+    }
+    const listening = await this.#sql.listen?.(channel, call, call)
+    return async () => {
+      if (stopped) return
+      stopped = true
+      await listening?.unlisten().catch(ignore)
+    }
+  }
+
+  lend(tx: Handle): Loan<Handle> {
+    const transaction = gateOf(tx)
+    if (!transaction?.open) throw transactionRequired('a transaction that is over')
+    const { raw } = transaction
+    const gate = new Gate(raw, transaction)
+    // Not awaited: it travels with the handler's first statement, and is looked at only if something is suspicious.
+    const start = (transaction.start ??= raw.unsafe(XID).catch(ignore))
+    return {
+      tx: guard(raw, gate),
+      async giveBack() {
+        await gate.sent()
+        gate.open = false
+        if (gate.unanswered > 0) throw unawaitedQuery(gate.unanswered)
+        if (gate.failure !== undefined) throw transactionAborted(gate.failure)
+        if (gate.suspicious && !(await sameTransaction(raw, start))) throw handlerCommitted()
+      },
+    }
+  }
+}
+
+async function sameTransaction(raw: Handle, start: Promise<Rows | void>): Promise<boolean> {
+  const before = (await start)?.[0]?.['xid']
+  const now = (await raw.unsafe(XID))[0]?.['xid']
+  return now === before
+}
+
+/** A transaction that this driver began. */
+function ours(tx: Handle): Handle | undefined {
+  const gate = gateOf(tx)
+  if (gate && !gate.transactionOpen) throw transactionRequired('a transaction that is over')
+  return gate && tx
+}
+
+/** One that the user began. It may be over, and postgres.js would run the statement on its own: ask the server. */
+async function theirs(tx: Handle): Promise<Handle> {
+  const { begin, unsafe, savepoint } = (tx ?? {}) as unknown as Record<string, unknown>
+  if (typeof begin === 'function') throw transactionRequired('the root sql')
+  if (typeof unsafe !== 'function' || typeof savepoint !== 'function') throw transactionRequired('something else')
+  try {
+    await tx.unsafe('savepoint oncebox_probe; release savepoint oncebox_probe')
+  } catch (error) {
+    if ((error as { code?: unknown }).code === '25P01') throw transactionRequired('a transaction that is over')
+    throw error
+  }
+  return tx
+}
+
+/** Undoes `transform: postgres.camel` and its like: the statements of oncebox name their columns in snake case. */
+function snakeCase(row: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(row).map(([name, value]) => [
+      name.replace(/[A-Z]/g, (letter, at: number) => (at === 0 ? '' : '_') + letter.toLowerCase()).replaceAll('-', '_'),
+      value,
+    ]),
+  )
+}
+
+function transactionRequired(what: string): OnceboxError {
+  return new OnceboxError(
+    'TRANSACTION_REQUIRED',
+    `expected the sql that sql.begin() hands to its callback, got ${what}: call it inside sql.begin(async (tx) => …)`,
+  )
+}

@@ -1,0 +1,164 @@
+/**
+ * The gate that statements of a postgres.js transaction pass on their way to the server: it counts what is
+ * unanswered, refuses what a handler may not send, and shuts when the handler or the transaction is over.
+ */
+import type { OnceboxError } from '../../../errors.js'
+import { refusal } from '../handler-sql.js'
+import { handlerCalled, transactionClosed } from '../loan-errors.js'
+
+export type Rows = Record<string, unknown>[]
+
+/** A query of postgres.js: a promise that is sent when somebody awaits it, by calling its `handler`. */
+export interface Pending extends Promise<Rows> {
+  handler?: ((query: Pending) => unknown) & { debug?: unknown }
+  canceller?: ((query: Pending) => Promise<unknown>) | null
+  reject?(error: unknown): void
+  readonly strings?: readonly string[]
+  readonly string?: string
+  readonly options?: { readonly simple?: boolean }
+  readonly cursorFn?: unknown
+  readonly active?: boolean
+}
+
+export interface Handle {
+  (...args: unknown[]): unknown
+  unsafe(text: string, values?: unknown[], options?: { prepare?: boolean }): Pending
+  savepoint?(...args: unknown[]): Promise<unknown>
+}
+
+export function ignore(): void {}
+
+const gates = new WeakMap<object, Gate>()
+
+/** The gate of a guarded handle; undefined for one that postgres.js itself gave out. */
+export function gateOf(handle: unknown): Gate | undefined {
+  return typeof handle === 'function' ? gates.get(handle) : undefined
+}
+
+export class Gate {
+  readonly raw: Handle
+  /** False once the handler or the transaction is over. */
+  open = true
+  /** The first error of a statement outside a savepoint: the transaction cannot commit any more. */
+  failure: unknown
+  /** True if a text with several commands was sent, one of which may have ended the transaction. */
+  suspicious = false
+  /** The transaction id at the first loan, asked for once. */
+  start: Promise<Rows | void> | undefined
+  readonly #transaction: Gate | undefined
+  readonly #pending = new Set<Pending>()
+  readonly #expected = new Set<Promise<unknown>>()
+
+  constructor(raw: Handle, transaction?: Gate) {
+    this.raw = raw
+    this.#transaction = transaction
+  }
+
+  get transactionOpen(): boolean {
+    return this.#transaction ? this.#transaction.open : this.open
+  }
+
+  get unanswered(): number {
+    // The promise of an iterated cursor never settles; when it is done it is no longer active.
+    const sent = [...this.#pending].filter((query) => !query.cursorFn || query.active)
+    return Math.max(sent.length, this.#expected.size)
+  }
+
+  /** Why a query may not pass, if so. */
+  refuse(query: Pending): OnceboxError | undefined {
+    return this.open && this.transactionOpen ? refusal(query.strings?.[0]) : transactionClosed()
+  }
+
+  pass(query: Pending, nested: boolean): void {
+    this.#pending.add(query)
+    this.#transaction?.pass(query, nested)
+    const answered = (): void => {
+      this.#pending.delete(query)
+      this.suspicious ||= query.options?.simple === true && query.string?.includes(';') === true
+    }
+    // Not `query.then`, which would send it a second time.
+    void Promise.prototype.then.call(query, answered, (error: unknown) => {
+      answered()
+      // Within a savepoint postgres.js rolls back to it.
+      if (!nested) this.failure ??= error
+    })
+  }
+
+  /** Waits for a statement of oncebox too, from before it is sent. */
+  expect(rows: Promise<unknown>): void {
+    this.#transaction?.expect(rows)
+    this.#expected.add(rows)
+    const done = (): unknown => this.#expected.delete(rows)
+    // Also marks a rejection as seen: it shows in `failure`.
+    rows.then(done, done)
+  }
+
+  /** Waits until what was issued is sent: postgres.js takes a few microtasks, more than a handler takes to return. */
+  async sent(): Promise<void> {
+    await new Promise(setImmediate)
+  }
+
+  /** Waits until what was sent is answered. */
+  async settled(): Promise<void> {
+    await this.sent()
+    while (this.unanswered > 0) await Promise.allSettled([...this.#pending, ...this.#expected])
+  }
+
+  /** Asks the server to stop what is running. Answers whether anything was. */
+  cancelAll(): boolean {
+    const running = this.unanswered > 0
+    for (const query of this.#pending) {
+      const cancel = query.canceller
+      query.canceller = null
+      // Not `query.cancel()`, which drops this promise: unreachable, the server would end the process.
+      cancel?.(query)?.catch(ignore)
+    }
+    return running
+  }
+}
+
+/** The handle itself in every respect, but its statements pass the gate. */
+export function guard(raw: Handle, gate: Gate, nested = false): Handle {
+  const watch = (query: unknown): unknown => watched(query, gate, nested)
+  const handle = new Proxy(raw, {
+    apply: (target, _, args: unknown[]) => watch(Reflect.apply(target, undefined, args)),
+    get(target, key) {
+      const value: unknown = Reflect.get(target, key, target)
+      switch (key) {
+        case 'unsafe':
+        case 'file':
+          return (...args: unknown[]) => watch(Reflect.apply(value as Handle, target, args))
+        case 'savepoint':
+          return (...args: unknown[]) => Reflect.apply(value as Handle, target, args.map(guardCallback))
+        case 'prepare':
+          return () => {
+            throw handlerCalled('prepare')
+          }
+        default:
+          return value
+      }
+    },
+  })
+  function guardCallback(arg: unknown): unknown {
+    return typeof arg === 'function' ? (inner: Handle): unknown => arg(guard(inner, gate, true)) : arg
+  }
+  gates.set(handle, gate)
+  return handle
+}
+
+/** Fragments and identifiers pass through here too; only what is sent ever calls its handler. */
+function watched(query: unknown, gate: Gate, nested: boolean): unknown {
+  const pending = query as Pending
+  const send = pending?.handler
+  if (typeof send !== 'function') return query
+  pending.handler = Object.assign(
+    (sent: Pending) => {
+      const error = gate.refuse(sent)
+      if (error) return sent.reject?.(error)
+      gate.pass(sent, nested)
+      return send(sent)
+    },
+    { debug: send.debug },
+  )
+  return query
+}

