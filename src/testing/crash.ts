@@ -1,0 +1,17 @@
+/** Crashes on demand: the flow lets go of everything at a named point, as if the process had died there. */
+import { OnceboxError } from '../errors.js'
+import { arm, POINTS, SimulatedCrash, type Failpoint } from '../worker/failpoints.js'
+
+export { SimulatedCrash, type Failpoint }
+
+/**
+ * Crashes the flow the next time (or the next `times` times) it reaches the point. Messages that were claimed stay
+ * claimed until their lease runs out: move the clock past it, and run the box again.
+ * Answers with a function that disarms the point.
+ */
+export function crashAt(point: Failpoint, options: { times?: number } = {}): () => void {
+  if (!POINTS.includes(point)) {
+    throw new OnceboxError('OPTION_INVALID', `there is no point ${String(point)}; there are ${POINTS.join(', ')}`)
+  }
+  return arm(point, options.times ?? 1)
+}

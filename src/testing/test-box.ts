@@ -1,0 +1,133 @@
+/** A box for tests: on PGlite by default, or in a scratch schema on your own driver. */
+import { randomUUID } from 'node:crypto'
+import type { PGlite, Transaction as PgliteTx } from '@electric-sql/pglite'
+import { createBox, type Box, type BoxOptions } from '../box.js'
+import { OnceboxError } from '../errors.js'
+import type { Incoming, Message, MessageMap, MessageOf, Outcome, State } from '../message.js'
+import { toMessage } from '../inbox/prepare.js'
+import { bindDatabase, type Database } from '../postgres/database.js'
+import type { Driver } from '../postgres/driver.js'
+import { fromPglite } from '../postgres/drivers/pglite.js'
+import { SENT } from '../postgres/sql/outbox.js'
+import { crashAt, type Failpoint } from './crash.js'
+
+export interface TestBox<M extends MessageMap, Tx, TxIn = Tx> extends Box<M, Tx, TxIn> {
+  /** The driver the box runs on, for set-up and assertions of your own. */
+  readonly db: Driver<Tx, TxIn>
+  readonly schema: string
+  readonly clock: {
+    /** Moves the database's clock, as oncebox sees it: leases run out, retries fall due, messages grow old. */
+    advance(ms: number): Promise<void>
+  }
+  /** Delivers a message, several times if you like, and answers every outcome. It is stored; `drain` runs it. */
+  deliver(message: Incoming, options?: { times?: number }): Promise<Outcome[]>
+  /** What handlers sent, in order. */
+  sent(): Promise<MessageOf<M>[]>
+  /** Runs what is due until the message has this state, for every consumer that has it. Throws after a while. */
+  waitFor(id: string, state: State, options?: { timeoutMs?: number }): Promise<void>
+  /** Crashes the flow at a named point. */
+  crashAt(point: Failpoint, options?: { times?: number }): () => void
+  [Symbol.asyncDispose](): Promise<void>
+}
+
+export interface TestBoxOptions<M extends MessageMap, Tx, TxIn> extends Omit<BoxOptions<M, Tx, TxIn>, 'db' | 'schema'> {
+  db?: Driver<Tx, TxIn> | undefined
+}
+
+const INSTALL_CLOCK = `
+create table ob.test_clock (offset_ms double precision not null);
+insert into ob.test_clock values (0);
+create or replace function ob.now() returns timestamptz language sql stable
+  as 'select pg_catalog.statement_timestamp() + (select offset_ms from ob.test_clock) * interval ''1 ms'''`
+const ADVANCE_CLOCK = `update ob.test_clock set offset_ms = offset_ms + ($1::text::jsonb->>0)::float8`
+
+export async function createTestBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap>(
+  options: TestBoxOptions<M, Tx, TxIn> & { db: Driver<Tx, TxIn> },
+): Promise<TestBox<M, Tx, TxIn>>
+export async function createTestBox<const M extends MessageMap = MessageMap>(
+  options?: Omit<TestBoxOptions<M, PgliteTx, PgliteTx>, 'db'> & { db?: undefined },
+): Promise<TestBox<M, PgliteTx>>
+export async function createTestBox<Tx, TxIn, M extends MessageMap>(
+  options: TestBoxOptions<M, Tx, TxIn> = {},
+): Promise<TestBox<M, Tx, TxIn>> {
+  const { db: given, ...rest } = options
+  const pglite = given ? undefined : await openPglite()
+  const db = given ?? (fromPglite(pglite!) as unknown as Driver<Tx, TxIn>)
+  const schema = `oncebox_test_${randomUUID().slice(0, 8)}`
+  const box = createBox<Tx, TxIn, M>({ logger: SILENT, ...rest, db, schema } as BoxOptions<M, Tx, TxIn>)
+  const bound = bindDatabase(db, schema) as Database
+  await box.migrate()
+  await db.query(bound.bind(INSTALL_CLOCK), [])
+  const disarm: (() => void)[] = []
+
+  const dispose = async (): Promise<void> => {
+    for (const one of disarm) one()
+    await box.stop({ timeoutMs: 5_000 })
+    if (pglite) await pglite.close()
+    else await db.query(`drop schema if exists "${schema}" cascade`, [])
+  }
+  const test: Omit<TestBox<M, Tx, TxIn>, keyof Box<M, Tx, TxIn>> = {
+    db,
+    schema,
+    clock: {
+      async advance(ms) {
+        await bound.run(ADVANCE_CLOCK, [ms])
+      },
+    },
+    async deliver(message, { times = 1 } = {}) {
+      const outcomes: Outcome[] = []
+      for (let time = 0; time < times; time++) outcomes.push(await box.receive(message))
+      return outcomes
+    },
+    async sent() {
+      const rows = await bound.run(SENT, null)
+      return rows.map((row): Message => {
+        const envelope = {
+          id: row['id'] as string,
+          source: row['source'] as string,
+          type: row['type'] as string,
+          key: (row['key'] ?? undefined) as string | undefined,
+          envelope: row['envelope'] as string | null,
+          receivedMs: Number(row['received']),
+          attempts: 0,
+        }
+        return toMessage(envelope, JSON.parse(row['body'] as string))
+      }) as MessageOf<M>[]
+    },
+    async waitFor(id, state, { timeoutMs = 10_000 } = {}) {
+      const end = performance.now() + timeoutMs
+      for (;;) {
+        await box.drain()
+        const entries = await box.admin.message({ id })
+        if (entries.length > 0 && entries.every((entry) => entry.state === state)) return
+        if (performance.now() > end) {
+          const states = entries.map((entry) => `${entry.consumer}: ${entry.state}`).join(', ') || 'unknown'
+          throw new OnceboxError('NOT_FOUND', `message ${id} did not become ${state} in ${timeoutMs} ms; it is ${states}`)
+        }
+        await new Promise((resolve) => setTimeout(resolve, 20))
+      }
+    },
+    crashAt(point, crashOptions) {
+      const off = crashAt(point, crashOptions)
+      disarm.push(off)
+      return off
+    },
+    [Symbol.asyncDispose]: dispose,
+  }
+  return Object.assign(box, test)
+}
+
+async function openPglite(): Promise<PGlite> {
+  try {
+    const { PGlite } = await import('@electric-sql/pglite')
+    return await PGlite.create()
+  } catch (error) {
+    throw new OnceboxError(
+      'OPTION_INVALID',
+      'createTestBox runs on PGlite by default: npm install --save-dev @electric-sql/pglite, or pass your own driver as db',
+      { cause: error },
+    )
+  }
+}
+
+const SILENT = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined }
