@@ -13,6 +13,10 @@ export type EffectRunner = <R>(
   options: EffectOptions | undefined,
 ) => Promise<Json<R>>
 
+/** For calls that have no record to keep an outcome in. */
+export const noEffects: EffectRunner = () =>
+  Promise.reject(new OnceboxError('OPTION_INVALID', "effects need a message and a record: not in batches, not in mode 'direct'"))
+
 /** Aborts for all calls of one claim: the lease is lost or the box stops. */
 export interface Abortable {
   readonly aborted: Error | undefined

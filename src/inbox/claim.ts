@@ -30,7 +30,7 @@ export interface Verdict {
   /** Runs again after so long, or at this time; neither if it waits for a person. */
   readonly delayMs?: number
   readonly at?: Date
-  readonly parked?: 'dead' | 'quarantined'
+  readonly parked?: 'dead' | 'quarantined' | 'failed'
   readonly reason?: QuarantineReason
   readonly failure?: Failure
 }
@@ -123,7 +123,8 @@ export async function decodeRows(runtime: Runtime, rows: readonly Row[]): Promis
   return messages
 }
 
-function looseClaim(
+/** Messages held by this worker under one token. */
+export function looseClaim(
   { db }: Runtime,
   consumer: ConsumerDeclaration,
   token: string,

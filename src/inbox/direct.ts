@@ -5,7 +5,7 @@ import type { MessageMap, Message } from '../message.js'
 import { writeOutgoing, type Outgoing } from '../outbox/send.js'
 import { SETTLE_INLINE } from '../postgres/sql/inline.js'
 import { validate } from '../validate.js'
-import { callHandler, type EffectRunner } from './call.js'
+import { callHandler, noEffects } from './call.js'
 import type { InlineWorker } from './handle.js'
 import type { Ackable } from './outcome.js'
 import { toMessage, type Prepared } from './prepare.js'
@@ -35,6 +35,3 @@ export async function runDirect(worker: InlineWorker, prepared: Prepared): Promi
     return { outcome: { consumer: consumer.name, status: 'failed', error: toFailure(error) }, ack: false }
   }
 }
-
-const noEffects: EffectRunner = () =>
-  Promise.reject(new OnceboxError('OPTION_INVALID', "effects need a record: use mode 'stored' or 'inline'"))

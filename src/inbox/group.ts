@@ -4,6 +4,7 @@
  * Fast handlers share a transaction; the shared pass is optimistic and blames nobody. If anything in it fails, it
  * rolls back and its messages run one transaction each, which decides who failed. Suspects run alone from the start.
  */
+import { EffectJournal } from '../effects/journal.js'
 import { OnceboxError } from '../errors.js'
 import { batchRun, type Context } from '../handler.js'
 import type { Message, MessageMap } from '../message.js'
@@ -15,7 +16,7 @@ import { backoffMs, sleep } from '../worker/backoff.js'
 import { failpoint, SimulatedCrash } from '../worker/failpoints.js'
 import { keepLease } from '../worker/lease.js'
 import type { Pace } from '../worker/pace.js'
-import { callHandler, type EffectRunner } from './call.js'
+import { callHandler, noEffects, type EffectRunner } from './call.js'
 import type { Claim, ClaimedMessage, OpenGroup, Verdict } from './claim.js'
 import type { ConsumerDeclaration } from './consumer.js'
 import { toResult } from './result.js'
@@ -290,16 +291,26 @@ async function attemptCalmly(worker: Worker, claim: Claim, message: ClaimedMessa
 
 async function attemptAlone(worker: Worker, claim: Claim, message: ClaimedMessage, abort: Abort): Promise<void> {
   const { runtime, consumer } = worker
-  await openTransaction(runtime, consumer, undefined, async (tx, open) => {
-    const outgoing: Outgoing[] = []
-    const run = handlerCall(consumer, message)
-    const effect = aloneEffects()
-    const result = await callHandler(runtime, consumer, { tx, subject: [message.message], outgoing, abort, effect, run })
-    const text = toResult(result)
-    return settleAll(worker, claim, [message], text === undefined ? [] : [[message, text]], outgoing, open, tx)
-  })
-  failpoint('committed')
-  claim.settled([message])
+  const { source, id } = message
+  const journal = new EffectJournal(runtime, { consumer: consumer.name, source, id })
+  for (;;) {
+    try {
+      await openTransaction(runtime, consumer, undefined, async (tx, open) => {
+        const outgoing: Outgoing[] = []
+        const run = handlerCall(consumer, message)
+        const call = { tx, subject: [message.message], outgoing, abort, effect: journal.runIn(tx), run }
+        const text = toResult(await callHandler(runtime, consumer, call))
+        journal.check()
+        return settleAll(worker, claim, [message], text === undefined ? [] : [[message, text]], outgoing, open, tx)
+      })
+      failpoint('committed')
+      return claim.settled([message])
+    } catch (error) {
+      const wanted = journal.takeWanted()
+      if (!wanted || error instanceof SimulatedCrash || abort.aborted) throw error
+      await journal.perform(wanted, claim.token, consumer.options.timeoutMs, abort)
+    }
+  }
 }
 
 /** Its last worker died while holding it, perhaps because of it: count first, then run it with nobody else. */
@@ -342,7 +353,7 @@ async function runBatch(
       const messages = left.map(({ message }) => message)
       const handler = batchRun(consumer.handlerOf(left[0]!.type))!
       const run = (ctx: Context<MessageMap, unknown>): unknown => handler(messages, ctx)
-      await callHandler(runtime, consumer, { tx, subject: messages, outgoing, abort, effect: aloneEffects(), run })
+      await callHandler(runtime, consumer, { tx, subject: messages, outgoing, abort, effect: noEffects, run })
       return settleAll(worker, claim, left, [], outgoing, open, tx)
     })
     failpoint('committed')
@@ -393,7 +404,7 @@ async function applyVerdict(worker: Worker, claim: Claim, message: ClaimedMessag
   if (!(await claim.fail(message, verdict))) return
   const about = { id: message.message.id, type: message.type, consumer: consumer.name, attempt: message.message.attempt }
   const error = verdict.failure?.message
-  if (!verdict.parked) return runtime.log.warn({ ...about, error, retryInMs: verdict.delayMs }, 'message will be retried')
+  if (!verdict.parked || verdict.parked === 'failed') return runtime.log.warn({ ...about, error, retryInMs: verdict.delayMs }, 'message will be retried')
   runtime.log.error({ ...about, error }, verdict.parked === 'dead' ? 'message is dead' : 'message quarantined')
   const entry = {
     message: message.message,
@@ -423,8 +434,4 @@ function sharedEffects({ pace }: Worker) {
       },
     }
   }
-}
-
-function aloneEffects(): EffectRunner {
-  return () => Promise.reject(new OnceboxError('OPTION_INVALID', 'effects are not available'))
 }

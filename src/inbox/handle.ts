@@ -4,21 +4,25 @@
  * The shared pass is optimistic; if anything in it fails, its messages run one transaction each. A copy that is being
  * handled elsewhere holds a lock on its mark: after a bounded wait the answer is `busy`, never a second run.
  */
+import { randomUUID } from 'node:crypto'
+import { EffectJournal } from '../effects/journal.js'
 import { OnceboxError } from '../errors.js'
 import { toFailure } from '../failure.js'
 import { batchRun, type Context } from '../handler.js'
 import type { Failure, Message, MessageMap } from '../message.js'
 import { writeOutgoing, type Outgoing } from '../outbox/send.js'
+import { ADOPT } from '../postgres/sql/effects.js'
 import { FAIL_INLINE, IS_FRESH, MARK, SETTLE_INLINE } from '../postgres/sql/inline.js'
 import { STORE_RESULTS } from '../postgres/sql/settle.js'
-import { callHook, type Runtime } from '../runtime.js'
+import { callHook } from '../runtime.js'
 import { Abort } from '../worker/abort.js'
 import { backoffMs, sleep } from '../worker/backoff.js'
 import { failpoint, SimulatedCrash } from '../worker/failpoints.js'
-import type { Pace } from '../worker/pace.js'
 import { validate } from '../validate.js'
-import { callHandler, type EffectRunner } from './call.js'
+import { callHandler, noEffects, type EffectRunner } from './call.js'
+import { looseClaim, type Claim, type Verdict } from './claim.js'
 import type { ConsumerDeclaration } from './consumer.js'
+import { runClaim, type Worker } from './group.js'
 import type { Ackable } from './outcome.js'
 import { toMessage, type Prepared } from './prepare.js'
 import { quarantine, refuse } from './quarantine.js'
@@ -27,12 +31,7 @@ import { fromResult, toResult } from './result.js'
 import { CommitUnknown, isAway, isConflict, openTransaction, resolveUnknown, SHARED_LOCK_TIMEOUT } from './transaction.js'
 import { verdictOf } from './verdict.js'
 
-export interface InlineWorker {
-  readonly runtime: Runtime
-  readonly consumer: ConsumerDeclaration
-  readonly pace: Pace
-  readonly stop: Abort
-}
+export type InlineWorker = Worker
 
 /** How long the copy of a message in flight waits for the other one before it is told `busy`. */
 const BUSY_WAIT_MS = 500
@@ -308,6 +307,7 @@ async function tryOne(worker: InlineWorker, item: Item, counted: boolean): Promi
   const { runtime, consumer, pace } = worker
   let attempts = 0
   let text: string | undefined
+  const journal = new EffectJournal(runtime, { consumer: consumer.name, source: item.source, id: item.id })
   const started = performance.now()
   try {
     const outcome = await openTransaction(runtime, consumer, MARK_LOCK_TIMEOUT, async (tx, open) => {
@@ -316,7 +316,8 @@ async function tryOne(worker: InlineWorker, item: Item, counted: boolean): Promi
       if (own === undefined) return { ...(await settle(worker, none)), result: undefined }
       attempts = own
       const outgoing: Outgoing[] = []
-      text = await call(worker, item, counted ? attempts - 1 : attempts, tx, outgoing, aloneEffects)
+      text = await call(worker, item, counted ? attempts - 1 : attempts, tx, outgoing, journal.runIn(tx))
+      journal.check()
       const results: [string, string, string][] = text === undefined ? [] : [[item.source, item.id, text]]
       return { ...(await settle(worker, { ...none, outgoing, results })), result: handled(consumer.name, text) }
     })
@@ -328,6 +329,7 @@ async function tryOne(worker: InlineWorker, item: Item, counted: boolean): Promi
   } catch (error) {
     if (error instanceof SimulatedCrash) throw error
     if (error instanceof Contended) return undefined
+    if (journal.takeWanted()) return runAdopted(worker, item, counted)
     if (error instanceof CommitUnknown) {
       return (await committed(worker, error, [item])) ? handled(consumer.name, text) : undefined
     }
@@ -460,7 +462,7 @@ async function runBatch(worker: InlineWorker, items: readonly Item[], decided: M
       for (const item of ran) messages.push(await messageOf(worker, item, marks.get(item)!))
       const handler = batchRun(consumer.handlerOf(items[0]!.prepared.type))!
       const run = (ctx: Context<MessageMap, unknown>): unknown => handler(messages, ctx)
-      await callHandler(runtime, consumer, { tx, subject: messages, outgoing, abort, effect: aloneEffects, run })
+      await callHandler(runtime, consumer, { tx, subject: messages, outgoing, abort, effect: noEffects, run })
       return settle(worker, none)
     })
     failpoint('committed')
@@ -479,5 +481,40 @@ async function runBatch(worker: InlineWorker, items: readonly Item[], decided: M
   for (const item of items) if (!decided.has(item)) decided.set(item, await runOne(worker, item))
 }
 
-const aloneEffects: EffectRunner = () => Promise.reject(new OnceboxError('OPTION_INVALID', 'effects are not available'))
+/**
+ * A message whose handler calls effects cannot keep its transaction, and with it its mark, open during the call. It is
+ * taken into the box, claimed by us, and runs like a stored one; copies of it are told `busy` meanwhile.
+ */
+async function runAdopted(worker: InlineWorker, item: Item, counted: boolean): Promise<Ackable | undefined> {
+  const { runtime, consumer } = worker
+  const token = randomUUID()
+  const rows = await runtime.db.run(ADOPT, { ...failRow(consumer, item), token, lease: consumer.options.leaseMs })
+  if (rows.length === 0) return judgeKnown(worker, item)
+  const attempts = Number(rows[0]!['attempts'])
+  const { type } = item.prepared
+  const message = await messageOf(worker, item, counted ? attempts - 1 : attempts)
+  const { source, id } = item
+  const held = { source, id, type, lane: undefined, attempts, suspect: false, message, problem: undefined }
+  const loose = looseClaim(runtime, consumer, token, [held], false)
+  let verdict: Verdict | undefined
+  const claim: Claim = {
+    ...loose,
+    fail(failed, given) {
+      verdict = given.parked || consumer.options.retryBy === 'box' ? given : { ...given, parked: 'failed' }
+      return loose.fail(failed, verdict)
+    },
+  }
+  worker.pace.alone.add(type)
+  await runClaim(worker, claim)
+  if (verdict === undefined) return judgeKnown(worker, item).then(asHandled)
+  if (verdict.parked === 'quarantined') return quarantined(consumer.name, verdict.reason ?? 'effect-unknown')
+  const error: Failure = verdict.failure ?? { name: 'RetryLater', message: 'the handler asked to be run later' }
+  if (verdict.parked === 'dead') return { outcome: { consumer: consumer.name, status: 'dead', error } }
+  return { outcome: { consumer: consumer.name, status: 'failed', error }, ack: verdict.parked !== 'failed' }
+}
 
+/** We ran it ourselves, so what is a duplicate for others was handled for us. */
+function asHandled(known: Ackable | undefined): Ackable | undefined {
+  if (known?.outcome.status !== 'duplicate') return known
+  return { outcome: { consumer: known.outcome.consumer, status: 'handled', result: known.outcome.result } }
+}

@@ -1,4 +1,5 @@
 /** What a thrown error means for its message: run again, and when; or wait for a person. */
+import { EffectUnknown } from '../effects/journal.js'
 import { OnceboxError, Reject, RetryLater } from '../errors.js'
 import { toFailure } from '../failure.js'
 import type { Verdict } from './claim.js'
@@ -17,6 +18,7 @@ export function verdictOf(error: unknown, attempt: number, retry: Retry, counted
   if (isConflict(error)) return { attempts: uncounted, delayMs: 20 + Math.random() * 200 }
   const failure = toFailure(error)
   const attempts = counted ? 0 : 1
+  if (error instanceof EffectUnknown) return { attempts, parked: 'quarantined', reason: 'effect-unknown', failure }
   if (error instanceof Reject) return { attempts, parked: 'dead', failure }
   const delayMs = retryDelay(error, attempt, retry)
   return delayMs === null ? { attempts, parked: 'dead', failure } : { attempts, delayMs, failure }

@@ -110,9 +110,11 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
       runtime,
       consumer,
       pace,
+      losses,
       get stop() {
         return stop
       },
+      stopping: () => false,
     },
     get alive() {
       return loop.alive

@@ -9,6 +9,8 @@ export const POINTS = [
   'handled', // a handler has returned, nothing is settled
   'settled', // settled, not committed
   'committed', // committed, nobody told
+  'intended', // the intent to call an effect is committed, the call is not made
+  'called', // the effect was called, its outcome is not recorded
 ] as const
 
 export type Failpoint = (typeof POINTS)[number]

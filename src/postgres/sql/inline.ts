@@ -4,7 +4,7 @@
  * Marks messages as being handled by this transaction. In: `{ c, r retainMs, u untimed, restore,
  * m: [{ s, i, t, k, b, h, e, at, os, oi }] }`.
  * Out: those that are ours to run: new ones, and known ones that wait (an inline failure that its source redelivers,
- * a stored message nobody has claimed), with their attempts so far. The rest is for CLASSIFY.
+ * a stored message that nobody holds), with their attempts so far. The rest is for CLASSIFY.
  * With `restore`, the lock timeout that bounds the wait for a copy in flight is put back once the marks are made.
  */
 export const MARK = `
@@ -28,7 +28,7 @@ ins as (
 again as (
   delete from ob.work w using p, m
   where w.consumer = j->>'c' and w.source = m.source and w.id = m.id and w.lane is null
-    and (w.parked = 'failed' or w.parked is null and w.token is null)
+    and (w.parked = 'failed' or w.parked is null and (w.token is null or w.due_at <= ob.now()))
     and not exists (select 1 from ins where ins.source = m.source and ins.id = m.id)
     and exists (select 1 from ob.message t where t.consumer = w.consumer and t.source = w.source and t.id = w.id
       and (t.hash is null or m.hash is null or t.hash = decode(m.hash, 'hex')))
