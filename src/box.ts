@@ -19,16 +19,7 @@ import type { ConsumerOptions } from './inbox/options.js'
 import { register, releaseUnrouted } from './inbox/registry.js'
 import { createJanitor } from './inbox/retain.js'
 import { createWorker, type ConsumerWorker } from './inbox/worker.js'
-import type {
-  DataIn,
-  Incoming,
-  Json,
-  MessageMap,
-  Name,
-  OnceOutcome,
-  Outcome,
-  SendData,
-} from './message.js'
+import type { DataIn, Incoming, Json, MessageMap, Name, OnceOutcome, Outcome, SendData } from './message.js'
 import { prepareSend, writeOutgoing } from './outbox/send.js'
 import { bindDatabase } from './postgres/database.js'
 import type { Driver } from './postgres/driver.js'
@@ -85,21 +76,13 @@ export interface Box<M extends MessageMap, Tx, TxIn = Tx> {
     work: () => R | Promise<R>,
   ): Promise<OnceOutcome<Json<R>>>
   /** Writes an event to the outbox, in your transaction. */
-  send<const K extends Name<M>>(
-    tx: TxIn,
-    type: K,
-    data: SendData<M, K>,
-    options?: SendOptions,
-  ): Promise<{ id: string }>
+  send<const K extends Name<M>>(tx: TxIn, type: K, data: SendData<M, K>, options?: SendOptions): Promise<{ id: string }>
   sendMany(
     tx: TxIn,
     messages: readonly { [K in Name<M>]: { type: K; data: DataIn<M, K> } & SendOptions }[Name<M>][],
   ): Promise<{ id: string }[]>
   /** Attaches a broker to take messages from. */
-  from<S extends Source>(
-    source: S,
-    options?: { consumers?: readonly string[]; unrouted?: 'quarantine' | 'skip' },
-  ): S
+  from<S extends Source>(source: S, options?: { consumers?: readonly string[]; unrouted?: 'quarantine' | 'skip' }): S
   /** Attaches a broker to publish to. */
   to<S extends Sink>(sink: S, options?: { types?: readonly Name<M>[] }): S
   start(): Promise<void>
@@ -172,7 +155,10 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
       workers.set(name, worker)
       waker.subscribe(() => worker.wake())
       if (state === 'started') {
-        announce().then(() => worker.start(), (error: unknown) => report(error, { consumer: name }))
+        announce().then(
+          () => worker.start(),
+          (error: unknown) => report(error, { consumer: name }),
+        )
       }
       return {
         name,
@@ -239,7 +225,7 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
       state = 'idle'
     },
     async drain() {
-      for (let worked = true; worked; ) {
+      for (let worked = true; worked;) {
         worked = false
         for (const worker of workers.values()) if (await worker.drain()) worked = true
       }

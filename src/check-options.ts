@@ -12,7 +12,10 @@ export function checkKnown(where: string, given: object, known: readonly string[
 
 export function checkInteger(where: string, value: number, min: number, max = Number.MAX_SAFE_INTEGER): number {
   if (!Number.isInteger(value) || value < min || value > max) {
-    throw new OnceboxError('OPTION_INVALID', `${where} must be a whole number from ${min} to ${max}; got ${show(value)}`)
+    throw new OnceboxError(
+      'OPTION_INVALID',
+      `${where} must be a whole number from ${min} to ${max}; got ${show(value)}`,
+    )
   }
   return value
 }

@@ -42,7 +42,8 @@ export type SendData<M extends MessageMap, K extends Name<M>> = {
 
 /** What a stored result looks like when it comes back: `Date` is a string, functions are gone. */
 // eslint-disable-next-line @typescript-eslint/no-explicit-any -- any in, any out
-export type Json<T> = 0 extends 1 & T ? any
+export type Json<T> = 0 extends 1 & T
+  ? any
   : unknown extends T
     ? unknown
     : T extends string | number | boolean | null

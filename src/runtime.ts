@@ -16,6 +16,15 @@ export interface Runtime {
   readonly maxBytes: number
   readonly log: Logger
   readonly hooks: Hooks<MessageMap>
+  readonly outbox: LocalOutbox
+}
+
+/** What sending has to know of the relays in this process. They fill it in. */
+export interface LocalOutbox {
+  /** The attached sinks; other processes may have more. `types` null means all. */
+  sinks: readonly { readonly name: string; readonly types: readonly string[] | null }[]
+  /** Called when events were written, before their transaction commits. */
+  sent(): void
 }
 
 /** A hook that fails must not fail the flow: what it was told has been committed already. */

@@ -16,8 +16,7 @@ export interface StandardSchemaV1<Input = unknown, Output = Input> {
 
 export declare namespace StandardSchemaV1 {
   export type Result<Output> =
-    | { readonly value: Output; readonly issues?: undefined }
-    | { readonly issues: readonly Issue[] }
+    { readonly value: Output; readonly issues?: undefined } | { readonly issues: readonly Issue[] }
   export interface Issue {
     readonly message: string
     readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined

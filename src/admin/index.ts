@@ -1,6 +1,40 @@
+/** The admin: what the command line and the dashboard call, and what you may. One file per verb. */
+import type { ConsumerDeclaration } from '../inbox/consumer.js'
 import type { MessageMap } from '../message.js'
-export interface Admin<M extends MessageMap> { x?: M }
-export type Filter<M> = M
-export type Criteria<M> = M
-export type Bulk = object
-export function createAdmin<M extends MessageMap>(_r: unknown, _d: unknown): Admin<M> { return {} }
+import type { Runtime } from '../runtime.js'
+import { discard } from './discard.js'
+import { message } from './message.js'
+import { messages } from './messages.js'
+import { setPaused } from './pause.js'
+import { prune } from './prune.js'
+import { retry } from './retry.js'
+import { status } from './status.js'
+import type { Admin, Filter } from './types.js'
+
+export type { Admin, Bulk, Counts, Criteria, Filter, Status } from './types.js'
+
+export interface AdminDeps {
+  /** The consumers that this process has declared. */
+  consumers(): readonly ConsumerDeclaration[]
+  /** Something became due: tells the workers. */
+  wake(): void
+  /** Writes the declared consumers down, for other processes. */
+  announce(): Promise<unknown>
+}
+
+export function createAdmin<M extends MessageMap>(runtime: Runtime, deps: AdminDeps): Admin<M> {
+  const local = (): string[] => deps.consumers().map(({ name }) => name)
+  /** Even a run that failed halfway has changed something. */
+  const waking = async <T>(work: Promise<T>): Promise<T> => work.finally(() => deps.wake())
+  const registry = { announce: () => deps.announce(), get local() { return local() } } // prettier-ignore
+  return {
+    status: () => status(runtime, local()),
+    messages: (filter, page) => messages(runtime, filter as Filter, page),
+    message: (at) => message(runtime, at),
+    retry: (filter, options) => waking(retry(runtime, deps.consumers(), filter as Filter, options)),
+    discard: (filter, options) => waking(discard(runtime, filter as Filter, options)),
+    pause: (consumer) => setPaused(runtime, registry, consumer, true),
+    resume: (consumer) => waking(setPaused(runtime, registry, consumer, false)),
+    prune: () => prune(runtime, deps.consumers()),
+  }
+}

@@ -9,9 +9,10 @@ import { createHash } from 'node:crypto'
 import { inspect } from 'node:util'
 import { nameProblem } from '../check-options.js'
 import { OnceboxError, Reject, RetryLater } from '../errors.js'
+import { causes } from '../failure.js'
 import type { EffectOptions } from '../handler.js'
 import type { Json } from '../message.js'
-import { isConnectionLoss } from '../postgres/driver.js'
+import { isConnectionLoss, notTheDatabase } from '../postgres/driver.js'
 import { FORGET_EFFECT, INTEND, READ_EFFECTS, RECORD_EFFECT } from '../postgres/sql/effects.js'
 import type { Runtime } from '../runtime.js'
 import { backoffMs, sleep } from '../worker/backoff.js'
@@ -103,6 +104,7 @@ export class EffectJournal {
       const result = await this.#call(wanted, options.timeoutMs ?? timeoutMs, abort)
       text = toText(result)
     } catch (error) {
+      for (const cause of causes(error)) notTheDatabase(cause)
       if (isDefinite(error, options)) await this.#runtime.db.run(FORGET_EFFECT, key)
       else if (options.onUnknown === 'park') throw new EffectUnknown(name, error)
       throw error
@@ -127,7 +129,9 @@ export class EffectJournal {
         reject(reason)
       }
       const timer = setTimeout(() => {
-        stop(new OnceboxError('HANDLER_TIMEOUT', `effect '${name}' took longer than ${timeoutMs} ms; raise its timeoutMs`))
+        stop(
+          new OnceboxError('HANDLER_TIMEOUT', `effect '${name}' took longer than ${timeoutMs} ms; raise its timeoutMs`),
+        )
       }, timeoutMs)
       const forget = abort.onAbort(stop)
       const end = (): void => {
@@ -156,7 +160,10 @@ export class EffectJournal {
   }
 
   #abandoned(): OnceboxError {
-    return new OnceboxError('GROUP_ABANDONED', 'the handler calls an effect and runs again once its outcome is recorded')
+    return new OnceboxError(
+      'GROUP_ABANDONED',
+      'the handler calls an effect and runs again once its outcome is recorded',
+    )
   }
 }
 
@@ -166,7 +173,10 @@ interface Abortable {
 
 /** The same on every attempt, and different for every message, consumer and step. */
 function idempotencyKey({ consumer, source, id }: EffectSubject, name: string): string {
-  return createHash('sha256').update(JSON.stringify([consumer, source, id, name])).digest('hex').slice(0, 40)
+  return createHash('sha256')
+    .update(JSON.stringify([consumer, source, id, name]))
+    .digest('hex')
+    .slice(0, 40)
 }
 
 /** Did the call certainly not happen? What steers a message was thrown by the caller's own code, so it knows. */

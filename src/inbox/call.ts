@@ -15,7 +15,9 @@ export type EffectRunner = <R>(
 
 /** For calls that have no record to keep an outcome in. */
 export const noEffects: EffectRunner = () =>
-  Promise.reject(new OnceboxError('OPTION_INVALID', "effects need a message and a record: not in batches, not in mode 'direct'"))
+  Promise.reject(
+    new OnceboxError('OPTION_INVALID', "effects need a message and a record: not in batches, not in mode 'direct'"),
+  )
 
 /** Aborts for all calls of one claim: the lease is lost or the box stops. */
 export interface Abortable {
@@ -54,6 +56,12 @@ export async function callHandler(
   return result
 }
 
+/** The call of a plain handler, for its context. */
+export function handlerCall(consumer: ConsumerDeclaration, type: string, message: Message) {
+  const handler = consumer.handlerOf(type) as (message: Message, ctx: Context<MessageMap, unknown>) => unknown
+  return (ctx: Context<MessageMap, unknown>): unknown => handler(message, ctx)
+}
+
 function withDeadline(
   consumer: ConsumerDeclaration,
   call: { readonly abort: Abortable; readonly subject: readonly Message[]; run(ctx: HandlerContext): unknown },
@@ -69,7 +77,9 @@ function withDeadline(
     const timer = setTimeout(() => {
       const what = call.subject.length === 1 ? `message ${call.subject[0]!.id}` : `a batch of ${call.subject.length}`
       const advice = 'raise timeoutMs, or make it faster'
-      stop(new OnceboxError('HANDLER_TIMEOUT', `${consumer.name} took longer than ${timeoutMs} ms for ${what}; ${advice}`))
+      stop(
+        new OnceboxError('HANDLER_TIMEOUT', `${consumer.name} took longer than ${timeoutMs} ms for ${what}; ${advice}`),
+      )
     }, timeoutMs)
     const forget = call.abort.onAbort(stop)
     const end = (): void => {

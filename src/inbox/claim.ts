@@ -5,6 +5,7 @@ import type { Row } from '../postgres/database.js'
 import { CLAIM, EXTEND } from '../postgres/sql/claim.js'
 import { FAIL, SETTLE, STILL_CLAIMED } from '../postgres/sql/settle.js'
 import type { Runtime } from '../runtime.js'
+import { sleep } from '../worker/backoff.js'
 import { validate, type Validated } from '../validate.js'
 import type { ConsumerDeclaration } from './consumer.js'
 import { toMessage } from './prepare.js'
@@ -46,8 +47,6 @@ export interface Claim {
   readonly token: string
   /** What is still to run, in order. Settling and failing remove from it. */
   readonly queue: ClaimedMessage[]
-  /** True if there may be more where it came from. */
-  readonly full: boolean
   /** Issues the settlement of these messages, in their transaction. */
   settle(done: readonly ClaimedMessage[], open: OpenGroup, tx: unknown): Promise<unknown>
   /** Tells the claim that the settlement has committed. */
@@ -82,7 +81,7 @@ export async function claimMessages(
   const messages = await decodeRows(runtime, rows)
   // Groups that touch their rows in the same order do not deadlock; messages of one key are likely to share rows.
   if (messages.length > 1) messages.sort(byKey)
-  return looseClaim(runtime, consumer, token, messages, rows.length >= limit)
+  return looseClaim(runtime, consumer, token, messages)
 }
 
 function byKey(a: ClaimedMessage, b: ClaimedMessage): number {
@@ -129,7 +128,6 @@ export function looseClaim(
   consumer: ConsumerDeclaration,
   token: string,
   messages: ClaimedMessage[],
-  full: boolean,
 ): Claim {
   const queue = messages
   const held = new Set(messages)
@@ -143,7 +141,6 @@ export function looseClaim(
   return {
     token,
     queue,
-    full,
     settle: (done, { xid, group }, tx) => db.run(SETTLE, { ...who, x: xid, g: group, d: keys(done) }, tx),
     settled: (done) => removeAll(queue, held, done),
     isSettled: async (done) => (await db.run(STILL_CLAIMED, { ...who, d: keys(done) })).length === 0,
@@ -152,12 +149,11 @@ export function looseClaim(
       drop(message)
       return rows.length > 0
     },
-    async extend() {
-      const expected = held.size
-      if (expected === 0) return true
-      const rows = await db.run(EXTEND, { ...who, lease: consumer.options.leaseMs, d: keys(held) })
-      return Number(rows[0]!['held']) >= Math.min(expected, held.size)
-    },
+    extend: () =>
+      extendTwice(async () => {
+        const rows = await db.run(EXTEND, { ...who, lease: consumer.options.leaseMs, d: keys(held) })
+        return Number(rows[0]!['held']) >= held.size
+      }),
     replace(message, by) {
       held.delete(message)
       held.add(by)
@@ -175,6 +171,16 @@ export function looseClaim(
       queue.length = 0
     },
   }
+}
+
+/**
+ * A settlement may have committed a moment before its holder hears of it; then fewer messages carry the token than the
+ * holder believes. So a loss has to show twice, with time for the news to arrive.
+ */
+export async function extendTwice(extend: () => Promise<boolean>): Promise<boolean> {
+  if (await extend()) return true
+  await sleep(50)
+  return extend()
 }
 
 /** Settled messages are nearly always the head of the queue. */

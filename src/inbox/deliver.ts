@@ -9,7 +9,8 @@ import { OTHER_CONSUMERS } from '../postgres/sql/receive.js'
 import type { Runtime } from '../runtime.js'
 import type { ConsumerDeclaration } from './consumer.js'
 import { runDirect } from './direct.js'
-import { handleFor, type InlineWorker } from './handle.js'
+import { handleFor } from './inline/handle.js'
+import type { Worker } from './running.js'
 import { quarantinedOutcome, sumUp, type Ackable } from './outcome.js'
 import { prepare, type Prepared, type Refused } from './prepare.js'
 import { NO_CONSUMER, quarantine, refuse, type Quarantined } from './quarantine.js'
@@ -17,7 +18,7 @@ import { receive } from './receive.js'
 
 export interface DeliverOptions {
   /** The local consumers, with what it takes to run them now. */
-  readonly consumers: readonly InlineWorker[]
+  readonly consumers: readonly Worker[]
   /** How a consumer gets its messages. */
   readonly how: (consumer: ConsumerDeclaration) => 'store' | 'run' | 'direct'
   /** Only for these consumers. */
@@ -50,7 +51,7 @@ async function deliverNow(
   runtime: Runtime,
   messages: readonly (Prepared | Refused)[],
   declared: readonly ConsumerDeclaration[],
-  now: readonly InlineWorker[],
+  now: readonly Worker[],
   options: DeliverOptions,
 ): Promise<Outcome[]> {
   const accepted = messages.filter((message): message is Prepared => !('reason' in message))
@@ -88,7 +89,7 @@ async function deliverNow(
   return answers
 }
 
-async function directly(worker: InlineWorker, messages: readonly Prepared[]): Promise<Ackable[]> {
+async function directly(worker: Worker, messages: readonly Prepared[]): Promise<Ackable[]> {
   const outcomes: Ackable[] = []
   for (const message of messages) outcomes.push(await runDirect(worker, message))
   return outcomes

@@ -6,14 +6,14 @@ import { writeOutgoing, type Outgoing } from '../outbox/send.js'
 import { SETTLE_INLINE } from '../postgres/sql/inline.js'
 import { validate } from '../validate.js'
 import { callHandler, noEffects } from './call.js'
-import type { InlineWorker } from './handle.js'
+import type { Worker } from './running.js'
 import type { Ackable } from './outcome.js'
 import { toMessage, type Prepared } from './prepare.js'
 import { fromResult, toResult } from './result.js'
 import { openTransaction } from './transaction.js'
 import { OnceboxError } from '../errors.js'
 
-export async function runDirect(worker: InlineWorker, prepared: Prepared): Promise<Ackable> {
+export async function runDirect(worker: Worker, prepared: Prepared): Promise<Ackable> {
   const { runtime, consumer, stop: abort } = worker
   try {
     const checked = await validate(runtime.schemaOf(prepared.type), prepared.data)
@@ -25,7 +25,14 @@ export async function runDirect(worker: InlineWorker, prepared: Prepared): Promi
       many ? many([message], ctx) : (handler as (m: Message, c: typeof ctx) => unknown)(message, ctx)
     const text = await openTransaction(runtime, consumer, undefined, async (tx, open) => {
       const outgoing: Outgoing[] = []
-      const result = await callHandler(runtime, consumer, { tx, subject: [message], outgoing, abort, effect: noEffects, run })
+      const result = await callHandler(runtime, consumer, {
+        tx,
+        subject: [message],
+        outgoing,
+        abort,
+        effect: noEffects,
+        run,
+      })
       await writeOutgoing(runtime, outgoing, tx)
       const settlement = runtime.db.run(SETTLE_INLINE, { c: consumer.name, x: open.xid, g: open.group, drop: [] }, tx)
       return { result: many ? undefined : toResult(result), settlement }

@@ -2,41 +2,31 @@
  * Group: runs the messages of a claim.
  *
  * Fast handlers share a transaction; the shared pass is optimistic and blames nobody. If anything in it fails, it
- * rolls back and its messages run one transaction each, which decides who failed. Suspects run alone from the start.
+ * rolls back and its messages run one transaction each (alone.ts), which decides who failed. Suspects run alone from
+ * the start, and batch handlers have a way of their own (batch.ts).
  */
-import { EffectJournal } from '../effects/journal.js'
 import { OnceboxError } from '../errors.js'
-import { batchRun, type Context } from '../handler.js'
-import type { Message, MessageMap } from '../message.js'
-import { writeOutgoing, type Outgoing } from '../outbox/send.js'
-import { COUNT_ATTEMPT, STORE_RESULTS } from '../postgres/sql/settle.js'
-import { callHook, type Runtime } from '../runtime.js'
+import { batchRun } from '../handler.js'
+import type { Outgoing } from '../outbox/send.js'
 import { Abort } from '../worker/abort.js'
 import { backoffMs, sleep } from '../worker/backoff.js'
 import { failpoint, SimulatedCrash } from '../worker/failpoints.js'
 import { keepLease } from '../worker/lease.js'
-import type { Pace } from '../worker/pace.js'
-import { callHandler, noEffects, type EffectRunner } from './call.js'
-import type { Claim, ClaimedMessage, OpenGroup, Verdict } from './claim.js'
-import type { ConsumerDeclaration } from './consumer.js'
+import { runAlone, runSuspect } from './alone.js'
+import { runBatch, takeBatch } from './batch.js'
+import { callHandler, handlerCall, type EffectRunner } from './call.js'
+import type { Claim, ClaimedMessage } from './claim.js'
 import { toResult } from './result.js'
-import { CommitUnknown, isAway, isConflict, openTransaction, resolveUnknown, SHARED_LOCK_TIMEOUT } from './transaction.js'
-import { verdictOf } from './verdict.js'
-
-export interface Worker {
-  readonly runtime: Runtime
-  readonly consumer: ConsumerDeclaration
-  readonly pace: Pace
-  /** Set when the box stops and its patience is at an end. */
-  readonly stop: Abort
-  /** True once the box has been asked to stop: finish what runs, start nothing new. */
-  readonly stopping: () => boolean
-  /** How often a message lost its connection while it ran alone, by journal key. */
-  readonly losses: Map<string, number>
-}
-
-/** After so many lost connections in a row, the message itself is held responsible. */
-const MAX_LOSSES = 3
+import type { Worker } from './running.js'
+import { isLost, missingHandler, quarantineInvalid, recordFailure, settleAll } from './settle.js'
+import {
+  CommitUnknown,
+  isAway,
+  isConflict,
+  openTransaction,
+  resolveUnknown,
+  SHARED_LOCK_TIMEOUT,
+} from './transaction.js'
 
 export async function runClaim(worker: Worker, claim: Claim): Promise<void> {
   const { consumer } = worker
@@ -62,11 +52,6 @@ export async function runClaim(worker: Worker, claim: Claim): Promise<void> {
     forward()
     await releaseRest(worker, claim)
   }
-}
-
-/** A lost claim is no error: whoever took it runs its messages. */
-function isLost(error: unknown): boolean {
-  return error instanceof OnceboxError && error.code === 'CLAIM_LOST'
 }
 
 /** Gives back what was not run, also when the database has to come back first: nothing should wait for the lease. */
@@ -109,21 +94,6 @@ function takeGroup({ consumer, pace }: Worker, claim: Claim): ClaimedMessage[] {
     group.push(message)
   }
   return group
-}
-
-/** Messages for one batch handler; of a lane, only those with nothing else before them. */
-function takeBatch({ consumer }: Worker, claim: Claim, handler: unknown): ClaimedMessage[] {
-  const taken: ClaimedMessage[] = []
-  const closed = new Set<string>()
-  const { type } = claim.queue[0]!
-  for (const message of claim.queue) {
-    if (taken.length >= consumer.options.group.messages) break
-    if (message.lane !== undefined && closed.has(message.lane)) continue
-    const fits = message.type === type && consumer.handlerOf(message.type) === handler
-    if (fits && !message.suspect && message.problem === undefined) taken.push(message)
-    else if (message.lane !== undefined) closed.add(message.lane)
-  }
-  return taken
 }
 
 async function runShared(worker: Worker, claim: Claim, group: ClaimedMessage[], abort: Abort): Promise<void> {
@@ -177,7 +147,7 @@ async function sharedPass(
         if (begun.length > 0 && now - started + pace.expectedMs(message.type) > ms) break
         begun.push(message)
         const effect = effects(message)
-        const run = handlerCall(consumer, message)
+        const run = handlerCall(consumer, message.type, message.message)
         const call = { tx, subject: [message.message], outgoing, abort, effect: effect.run, run }
         try {
           const result = await callHandler(runtime, consumer, call)
@@ -209,219 +179,14 @@ async function sharedPass(
   }
 }
 
-function handlerCall(consumer: ConsumerDeclaration, { type, message }: ClaimedMessage) {
-  const handler = consumer.handlerOf(type) as (message: Message, ctx: Context<MessageMap, unknown>) => unknown
-  return (ctx: Context<MessageMap, unknown>): unknown => handler(message, ctx)
-}
-
-/** Everything that belongs to the same commit: what was sent, the results, the settlement. */
-async function settleAll(
-  { runtime, consumer }: Worker,
-  claim: Claim,
-  done: readonly ClaimedMessage[],
-  results: readonly [ClaimedMessage, string][],
-  outgoing: readonly Outgoing[],
-  open: OpenGroup,
-  tx: unknown,
-): Promise<{ result: void; settlement: Promise<unknown> }> {
-  failpoint('handled')
-  if (outgoing.length > 0) await writeOutgoing(runtime, outgoing, tx)
-  if (results.length > 0) {
-    const r = results.map(([{ source, id }, text]) => [source, id, text])
-    await runtime.db.run(STORE_RESULTS, { c: consumer.name, r }, tx)
-  }
-  return { result: undefined, settlement: claim.settle(done, open, tx) }
-}
-
-/** One message, one transaction. What it throws decides its fate. */
-async function runAlone(
-  worker: Worker,
-  claim: Claim,
-  message: ClaimedMessage,
-  abort: Abort,
-  counted = false,
-): Promise<void> {
-  const { runtime, pace } = worker
-  const started = performance.now()
-  try {
-    await attemptCalmly(worker, claim, message, abort)
-    pace.took(message.type, performance.now() - started)
-    worker.losses.delete(lossKey(message))
-    return
-  } catch (error) {
-    if (error instanceof SimulatedCrash || isLost(error)) throw error
-    if (error instanceof CommitUnknown) {
-      if (await resolveUnknown(runtime, error, () => claim.isSettled([message]), abort)) return claim.settled([message])
-      return
-    }
-    // Stopping is not the message's fault, and neither is a database that went away.
-    if (abort.aborted || (isAway(error) && !isToBlame(worker, message))) {
-      if (counted) await claim.fail(message, { attempts: -1, delayMs: 0 })
-      throw error
-    }
-    await recordFailure(worker, claim, message, error, counted)
-  }
-}
-
-function lossKey({ source, id }: ClaimedMessage): string {
-  return JSON.stringify([source, id])
-}
-
-/** A handler that kills its own connection every time would otherwise be tried for ever. */
-function isToBlame({ losses }: Worker, message: ClaimedMessage): boolean {
-  const key = lossKey(message)
-  const times = (losses.get(key) ?? 0) + 1
-  if (times >= MAX_LOSSES) return losses.delete(key)
-  if (losses.size >= 10_000) losses.clear()
-  losses.set(key, times)
-  return false
-}
-
-/** A deadlock or a serialization failure is tried again at once, before the message goes back to the queue. */
-async function attemptCalmly(worker: Worker, claim: Claim, message: ClaimedMessage, abort: Abort): Promise<void> {
-  for (let tries = 1; ; tries++) {
-    try {
-      return await attemptAlone(worker, claim, message, abort)
-    } catch (error) {
-      if (!isConflict(error) || tries === 5 || abort.aborted) throw error
-      await sleep(backoffMs(tries, 2, 50))
-    }
-  }
-}
-
-async function attemptAlone(worker: Worker, claim: Claim, message: ClaimedMessage, abort: Abort): Promise<void> {
-  const { runtime, consumer } = worker
-  const { source, id } = message
-  const journal = new EffectJournal(runtime, { consumer: consumer.name, source, id })
-  for (;;) {
-    try {
-      await openTransaction(runtime, consumer, undefined, async (tx, open) => {
-        const outgoing: Outgoing[] = []
-        const run = handlerCall(consumer, message)
-        const call = { tx, subject: [message.message], outgoing, abort, effect: journal.runIn(tx), run }
-        const text = toResult(await callHandler(runtime, consumer, call))
-        journal.check()
-        return settleAll(worker, claim, [message], text === undefined ? [] : [[message, text]], outgoing, open, tx)
-      })
-      failpoint('committed')
-      return claim.settled([message])
-    } catch (error) {
-      const wanted = journal.takeWanted()
-      if (!wanted || error instanceof SimulatedCrash || abort.aborted) throw error
-      await journal.perform(wanted, claim.token, consumer.options.timeoutMs, abort)
-    }
-  }
-}
-
-/** Its last worker died while holding it, perhaps because of it: count first, then run it with nobody else. */
-async function runSuspect(worker: Worker, claim: Claim, message: ClaimedMessage, abort: Abort): Promise<void> {
-  const { runtime, consumer } = worker
-  if (message.attempts > 0) {
-    const error = new OnceboxError(
-      'WORKER_DIED',
-      `the worker died ${message.attempts} times while it ran this message; look for a crash, process.exit or an out-of-memory kill`,
-    )
-    const verdict = verdictOf(error, message.attempts, consumer.options.retry, true)
-    if (verdict.parked) return applyVerdict(worker, claim, message, verdict)
-  }
-  const { source, id, lane } = message
-  const rows = await runtime.db.run(COUNT_ATTEMPT, { c: consumer.name, k: claim.token, s: source, i: id, lane })
-  if (rows.length === 0) throw new OnceboxError('CLAIM_LOST', `message ${id} was claimed by another worker`)
-  const attempts = Number(rows[0]!['attempts'])
-  const own = { ...message, attempts, suspect: false, message: { ...message.message, attempt: attempts } }
-  claim.replace(message, own)
-  if (batchRun(consumer.handlerOf(message.type))) return runBatch(worker, claim, [own], abort, true)
-  return runAlone(worker, claim, own, abort, true)
-}
-
-/** One call for many messages. If it throws, the batch is bisected until the bad message stands alone. */
-async function runBatch(
-  worker: Worker,
-  claim: Claim,
-  list: readonly ClaimedMessage[],
-  abort: Abort,
-  counted = false,
-): Promise<void> {
-  const { runtime, consumer } = worker
-  const queued = new Set(claim.queue)
-  const left = list.filter((message) => queued.has(message))
-  if (left.length === 0 || abort.aborted) return
-  const started = performance.now()
-  try {
-    await openTransaction(runtime, consumer, undefined, async (tx, open) => {
-      const outgoing: Outgoing[] = []
-      const messages = left.map(({ message }) => message)
-      const handler = batchRun(consumer.handlerOf(left[0]!.type))!
-      const run = (ctx: Context<MessageMap, unknown>): unknown => handler(messages, ctx)
-      await callHandler(runtime, consumer, { tx, subject: messages, outgoing, abort, effect: noEffects, run })
-      return settleAll(worker, claim, left, [], outgoing, open, tx)
-    })
-    failpoint('committed')
-    claim.settled(left)
-    worker.pace.took(left[0]!.type, (performance.now() - started) / left.length)
-  } catch (error) {
-    if (error instanceof SimulatedCrash || isLost(error)) throw error
-    if (error instanceof CommitUnknown) {
-      if (await resolveUnknown(runtime, error, () => claim.isSettled(left), abort)) return claim.settled(left)
-      return
-    }
-    if (abort.aborted || isAway(error)) throw error
-    if (left.length === 1) return recordFailure(worker, claim, left[0]!, error, counted)
-    const middle = left.length >> 1
-    await runBatch(worker, claim, left.slice(0, middle), abort)
-    await runBatch(worker, claim, left.slice(middle), abort)
-  }
-}
-
-function quarantineInvalid(worker: Worker, claim: Claim, message: ClaimedMessage): Promise<void> {
-  const failure = { name: 'Invalid', message: message.problem! }
-  return applyVerdict(worker, claim, message, { attempts: 0, parked: 'quarantined', reason: 'invalid', failure })
-}
-
-function missingHandler(worker: Worker, claim: Claim, message: ClaimedMessage): Promise<void> {
-  const { name } = worker.consumer
-  const error = new OnceboxError(
-    'HANDLER_MISSING',
-    `consumer ${name} has no handler for ${message.type} in this process; deploy one that has, or add it`,
-  )
-  return recordFailure(worker, claim, message, error, false)
-}
-
-async function recordFailure(
-  worker: Worker,
-  claim: Claim,
-  message: ClaimedMessage,
-  error: unknown,
-  counted: boolean,
-): Promise<void> {
-  const attempt = counted ? message.attempts : message.attempts + 1
-  const verdict = verdictOf(error, attempt, worker.consumer.options.retry, counted)
-  await applyVerdict(worker, claim, message, verdict)
-}
-
-async function applyVerdict(worker: Worker, claim: Claim, message: ClaimedMessage, verdict: Verdict): Promise<void> {
-  const { runtime, consumer } = worker
-  if (!(await claim.fail(message, verdict))) return
-  const about = { id: message.message.id, type: message.type, consumer: consumer.name, attempt: message.message.attempt }
-  const error = verdict.failure?.message
-  if (!verdict.parked || verdict.parked === 'failed') return runtime.log.warn({ ...about, error, retryInMs: verdict.delayMs }, 'message will be retried')
-  runtime.log.error({ ...about, error }, verdict.parked === 'dead' ? 'message is dead' : 'message quarantined')
-  const entry = {
-    message: message.message,
-    consumer: consumer.name,
-    state: verdict.parked,
-    ...(verdict.failure && { error: verdict.failure }),
-    ...(verdict.reason && { reason: verdict.reason }),
-  }
-  const hook = runtime.hooks[verdict.parked]
-  if (hook) callHook(runtime, verdict.parked, () => hook(entry))
-}
-
 /** In a shared transaction an effect writes and calls nothing: its message moves out of the group. */
 function sharedEffects({ pace }: Worker) {
   return ({ type }: ClaimedMessage): { run: EffectRunner; check: () => void } => {
     let asked = false
-    const leave = new OnceboxError('GROUP_ABANDONED', 'the handler calls an effect, so it runs again in its own transaction')
+    const leave = new OnceboxError(
+      'GROUP_ABANDONED',
+      'the handler calls an effect, so it runs again in its own transaction',
+    )
     return {
       run: () => {
         asked = true

@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto'
 import { CLAIM_LANES, EXTEND_LANES, FAIL_LANE, READ_LANES, RELEASE_LANES, SETTLE_LANES } from '../postgres/sql/lanes.js'
 import { STILL_CLAIMED } from '../postgres/sql/settle.js'
 import type { Runtime } from '../runtime.js'
-import { decodeRows, failureRow, type Claim, type ClaimedMessage } from './claim.js'
+import { decodeRows, extendTwice, failureRow, type Claim, type ClaimedMessage } from './claim.js'
 import type { ConsumerDeclaration } from './consumer.js'
 
 interface Lane {
@@ -38,7 +38,7 @@ export async function claimLanes(
   const read = new Map<string, Set<ClaimedMessage>>(keys.map((key) => [key, new Set()]))
   for (const message of messages) read.get(message.lane!)!.add(message)
   for (const [key, own] of read) lanes.set(key, { key, messages: own, more: own.size >= depth })
-  return laneClaim(runtime, consumer, token, lanes, messages, keys.length >= limit)
+  return laneClaim(runtime, consumer, token, lanes, messages)
 }
 
 function laneClaim(
@@ -47,7 +47,6 @@ function laneClaim(
   token: string,
   lanes: Map<string, Lane>,
   queue: ClaimedMessage[],
-  full: boolean,
 ): Claim {
   const who = { c: consumer.name, k: token }
   const dropLane = (key: string): void => {
@@ -70,7 +69,6 @@ function laneClaim(
   return {
     token,
     queue,
-    full,
     settle(done, { xid, group }, tx) {
       const { through, kept } = split(done)
       const rel = through.map(({ key, more }) => [key, more])
@@ -94,12 +92,12 @@ function laneClaim(
       dropLane(message.lane!)
       return rows.length > 0
     },
-    async extend() {
-      const keys = [...lanes.keys()]
-      if (keys.length === 0) return true
-      const rows = await db.run(EXTEND_LANES, { ...who, lease: consumer.options.leaseMs, lanes: keys })
-      return Number(rows[0]!['held']) >= Math.min(keys.length, lanes.size)
-    },
+    extend: () =>
+      extendTwice(async () => {
+        const keys = [...lanes.keys()]
+        const rows = await db.run(EXTEND_LANES, { ...who, lease: consumer.options.leaseMs, lanes: keys })
+        return Number(rows[0]!['held']) >= lanes.size
+      }),
     replace(message, by) {
       const { messages } = lanes.get(message.lane!)!
       // Order within the set does not matter: the queue has it.

@@ -116,9 +116,13 @@ export async function once<R>(
       await db.run(ONCE_CHECK, [started], tx)
     } catch (error) {
       if (sqlState(error) !== 'OB002') throw error
-      throw new OnceboxError('HANDLER_COMMITTED', 'the work ended the transaction it was given; leave that to its owner', {
-        cause: error,
-      })
+      throw new OnceboxError(
+        'HANDLER_COMMITTED',
+        'the work ended the transaction it was given; leave that to its owner',
+        {
+          cause: error,
+        },
+      )
     }
   }
 }

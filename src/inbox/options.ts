@@ -64,7 +64,10 @@ const OPTIONS = [
 const DAY = 86_400_000
 const YEARS_100 = 36_500 * DAY
 
-export function resolveOptions<M extends MessageMap>(consumer: string, given: ConsumerOptions<M> = {}): ResolvedOptions {
+export function resolveOptions<M extends MessageMap>(
+  consumer: string,
+  given: ConsumerOptions<M> = {},
+): ResolvedOptions {
   const where = `consumer ${consumer}`
   checkKnown(where, given, OPTIONS)
   const mode = checkOneOf(`${where}: mode`, given.mode ?? 'stored', ['stored', 'inline', 'direct'])
@@ -82,7 +85,10 @@ export function resolveOptions<M extends MessageMap>(consumer: string, given: Co
     order,
     onDead: checkOneOf(`${where}: onDead`, given.onDead ?? 'block', ['block', 'skip']),
     retry: resolveRetry(where, given.retry),
-    retryBy: checkOneOf(`${where}: retryBy`, given.retryBy ?? (mode === 'stored' ? 'box' : 'source'), ['source', 'box']),
+    retryBy: checkOneOf(`${where}: retryBy`, given.retryBy ?? (mode === 'stored' ? 'box' : 'source'), [
+      'source',
+      'box',
+    ]),
     isolation: checkOneOf(`${where}: isolation`, given.isolation ?? 'read committed', [
       'read committed',
       'repeatable read',

@@ -38,4 +38,3 @@ export function parseFailure(error: string | null | undefined): Failure {
 export function parseResult(result: unknown): unknown {
   return typeof result === 'string' ? (JSON.parse(result) as unknown) : undefined
 }
-

@@ -55,7 +55,8 @@ export async function prepare(
 ): Promise<Prepared | Refused> {
   const envelope = readEnvelope(incoming)
   const body = readBody(incoming)
-  const refuse = (reason: QuarantineReason, detail: string): Refused => refusal(incoming, envelope, body, reason, detail)
+  const refuse = (reason: QuarantineReason, detail: string): Refused =>
+    refusal(incoming, envelope, body, reason, detail)
 
   const size = typeof body.raw === 'string' ? Buffer.byteLength(body.raw) : body.raw.byteLength
   if (size > runtime.maxBytes && !options.anySize) {
@@ -201,7 +202,13 @@ function fingerprintOf(
   return text === undefined ? null : fingerprint(JSON.parse(text) as unknown)
 }
 
-function refusal(incoming: Incoming, envelope: Envelope, body: Body, reason: QuarantineReason, detail: string): Refused {
+function refusal(
+  incoming: Incoming,
+  envelope: Envelope,
+  body: Body,
+  reason: QuarantineReason,
+  detail: string,
+): Refused {
   const { raw } = body
   const text = typeof raw === 'string' ? raw : decodeText(raw)
   const readable = text !== undefined && storable(text)

@@ -41,7 +41,11 @@ export function refuse(prepared: Prepared, reason: QuarantineReason, detail: str
   return { ...prepared, hash: prepared.hash ?? '', reason, detail, bytes: undefined }
 }
 
-function tell(runtime: Runtime, list: readonly Quarantined[], added: readonly Readonly<Record<string, unknown>>[]): void {
+function tell(
+  runtime: Runtime,
+  list: readonly Quarantined[],
+  added: readonly Readonly<Record<string, unknown>>[],
+): void {
   const isNew = new Set(added.map((row) => JSON.stringify([row['consumer'], row['source'], row['id'], row['reason']])))
   for (const { consumer, refused } of list) {
     if (!isNew.has(JSON.stringify([consumer, refused.source, refused.id ?? null, refused.reason]))) continue

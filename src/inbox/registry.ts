@@ -8,7 +8,10 @@ import { prepare, type Prepared, type Refused } from './prepare.js'
 import { receive } from './receive.js'
 
 /** Writes consumers and their subscriptions. Answers with the types that nobody took before. */
-export async function register(runtime: Runtime, consumers: readonly ConsumerDeclaration[]): Promise<readonly string[]> {
+export async function register(
+  runtime: Runtime,
+  consumers: readonly ConsumerDeclaration[],
+): Promise<readonly string[]> {
   if (consumers.length === 0) return []
   const rows = consumers.map(({ name, types, options: { order, retainMs, untimed } }) => ({
     n: name,
@@ -47,7 +50,9 @@ export async function releaseUnrouted(
 
 /** A quarantined row as it once came in. */
 export function toIncoming(row: Row): Incoming {
-  const rest = row['envelope'] ? (JSON.parse(row['envelope'] as string) as Pick<Incoming, 'subject' | 'time' | 'headers'>) : {}
+  const rest = row['envelope']
+    ? (JSON.parse(row['envelope'] as string) as Pick<Incoming, 'subject' | 'time' | 'headers'>)
+    : {}
   return {
     ...rest,
     id: row['id'] as string,

@@ -1,1 +1,185 @@
-export function createJanitor(_r: unknown, _c: unknown) { return { start() {}, async stop() {} } }
+/**
+ * Retain: the last step. Deletes what was handled or discarded longer ago than its consumer retains it, in small
+ * batches that wait for nobody. Dead, quarantined and pending messages stay until a person or a worker settles them.
+ *
+ * Any number of processes may do it at once: each batch is judged again, under its locks, by the statement that deletes.
+ */
+import type { Entry } from '../hooks.js'
+import type { MessageMap } from '../message.js'
+import type { Row } from '../postgres/database.js'
+import {
+  CONSUMERS, PRUNABLE, PRUNABLE_QUARANTINE, PRUNE, PRUNE_LANES, PRUNE_QUARANTINE,
+} from '../postgres/sql/retain.js' // prettier-ignore
+import { callHook, type Runtime } from '../runtime.js'
+import type { ConsumerDeclaration } from './consumer.js'
+import { toEntry } from './entry.js'
+
+const BATCH = 1_000
+/** An archive gets the bodies, which may be large. */
+const ARCHIVE_BATCH = 200
+const DEFAULT_RETAIN_MS = 30 * 86_400_000
+
+/** What a janitor remembers from pass to pass. */
+export interface Memory {
+  /** By consumer, how far the last pass came: what is older was deleted, or had to stay. */
+  readonly low: Map<string, readonly string[]>
+  /** Rows of the quarantine that may go are rare and have no index of their own: they are looked for now and then. */
+  quarantine: boolean
+  stopping: boolean
+}
+
+/** Deletes what may go. Answers with the number of messages. */
+export async function prune(
+  runtime: Runtime,
+  consumers: readonly ConsumerDeclaration[],
+  memory: Memory = { low: new Map(), quarantine: true, stopping: false },
+): Promise<number> {
+  let count = 0
+  try {
+    const retain = await retainOf(runtime, consumers)
+    for (const [consumer, retainMs] of retain) {
+      count += await pruneMessages(runtime, consumer, retainMs, memory)
+      await pruneLanes(runtime, consumer, memory)
+    }
+    if (memory.quarantine) count += await pruneQuarantine(runtime, retain, memory)
+  } catch (error) {
+    if (!(error instanceof ArchiveFailed)) throw error
+    report(runtime, error.cause, 'the archive failed; nothing is deleted until it works')
+  }
+  return count
+}
+
+class ArchiveFailed extends Error {}
+
+/** How long each consumer there is retains: local options win over what other processes wrote down. */
+async function retainOf({ db }: Runtime, consumers: readonly ConsumerDeclaration[]): Promise<Map<string, number>> {
+  const rows = await db.run(CONSUMERS, null)
+  const retain = new Map<string, number>()
+  for (const row of rows) retain.set(row['name'] as string, Number(row['retainMs'] ?? DEFAULT_RETAIN_MS))
+  for (const { name, options } of consumers) retain.set(name, options.retainMs)
+  return retain
+}
+
+async function pruneMessages(runtime: Runtime, consumer: string, retainMs: number, memory: Memory): Promise<number> {
+  const { db, hooks } = runtime
+  const n = hooks.archive ? ARCHIVE_BATCH : BATCH
+  let count = 0
+  while (!memory.stopping) {
+    const low = memory.low.get(consumer)
+    const rows = await db.run(PRUNABLE, { c: consumer, r: retainMs, n, lean: !hooks.archive, low })
+    const last = rows.at(-1)
+    if (!last) break
+    const fit = rows.filter((row) => row['fits'] === 'true')
+    if (fit.length > 0) {
+      await archive(runtime, fit)
+      const [answer] = await db.run(PRUNE, {
+        c: consumer,
+        r: retainMs,
+        k: fit.map((row) => [row['source'], row['id']]),
+      })
+      count += Number(answer!['gone'])
+    }
+    memory.low.set(consumer, [last['at'] as string, last['source'] as string, last['id'] as string])
+    if (Number(last['ord']) < n) break
+  }
+  return count
+}
+
+async function pruneLanes({ db }: Runtime, consumer: string, memory: Memory): Promise<void> {
+  let after: unknown = ''
+  while (!memory.stopping) {
+    const [row] = await db.run(PRUNE_LANES, { c: consumer, after, n: BATCH })
+    if (Number(row!['examined']) < BATCH) return
+    after = row!['last']
+  }
+}
+
+async function pruneQuarantine(runtime: Runtime, retain: ReadonlyMap<string, number>, memory: Memory): Promise<number> {
+  const horizons = {
+    r: Object.fromEntries(retain),
+    d: DEFAULT_RETAIN_MS,
+    least: Math.min(DEFAULT_RETAIN_MS, ...retain.values()),
+  }
+  let count = 0
+  let after: unknown
+  while (!memory.stopping) {
+    const rows = await runtime.db.run(PRUNABLE_QUARANTINE, { ...horizons, n: ARCHIVE_BATCH, after })
+    const last = rows.at(-1)
+    if (!last) break
+    const fit = rows.filter((row) => row['fits'] === 'true')
+    if (fit.length > 0) {
+      await archive(runtime, fit)
+      count += (await runtime.db.run(PRUNE_QUARANTINE, fit.map((row) => row['n']))).length // prettier-ignore
+    }
+    if (Number(last['ord']) < ARCHIVE_BATCH || last['young'] === 'true') break
+    after = last['n']
+  }
+  return count
+}
+
+async function archive({ hooks }: Runtime, rows: readonly Row[]): Promise<void> {
+  if (!hooks.archive) return
+  const entries: Entry<MessageMap>[] = rows.map((row) => toEntry(row))
+  try {
+    await hooks.archive(entries)
+  } catch (error) {
+    throw new ArchiveFailed('the archive failed', { cause: error })
+  }
+}
+
+function report(runtime: Runtime, error: unknown, what: string): void {
+  const cause = error instanceof Error ? error : new Error(String(error))
+  runtime.log.error({ error: cause.message }, what)
+  const hook = runtime.hooks.error
+  if (hook) callHook(runtime, 'error', () => hook(cause, {}))
+}
+
+export interface Janitor {
+  start(): void
+  /** Resolves when the batch that runs, if any, is through. */
+  stop(): Promise<void>
+}
+
+const PASS_MS = 60_000
+/** So often a pass begins at the oldest message again: one that had to stay may be free to go by now. */
+const FRESH_LOOK_PASSES = 30
+
+/** Prunes about once a minute, and never at the same moment as its neighbours. */
+export function createJanitor(runtime: Runtime, consumers: () => readonly ConsumerDeclaration[]): Janitor {
+  const memory: Memory = { low: new Map(), quarantine: true, stopping: false }
+  let timer: NodeJS.Timeout | undefined
+  let running: Promise<void> = Promise.resolve()
+  let passes = 0
+
+  const pass = async (): Promise<void> => {
+    memory.quarantine = passes % FRESH_LOOK_PASSES === 0
+    if (passes++ % FRESH_LOOK_PASSES === 0) memory.low.clear()
+    try {
+      await prune(runtime, consumers(), memory)
+    } catch (error) {
+      if (!memory.stopping) report(runtime, error, 'retention failed and will be tried again')
+    }
+  }
+  const schedule = (): void => {
+    timer = setTimeout(
+      () => {
+        running = pass().then(() => (memory.stopping ? undefined : schedule()))
+      },
+      PASS_MS * (0.5 + Math.random()),
+    )
+    timer.unref()
+  }
+  return {
+    start() {
+      if (timer) return
+      memory.stopping = false
+      schedule()
+    },
+    async stop() {
+      memory.stopping = true
+      clearTimeout(timer)
+      timer = undefined
+      await running
+    },
+  }
+}

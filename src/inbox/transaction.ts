@@ -2,8 +2,9 @@
 import { randomUUID } from 'node:crypto'
 import { OnceboxError } from '../errors.js'
 import { causes } from '../failure.js'
-import { isConnectionLoss, sqlState } from '../postgres/driver.js'
-import { OPEN, TRANSACTION_STATUS } from '../postgres/sql/settle.js'
+import type { Database } from '../postgres/database.js'
+import { isConnectionLoss, notTheDatabase, sqlState } from '../postgres/driver.js'
+import { ALIVE, OPEN, TRANSACTION_STATUS } from '../postgres/sql/settle.js'
 import type { Runtime } from '../runtime.js'
 import { backoffMs, sleep } from '../worker/backoff.js'
 import { failpoint } from '../worker/failpoints.js'
@@ -43,7 +44,7 @@ export async function openTransaction<R>(
       const rows = await db.run(OPEN, { g: group, lock: lockTimeout ?? null, idle: String(idle) }, tx)
       xid = rows[0]!['xid'] as string
       failpoint('opened')
-      const { result, settlement } = await work(tx, { xid, group })
+      const { result, settlement } = await work(tx, { xid, group }).catch((error: unknown) => judge(db, tx, error))
       if (db.driver.pipelines) settlement.catch(() => undefined)
       else await settlement
       failpoint('settled')
@@ -54,6 +55,18 @@ export async function openTransaction<R>(
     if (finished && xid !== undefined && isUnknown(error)) throw new CommitUnknown(xid, error)
     throw translate(error)
   }
+}
+
+/** A handler's own connections break with the same errors as ours: asking the server tells them apart. */
+async function judge(db: Database, tx: unknown, error: unknown): Promise<never> {
+  if (isAway(error)) {
+    const alive = await db.run(ALIVE, null, tx).then(
+      () => true,
+      (probe: unknown) => sqlState(probe) !== undefined && !isConnectionLoss(probe),
+    )
+    if (alive) for (const cause of causes(error)) notTheDatabase(cause)
+  }
+  throw error
 }
 
 function isUnknown(error: unknown): boolean {

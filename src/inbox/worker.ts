@@ -9,9 +9,9 @@ import { Pace } from '../worker/pace.js'
 import { sleep } from '../worker/backoff.js'
 import { claimMessages, type Claim } from './claim.js'
 import type { ConsumerDeclaration } from './consumer.js'
-import { runClaim, type Worker } from './group.js'
-import type { InlineWorker } from './handle.js'
+import { runClaim } from './group.js'
 import { claimLanes } from './lanes.js'
+import type { Worker } from './running.js'
 
 export interface ConsumerWorker {
   readonly consumer: ConsumerDeclaration
@@ -21,7 +21,7 @@ export interface ConsumerWorker {
   /** Finishes what runs and releases the rest; after `timeoutMs` what still runs is aborted. */
   stop(timeoutMs: number): Promise<void>
   /** What it takes to run this consumer's messages on arrival. */
-  readonly inline: InlineWorker
+  readonly inline: Worker
   /** Runs everything that is due, and waits for what this process has in flight. Answers whether there was any. */
   drain(): Promise<boolean>
 }
@@ -75,15 +75,14 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
     return found
   }
 
-  const step = async (): Promise<'none' | 'done' | 'more'> => {
+  const step = async (foundSome: () => void): Promise<boolean> => {
     inFlight++
     try {
       const found = await claim()
-      if (!found) return 'none'
-      const running = runClaim(worker(), found)
-      if (found.full) loop.wake()
-      await running
-      return found.full ? 'more' : 'done'
+      if (!found) return false
+      foundSome()
+      await runClaim(worker(), found)
+      return true
     } finally {
       inFlight--
     }
@@ -145,7 +144,7 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
       const slot = async (): Promise<void> => {
         for (;;) {
           low = undefined
-          if (stopping || (await step()) === 'none') return
+          if (stopping || !(await step(() => undefined))) return
           worked = true
         }
       }

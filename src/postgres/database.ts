@@ -5,7 +5,7 @@
  * once: JSON in text is the only parameter type that every PostgreSQL client for Node.js passes on unchanged.
  */
 import { OnceboxError } from '../errors.js'
-import type { Driver, Isolation } from './driver.js'
+import { sqlState, type Driver, type Isolation } from './driver.js'
 
 export type Row = Readonly<Record<string, unknown>>
 
@@ -36,9 +36,25 @@ export function bindDatabase<Tx, TxIn>(driver: Driver<Tx, TxIn>, schema: string)
     driver: driver as Driver<Tx, unknown>,
     channel: channelOf(schema),
     bind,
-    run: (statement, param, tx) => driver.query(bind(statement), [JSON.stringify(param)], tx as Tx | undefined),
+    run: async (statement, param, tx) => {
+      try {
+        return await driver.query(bind(statement), [JSON.stringify(param)], tx as Tx | undefined)
+      } catch (error) {
+        throw isMissing(error) ? missing(schema, error) : error
+      }
+    },
     transaction: (work, isolation) => driver.transaction(work, isolation ? { isolation } : undefined),
   }
+}
+
+/** Undefined schema, table, column or function: only our own statements come this way. */
+function isMissing(error: unknown): boolean {
+  return ['3F000', '42P01', '42703', '42883'].includes(sqlState(error) ?? '')
+}
+
+function missing(schema: string, cause: unknown): OnceboxError {
+  const what = `the tables of schema ${schema} are missing or older than this version of oncebox`
+  return new OnceboxError('SCHEMA_OUTDATED', `${what}; run box.migrate() first`, { cause })
 }
 
 function quoteSchema(schema: string): string {

@@ -58,8 +58,18 @@ export function sqlState(error: unknown): string | undefined {
   return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : undefined
 }
 
+/** Errors that look like a lost database connection and are not: a handler's own calls fail in the same words. */
+const othersFault = new WeakSet<object>()
+
+/** Notes that this error does not come from the database connection, whatever it looks like. */
+export function notTheDatabase<E>(error: E): E {
+  if (typeof error === 'object' && error !== null) othersFault.add(error)
+  return error
+}
+
 /** True if the error says nothing about whether the server finished what it was doing: connection lost, shutdown. */
 export function isConnectionLoss(error: unknown): boolean {
+  if (typeof error === 'object' && error !== null && othersFault.has(error)) return false
   const state = sqlState(error)
   return state === undefined ? isClientError(error) : state.startsWith('08') || /^57P0[1-5]$/.test(state)
 }

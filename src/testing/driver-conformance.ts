@@ -341,14 +341,23 @@ function failures<Tx, TxIn>(promise: Add<Tx, TxIn>): void {
     'a connection killed in mid transaction rejects it, and the driver goes on',
     async (bench) => {
       const { driver, table } = bench
-      for (const statementAfter of [true, false]) {
+      for (const moment of ['before a statement', 'before COMMIT', 'under a statement', 'under a native statement']) {
         const failing = driver.transaction(async (tx) => {
           await driver.query(`insert into ${table} values ($1::text)`, ['a'], tx)
-          await bench.kill(await bench.pid(tx))
-          if (statementAfter) await driver.query('select $1::text as x', ['x'], tx)
+          const pid = await bench.pid(tx)
+          const native = moment === 'under a native statement'
+          const sleep = `select pg_sleep(60) /* ${table} */`
+          const running = moment.startsWith('under')
+            ? native
+              ? bench.native(tx, sleep)
+              : driver.query(sleep, [], tx)
+            : 0
+          if (running) await until(async () => (await bench.running(`/* ${table} */`)) === 1)
+          await Promise.all([running, bench.kill(pid)])
+          if (moment === 'before a statement') await driver.query('select $1::text as x', ['x'], tx)
         })
         const error = await rejection(failing)
-        assert.ok(isConnectionLoss(error), `not seen as a lost connection: ${String(error)}`)
+        assert.ok(isConnectionLoss(error), `${moment}, not seen as a lost connection: ${String(error)}`)
       }
       assert.deepEqual(await bench.values(), [])
       await bench.recovers()
@@ -363,6 +372,19 @@ function failures<Tx, TxIn>(promise: Add<Tx, TxIn>): void {
       await bench.atCommit(`perform pg_terminate_backend(pg_backend_pid()); perform pg_sleep(10)`)
       const error = await rejection(
         driver.transaction((tx) => driver.query(`insert into ${table} values ($1::text)`, ['a'], tx)),
+      )
+      assert.ok(isConnectionLoss(error), `not seen as a lost connection: ${String(error)}`)
+      await bench.recovers()
+    },
+    'parallel',
+  )
+
+  promise(
+    'a connection killed under a statement outside a transaction rejects it, and the driver goes on',
+    async (bench) => {
+      const { driver } = bench
+      const error = await rejection(
+        driver.query('select pg_terminate_backend(pg_backend_pid()), pg_sleep($1::int)', [10]),
       )
       assert.ok(isConnectionLoss(error), `not seen as a lost connection: ${String(error)}`)
       await bench.recovers()

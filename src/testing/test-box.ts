@@ -102,7 +102,10 @@ export async function createTestBox<Tx, TxIn, M extends MessageMap>(
         if (entries.length > 0 && entries.every((entry) => entry.state === state)) return
         if (performance.now() > end) {
           const states = entries.map((entry) => `${entry.consumer}: ${entry.state}`).join(', ') || 'unknown'
-          throw new OnceboxError('NOT_FOUND', `message ${id} did not become ${state} in ${timeoutMs} ms; it is ${states}`)
+          throw new OnceboxError(
+            'NOT_FOUND',
+            `message ${id} did not become ${state} in ${timeoutMs} ms; it is ${states}`,
+          )
         }
         await new Promise((resolve) => setTimeout(resolve, 20))
       }

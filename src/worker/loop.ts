@@ -1,15 +1,15 @@
 /**
  * Loop: several slots that look for work, one after the other when there is little and all at once when there is much.
  *
- * An idle loop waits for a wake-up or for the poll. One wake-up rouses one slot; a slot that finds more than it can
- * carry rouses the next. Polling always runs, so a lost wake-up costs at most one interval.
+ * Of the idle slots one keeps watch: it polls, so a lost wake-up costs at most one interval. A slot that finds work
+ * rouses the next one, which finds more or takes over the watch.
  */
 import { backoffMs, sleep } from './backoff.js'
 
 export interface LoopOptions {
   readonly slots: number
-  /** Does one piece of work. Answers 'none' if there was nothing, 'more' if there may be more right now. */
-  step(): Promise<'none' | 'done' | 'more'>
+  /** Does one piece of work, if there is any, and says so as soon as it has found it. Answers whether it did. */
+  step(found: () => void): Promise<boolean>
   /** How long until something falls due, as far as is known: asked when there was nothing to do. */
   nextDueMs(): Promise<number | undefined>
   failed(error: unknown): void
@@ -26,6 +26,8 @@ export interface Loop {
 
 const POLL_MS = 1_000
 const MAX_BACKOFF_MS = 1_000
+/** A slot that does not keep watch sleeps until it is roused; this is for nothing but surprises. */
+const UNWATCHED_MS = 30_000
 
 export function createLoop({ slots, step, nextDueMs, failed, pollMs = POLL_MS }: LoopOptions): Loop {
   let running: Promise<void>[] = []
@@ -55,17 +57,25 @@ export function createLoop({ slots, step, nextDueMs, failed, pollMs = POLL_MS }:
     if (at >= 0) sleepers.splice(at, 1)
   }
 
-  const run = async (slot: number): Promise<void> => {
+  let watched = false
+  const watch = async (): Promise<void> => {
+    watched = true
+    try {
+      const due = await nextDueMs()
+      await nap(Math.max(1, Math.min(pollMs, due ?? pollMs)))
+    } finally {
+      watched = false
+    }
+  }
+
+  const run = async (): Promise<void> => {
     let failures = 0
     while (!stopping) {
       try {
-        const found = await step()
+        const worked = await step(wake)
         failures = 0
-        if (found === 'more') wake()
-        if (found !== 'none' || stopping) continue
-        // Only the first slot keeps watch; the others sleep until they are needed, and look now and then in case.
-        const due = slot === 0 ? await nextDueMs() : undefined
-        await nap(slot === 0 ? Math.max(1, Math.min(pollMs, due ?? pollMs)) : pollMs * (10 + slot))
+        if (worked || stopping) continue
+        await (watched ? nap(UNWATCHED_MS) : watch())
       } catch (error) {
         failed(error)
         if (!stopping) await nap(backoffMs(failures++, 50, MAX_BACKOFF_MS))
@@ -77,7 +87,7 @@ export function createLoop({ slots, step, nextDueMs, failed, pollMs = POLL_MS }:
     start() {
       if (running.length > 0) return
       stopping = false
-      running = Array.from({ length: slots }, (_, slot) => run(slot))
+      running = Array.from({ length: slots }, () => run())
     },
     wake,
     async stop() {

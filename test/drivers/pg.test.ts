@@ -1,6 +1,7 @@
 /** What pg's driver promises beyond the conformance suite. */
+import type { Socket } from 'node:net'
 import pg from 'pg'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { fromPg } from 'oncebox/pg'
 import type { OnceboxErrorCode } from '../../src/errors.js'
 import { isConnectionLoss } from '../../src/postgres/driver.js'
@@ -29,6 +30,22 @@ async function codeOf(promise: Promise<unknown>): Promise<unknown> {
     () => 'resolved',
     (error: { code?: unknown }) => error.code,
   )
+}
+
+/** A client class that remembers its instances. */
+function spy() {
+  const clients: pg.Client[] = []
+  class Client extends pg.Client {
+    constructor(config?: pg.ClientConfig) {
+      super(config)
+      clients.push(this)
+    }
+  }
+  return { Client, clients }
+}
+
+function socketOf(client: pg.Client): Socket & { _handle?: { hasRef(): boolean } } {
+  return (client as unknown as { connection: { stream: Socket } }).connection.stream
 }
 
 const code = (value: OnceboxErrorCode) => value
@@ -137,21 +154,33 @@ describe('an exhausted pool', () => {
     })
   })
 
-  test('its reserve does not keep the process alive', async () => {
-    const sockets = () => process.getActiveResourcesInfo().filter((name) => name === 'TCPSocketWrap').length
-    const pool = newPool({ max: 1 })
-    const driver = fromPg(pool)
+  test('its reserve does not keep the process alive, and is closed when it was idle for long', async () => {
+    const { Client, clients } = spy()
+    const driver = fromPg(newPool({ max: 1, Client }))
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    open.push(async () => vi.useRealTimers())
     await driver.transaction(async () => {
-      const before = sockets()
-      await driver.query(pidOf, ['x'])
-      await new Promise(setImmediate)
-      expect(sockets()).toBe(before)
+      const pids = new Set<unknown>()
+      for (let round = 0; round < 3; round += 1) {
+        const [row] = await driver.query(pidOf, ['x'])
+        pids.add(row?.['pid'])
+        await new Promise(setImmediate)
+        vi.advanceTimersByTime(6_000)
+      }
+      expect(pids.size).toBe(1)
+      const reserve = socketOf(clients.at(-1)!)
+      expect(reserve._handle?.hasRef()).toBe(false)
+      const closed = new Promise((resolve) => reserve.once('close', resolve))
+      vi.advanceTimersByTime(6_000)
+      await closed
+      expect(await codeOf(driver.query(pidOf, ['x']))).toBe('resolved')
     })
   })
 
   test('a pool whose class is hidden makes statements wait instead', async () => {
     const pool = newPool({ max: 1 })
-    const driver = fromPg({ connect: pool.connect.bind(pool) as pg.Pool['connect'] })
+    const connect: pg.Pool['connect'] = pool.connect.bind(pool)
+    const driver = fromPg({ connect })
     expect(driver.capacity).toBeUndefined()
     const unsubscribe = await driver.listen!('x', () => {})
     await unsubscribe()
@@ -209,6 +238,19 @@ describe('a transaction', () => {
       await tx.query('commit')
     })
     expect(await codeOf(committing)).toBe(code('HANDLER_COMMITTED'))
+  })
+
+  test('given up under a statement is closed at once, even if the server cannot be asked to stop it', async () => {
+    const { Client, clients } = spy()
+    const driver = fromPg(newPool({ max: 1, Client }))
+    const failing = driver.transaction(async (tx) => {
+      Object.assign(tx, { processID: null })
+      await driver.query(SELECT, ['x'], tx)
+      void driver.query('select pg_sleep($1::int)', [2], tx)
+      throw new Error('deadline')
+    })
+    await expect(failing).rejects.toThrow('deadline')
+    expect(socketOf(clients[0]!).destroyed).toBe(true)
   })
 
   test('turns jit off for itself alone', async () => {

@@ -176,7 +176,7 @@ function watched(raw: Tx, watch: Watch): Tx {
     (name: string, method: (...args: unknown[]) => Promise<unknown>) =>
     (...args: unknown[]): Promise<unknown> => {
       const [first] = args
-      const text = Array.isArray(first) ? first[0] : first
+      const text: unknown = Array.isArray(first) ? first[0] : first
       const error = watch.open && watch.transactionOpen ? refusal(text) : transactionClosed()
       if (error) return Promise.reject(error)
       if (name === 'exec' && String(text).includes(';')) watch.suspicious = true

@@ -93,3 +93,6 @@ a as (
   select w.consumer, w.source, w.id, w.attempts, j->>'err' from p, w where (j->>'hist')::boolean
 )
 select attempts::text from w`
+
+/** Bounds every wait for a lock in this transaction. In: `[limit]`. */
+export const LOCK_TIMEOUT = `select set_config('lock_timeout', $1::text::jsonb->>0, true)`

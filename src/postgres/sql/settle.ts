@@ -16,6 +16,9 @@ select pg_current_xact_id()::text xid, (select count(*) from g)::text open,
     then set_config('idle_in_transaction_session_timeout', j->>'idle', true) end
 from p`
 
+/** Any answer, also an error, shows that the connection is alive. */
+export const ALIVE = `select 1 where $1::text is not null`
+
 /**
  * Settles claimed messages: the last statement before COMMIT. In: `{ c, k token, x xid, g group, d: [[source, id], …] }`.
  * Raises unless every message still carries our token (OB001) and the transaction is the one we opened (OB002): an

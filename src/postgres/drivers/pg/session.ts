@@ -74,7 +74,7 @@ export class Session {
       ? ask(this.client, statement, answered)
       : // Without it pg warns about a second statement sent before the first is answered.
         ((this.#queue = this.#queue.catch(ignore).then(() => ask(this.client, statement, answered))) as Promise<Answer>)
-    const checked = answer.then(
+    return answer.then(
       (rows) => {
         if (this.#beginError !== undefined) throw this.#beginError
         return rows
@@ -83,8 +83,6 @@ export class Session {
         throw this.#beginError ?? error
       },
     )
-    checked.catch(ignore)
-    return checked
   }
 
   /** Counts a statement as unanswered until the returned function is called. */
@@ -128,7 +126,7 @@ export class Session {
       commit.catch(ignore)
       await this.begun
       const answer = await commit
-      if (answer.command === 'ROLLBACK') throw this.#late ?? rolledBack(this.#swallowed)
+      if (answer.command === 'ROLLBACK') throw rolledBack(this.#swallowed)
       if (warning !== undefined) throw uncertain(warning)
     } catch (error) {
       // A statement that the server refused cannot have been committed, whatever happened to the COMMIT behind it.

@@ -84,7 +84,7 @@ export class Gate {
     })
   }
 
-  /** Waits for a statement of oncebox too, from before it is sent. */
+  /** Counts something as unanswered from before its statements are sent. */
   expect(rows: Promise<unknown>): void {
     this.#transaction?.expect(rows)
     this.#expected.add(rows)
@@ -129,7 +129,12 @@ export function guard(raw: Handle, gate: Gate, nested = false): Handle {
         case 'file':
           return (...args: unknown[]) => watch(Reflect.apply(value as Handle, target, args))
         case 'savepoint':
-          return (...args: unknown[]) => Reflect.apply(value as Handle, target, args.map(guardCallback))
+          return (...args: unknown[]) => {
+            const done = Reflect.apply(value as Handle, target, args.map(guardCallback))
+            // Its first statement is sent past the gate, and the others only after that.
+            gate.expect(done as Promise<unknown>)
+            return done
+          }
         case 'prepare':
           return () => {
             throw handlerCalled('prepare')
@@ -140,7 +145,8 @@ export function guard(raw: Handle, gate: Gate, nested = false): Handle {
     },
   })
   function guardCallback(arg: unknown): unknown {
-    return typeof arg === 'function' ? (inner: Handle): unknown => arg(guard(inner, gate, true)) : arg
+    if (typeof arg !== 'function') return arg
+    return (inner: Handle): unknown => (arg as (tx: Handle) => unknown)(guard(inner, gate, true))
   }
   gates.set(handle, gate)
   return handle

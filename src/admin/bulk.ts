@@ -1,0 +1,135 @@
+/**
+ * Bulk: changes every message that fits a filter, oldest first, in small batches: each is a statement of its own, so
+ * no lock is held for long and an interruption leaves every message either changed or as it was.
+ */
+import { checkInteger, checkKnown, checkNumber } from '../check-options.js'
+import { OnceboxError } from '../errors.js'
+import type { State } from '../message.js'
+import type { Row } from '../postgres/database.js'
+import { AUDIT } from '../postgres/sql/admin.js'
+import { WALK_END } from '../postgres/sql/bulk.js'
+import type { Runtime } from '../runtime.js'
+import { sleep } from '../worker/backoff.js'
+import { checkSelection, type CheckedFilter } from './filter.js'
+import type { Bulk, Filter } from './types.js'
+import { placesOf, possibleStates, step, type Place, type Position } from './walk.js'
+
+const BATCH = 500
+const EXAMINE = 2_000
+
+export interface Change {
+  readonly verb: 'retry' | 'discard'
+  /** States that it takes, and those it takes unless it is told. */
+  readonly takes: readonly State[]
+  readonly unlessTold: readonly State[]
+  readonly reason?: string
+  /** Changes rows of one place. Answers how many were changed. */
+  apply(rows: readonly Row[], states: readonly State[]): Promise<number>
+}
+
+export async function changeAll(
+  runtime: Runtime,
+  selection: Filter | 'all',
+  options: Bulk & { reason?: string },
+  change: Change,
+): Promise<number> {
+  const filter = checkSelection(change.verb, selection)
+  const bulk = checkBulk(change.verb, options)
+  const asked = filter.states ?? change.unlessTold
+  const states = possibleStates(
+    filter,
+    asked.filter((state) => change.takes.includes(state)),
+  )
+  if (bulk.dryRun) return walk(runtime, filter, states, bulk, async (rows) => rows.length)
+  let count = 0
+  try {
+    await walk(runtime, filter, states, bulk, async (rows) => {
+      const changed = await change.apply(rows, states)
+      count += changed
+      return changed
+    })
+  } finally {
+    const detail = {
+      filter: selection,
+      count,
+      reason: change.reason,
+      limit: options.limit,
+      perSecond: options.perSecond,
+    }
+    await audit(runtime, change.verb, detail)
+  }
+  return count
+}
+
+export async function audit({ db }: Runtime, action: string, detail: object): Promise<void> {
+  await db.run(AUDIT, { a: action, d: JSON.stringify(detail) })
+}
+
+interface CheckedBulk {
+  readonly limit: number
+  readonly perSecond: number | undefined
+  readonly dryRun: boolean
+}
+
+function checkBulk(verb: string, options: Bulk): CheckedBulk {
+  const { limit, perSecond, dryRun = false } = options
+  if (perSecond !== undefined && !(checkNumber(`${verb}: perSecond`, perSecond, 0) > 0)) {
+    throw new OnceboxError('OPTION_INVALID', `${verb}: perSecond must be more than 0`)
+  }
+  if (typeof dryRun !== 'boolean') throw new OnceboxError('OPTION_INVALID', `${verb}: dryRun must be true or false`)
+  return { limit: limit === undefined ? Infinity : checkInteger(`${verb}: limit`, limit, 0), perSecond, dryRun }
+}
+
+export function checkBulkNames(verb: string, options: object, names: readonly string[]): void {
+  if (typeof options !== 'object' || options === null) {
+    throw new OnceboxError('OPTION_INVALID', `${verb} takes its options as an object; got ${String(options)}`)
+  }
+  checkKnown(verb, options, names)
+}
+
+/** Takes batches of what fits until it is through or the limit is reached. Answers with the sum. */
+async function walk(
+  runtime: Runtime,
+  filter: CheckedFilter,
+  states: readonly State[],
+  { limit, perSecond, dryRun }: CheckedBulk,
+  take: (rows: readonly Row[]) => Promise<number>,
+): Promise<number> {
+  if (states.length === 0 || limit === 0) return 0
+  const size = perSecond === undefined || dryRun ? BATCH : Math.max(1, Math.min(BATCH, Math.floor(perSecond / 10)))
+  const end = await endOf(runtime)
+  const started = performance.now()
+  let sum = 0
+  let taken = 0
+  for (const place of await placesOf(runtime, filter, states)) {
+    let position: Position | undefined
+    for (let done = false; !done;) {
+      const until = end[place]
+      const options = { direction: 'oldest', states, position, until, count: EXAMINE, bodies: false } as const
+      const found = await step(runtime, place, filter, options)
+      position = found.position
+      done = found.done
+      for (let at = 0; at < found.rows.length;) {
+        const batch = found.rows.slice(at, at + Math.min(size, limit - sum))
+        if (perSecond !== undefined && !dryRun) await sleepUntil(started + (taken * 1_000) / perSecond)
+        sum += await take(batch)
+        taken += batch.length
+        at += batch.length
+        if (sum >= limit) return sum
+      }
+    }
+  }
+  return sum
+}
+
+async function sleepUntil(at: number): Promise<void> {
+  const ms = at - performance.now()
+  if (ms > 0) await sleep(ms)
+}
+
+/** What arrives after the walk has begun is not part of it. */
+async function endOf({ db }: Runtime): Promise<Partial<Record<Place, string>>> {
+  const [end] = await db.run(WALK_END, null)
+  const { at, seq, n } = end as { at: string; seq: string; n: string }
+  return { journal: at, parked: seq, waiting: seq, quarantine: n, quarantineOf: n, quarantineIds: n }
+}

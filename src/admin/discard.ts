@@ -1,0 +1,49 @@
+/** Gives messages up. They stay until retention takes them, and can be retried until then. */
+import { OnceboxError } from '../errors.js'
+import type { State } from '../message.js'
+import type { Row } from '../postgres/database.js'
+import { DISCARD, DISCARD_QUARANTINED } from '../postgres/sql/bulk.js'
+import type { Runtime } from '../runtime.js'
+import { changeAll, checkBulkNames } from './bulk.js'
+import { keyOf } from './retry.js'
+import type { Bulk, Filter } from './types.js'
+
+const MAX_REASON = 2_000
+
+export async function discard(
+  runtime: Runtime,
+  filter: Filter | 'all',
+  options: Bulk & { reason: string },
+): Promise<number> {
+  const reason = checkReason(options)
+  return changeAll(runtime, filter, options, {
+    verb: 'discard',
+    takes: ['dead', 'quarantined', 'pending'],
+    unlessTold: ['dead', 'quarantined'],
+    reason,
+    async apply(rows, states) {
+      const held = rows.filter((row) => row['n'] !== undefined)
+      const stored = rows.filter((row) => row['n'] === undefined)
+      return (await discardStored(runtime, stored, states)) + (await discardHeld(runtime, held, reason))
+    },
+  })
+}
+
+function checkReason(options: Bulk & { reason: string }): string {
+  checkBulkNames('discard', options ?? {}, ['reason', 'limit', 'perSecond', 'dryRun'])
+  const reason: unknown = options?.reason
+  if (typeof reason !== 'string' || reason.trim() === '') {
+    throw new OnceboxError('OPTION_INVALID', `discard needs a reason: discard(filter, { reason: 'sent by mistake' })`)
+  }
+  return reason.slice(0, MAX_REASON).toWellFormed().replaceAll('\0', '\uFFFD')
+}
+
+async function discardStored({ db }: Runtime, rows: readonly Row[], states: readonly State[]): Promise<number> {
+  if (rows.length === 0) return 0
+  return (await db.run(DISCARD, { k: rows.map(keyOf), s: states })).length
+}
+
+async function discardHeld({ db }: Runtime, rows: readonly Row[], reason: string): Promise<number> {
+  if (rows.length === 0) return 0
+  return (await db.run(DISCARD_QUARANTINED, { n: rows.map((row) => row['n']), r: reason })).length
+}

@@ -1,0 +1,143 @@
+/** Checks a filter: a criterion that is misspelt or undefined would otherwise match everything. */
+import { nearest } from '../check-options.js'
+import { OnceboxError } from '../errors.js'
+import type { QuarantineReason, State } from '../message.js'
+import type { Filter } from './types.js'
+
+/** A checked filter, in the form that the statements of search.ts take; `data` is judged in JavaScript. */
+export interface CheckedFilter {
+  readonly box: 'inbox' | 'outbox'
+  readonly consumer: string | undefined
+  readonly source: string | undefined
+  readonly key: string | undefined
+  readonly reason: string | undefined
+  readonly error: string | undefined
+  readonly states: readonly State[] | undefined
+  readonly type: readonly string[] | undefined
+  readonly ids: readonly string[] | undefined
+  readonly before: string | undefined
+  readonly after: string | undefined
+  readonly data: Readonly<Record<string, unknown>> | undefined
+}
+
+export const STATES: readonly State[] = ['pending', 'processing', 'handled', 'dead', 'quarantined', 'discarded']
+
+const REASONS: readonly QuarantineReason[] = [
+  'conflict', 'invalid', 'undecodable', 'no-id', 'too-old', 'too-large', 'unrouted', 'effect-unknown',
+] // prettier-ignore
+
+const CRITERIA = [
+  'box', 'consumer', 'state', 'type', 'key', 'id', 'source', 'reason', 'error', 'before', 'after', 'data',
+] // prettier-ignore
+
+const MAX_IDS = 1_000
+
+export function checkFilter(filter: Filter | undefined): CheckedFilter {
+  const given: unknown = filter ?? {}
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) {
+    throw invalid(`a filter must be an object such as { state: 'dead' }; got ${show(given)}`)
+  }
+  const criteria = given as Record<string, unknown>
+  for (const [name, value] of Object.entries(criteria)) {
+    if (!CRITERIA.includes(name)) throw unknownWord('a filter has no criterion', name, CRITERIA)
+    if (value === undefined || value === null) {
+      throw invalid(`filter: ${name} is ${show(value)}, which would match everything; leave it out, or give it a value`)
+    }
+  }
+  const states = list(criteria, 'state', (state) => oneOf('state', state, STATES))
+  return {
+    box: criteria['box'] === undefined ? 'inbox' : oneOf('box', criteria['box'], ['inbox', 'outbox']),
+    consumer: text(criteria, 'consumer'),
+    source: text(criteria, 'source'),
+    key: text(criteria, 'key'),
+    reason: criteria['reason'] === undefined ? undefined : oneOf('reason', criteria['reason'], REASONS),
+    error: text(criteria, 'error'),
+    states,
+    type: list(criteria, 'type', (type) => storable('type', type)),
+    ids: list(criteria, 'id', (id) => storable('id', id)),
+    before: time(criteria, 'before'),
+    after: time(criteria, 'after'),
+    data: data(criteria['data']),
+  }
+}
+
+/** For those that change messages: everything must be asked for by name. */
+export function checkSelection(verb: string, filter: Filter | 'all'): CheckedFilter {
+  if (filter === 'all') return checkFilter({})
+  if (typeof filter !== 'object' || filter === null || Object.keys(filter).length === 0) {
+    throw invalid(`${verb} needs at least one criterion; to take everything, say ${verb}('all')`)
+  }
+  const checked = checkFilter(filter)
+  if (checked.box === 'outbox') throw invalid(`${verb} works on the inbox; the outbox can only be listed`)
+  return checked
+}
+
+function text(criteria: Record<string, unknown>, name: string): string | undefined {
+  return criteria[name] === undefined ? undefined : storable(name, criteria[name])
+}
+
+function storable(name: string, value: unknown): string {
+  if (typeof value !== 'string') throw invalid(`filter: ${name} must be a string; got ${show(value)}`)
+  if (value.includes('\0') || !value.isWellFormed()) {
+    throw invalid(`filter: ${name} has NUL or a lone surrogate, which nothing stored has`)
+  }
+  return value
+}
+
+function list<T>(criteria: Record<string, unknown>, name: string, check: (value: unknown) => T): T[] | undefined {
+  const value = criteria[name]
+  if (value === undefined) return undefined
+  if (!Array.isArray(value)) return [check(value)]
+  if (value.length > MAX_IDS) throw invalid(`filter: ${name} takes at most ${MAX_IDS} values; got ${value.length}`)
+  return value.map(check)
+}
+
+function oneOf<const T extends string>(name: string, value: unknown, allowed: readonly T[]): T {
+  if (typeof value === 'string' && (allowed as readonly string[]).includes(value)) return value as T
+  if (typeof value === 'string') throw unknownWord(`filter: ${name} cannot be`, value, allowed)
+  throw invalid(`filter: ${name} must be one of ${allowed.join(', ')}; got ${show(value)}`)
+}
+
+function time(criteria: Record<string, unknown>, name: string): string | undefined {
+  const value = criteria[name]
+  if (value === undefined) return undefined
+  // PostgreSQL and JavaScript write years beyond 9999 and before 1 differently.
+  if (value instanceof Date && value.getTime() >= -62_135_596_800_000 && value.getTime() <= 253_402_300_799_999) {
+    return value.toISOString()
+  }
+  throw invalid(`filter: ${name} must be a valid Date; got ${show(value)}`)
+}
+
+function data(value: unknown): Readonly<Record<string, unknown>> | undefined {
+  if (value === undefined) return undefined
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw invalid(`filter: data must be an object that the message's data contains; got ${show(value)}`)
+  }
+  if (Object.keys(value).length === 0)
+    throw invalid('filter: data is empty, which would match everything; leave it out')
+  refuseUndefined(value, 'data', 0)
+  try {
+    return JSON.parse(JSON.stringify(value)) as Record<string, unknown>
+  } catch (error) {
+    throw invalid('filter: data cannot be written as JSON', error)
+  }
+}
+
+function refuseUndefined(value: unknown, path: string, depth: number): void {
+  if (value === undefined) throw invalid(`filter: ${path} is undefined; leave it out, or give it a value`)
+  if (typeof value !== 'object' || value === null || value instanceof Date || depth > 100) return
+  for (const [name, inner] of Object.entries(value)) refuseUndefined(inner, `${path}.${name}`, depth + 1)
+}
+
+function unknownWord(what: string, word: string, known: readonly string[]): OnceboxError {
+  const near = nearest(word, known)
+  return invalid(`${what} ${JSON.stringify(word)}; ${near ? `did you mean ${near}?` : `it takes ${known.join(', ')}`}`)
+}
+
+function invalid(message: string, cause?: unknown): OnceboxError {
+  return new OnceboxError('FILTER_INVALID', message, cause === undefined ? undefined : { cause })
+}
+
+function show(value: unknown): string {
+  return typeof value === 'string' ? JSON.stringify(value) : String(value)
+}

@@ -1,0 +1,66 @@
+/** Everything known of one id: what became of it for each consumer, its failed attempts, other bodies under the id. */
+import { OnceboxError } from '../errors.js'
+import type { Entry } from '../hooks.js'
+import { toEntry } from '../inbox/entry.js'
+import { parseFailure } from '../inbox/outcome.js'
+import type { MessageMap } from '../message.js'
+import type { Row } from '../postgres/database.js'
+import { ATTEMPTS } from '../postgres/sql/admin.js'
+import type { Runtime } from '../runtime.js'
+import { checkFilter, STATES, type CheckedFilter } from './filter.js'
+import { step, type Place, type Position } from './walk.js'
+
+export interface At {
+  readonly id: string
+  readonly source?: string
+  readonly consumer?: string
+}
+
+export async function message<M extends MessageMap>(runtime: Runtime, at: At): Promise<Entry<M>[]> {
+  const filter = checkAt(at)
+  const stored = await all(runtime, 'ids', filter)
+  const held = await all(runtime, 'quarantineIds', filter)
+  const attempts = await attemptsOf(runtime, stored)
+  return [
+    ...stored.map((row, index) => ({ ...toEntry<M>(row), attempts: attempts[index]! })),
+    ...held.map((row) => toEntry<M>(row)),
+  ]
+}
+
+function checkAt(at: At): CheckedFilter {
+  const unknown = Object.keys(at ?? {}).find((name) => !['id', 'source', 'consumer'].includes(name))
+  if (typeof at?.id !== 'string' || unknown !== undefined) {
+    const what = unknown === undefined ? `got id ${String(at?.id)}` : `it has no ${JSON.stringify(unknown)}`
+    throw new OnceboxError('FILTER_INVALID', `message takes { id, source?, consumer? }; ${what}`)
+  }
+  return checkFilter(at)
+}
+
+async function all(runtime: Runtime, place: Place, filter: CheckedFilter): Promise<Row[]> {
+  const rows: Row[] = []
+  let position: Position | undefined
+  for (;;) {
+    const options = { direction: 'newest', states: STATES, position, count: 1_000, bodies: true } as const
+    const found = await step(runtime, place, filter, options)
+    rows.push(...found.rows)
+    if (found.done) return rows
+    position = found.position
+  }
+}
+
+async function attemptsOf(
+  { db }: Runtime,
+  rows: readonly Row[],
+): Promise<NonNullable<Entry<MessageMap>['attempts']>[]> {
+  const attempts = rows.map((): { attempt: number; at: Date; error: ReturnType<typeof parseFailure> }[] => [])
+  if (rows.length === 0) return attempts
+  const keys = rows.map((row) => [row['consumer'], row['source'], row['id']])
+  for (const row of await db.run(ATTEMPTS, keys)) {
+    attempts[Number(row['of'])]!.push({
+      attempt: Number(row['attempt']),
+      at: new Date(Number(row['at'])),
+      error: parseFailure(row['error'] as string),
+    })
+  }
+  return attempts
+}

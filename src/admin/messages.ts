@@ -1,0 +1,106 @@
+/** Lists messages, newest first: the places that hold them are walked side by side and merged by time of receipt. */
+import { checkInteger, checkKnown } from '../check-options.js'
+import type { Entry } from '../hooks.js'
+import { toEntry } from '../inbox/entry.js'
+import type { MessageMap } from '../message.js'
+import type { Row } from '../postgres/database.js'
+import type { Runtime } from '../runtime.js'
+import { readCursor, writeCursor } from './cursor.js'
+import { checkFilter, type CheckedFilter } from './filter.js'
+import type { Filter } from './types.js'
+import { placesOf, positionOf, possibleStates, step, type Place, type Position, type Step } from './walk.js'
+
+/** What one call may examine before it answers with what it has, and a cursor. */
+const MAX_EXAMINED = 20_000
+const MAX_STEP = 2_000
+
+export interface Page {
+  readonly cursor?: string | undefined
+  readonly limit?: number | undefined
+}
+
+export async function messages<M extends MessageMap>(
+  runtime: Runtime,
+  filter: Filter | undefined,
+  page: Page = {},
+): Promise<{ entries: Entry<M>[]; cursor?: string }> {
+  checkKnown('messages', page, ['cursor', 'limit'])
+  const limit = checkInteger('messages: limit', page.limit ?? 50, 1, 1_000)
+  const checked = checkFilter(filter)
+  const trails = await startTrails(runtime, checked, page.cursor)
+  const rows = await merge(runtime, checked, trails, limit)
+  const open = trails.filter(({ buffer, done }) => buffer.length > 0 || !done)
+  const entries = rows.map((row) => toEntry<M>(row))
+  if (open.length === 0) return { entries }
+  return { entries, cursor: writeCursor(checked, new Map(open.map((trail) => [trail.place, trail.consumed]))) }
+}
+
+/** The walk through one place. */
+interface Trail {
+  readonly place: Place
+  /** Found, and not on the page yet. */
+  buffer: readonly Row[]
+  /** Behind the last row that is on the page, or was passed over. */
+  consumed: Position | undefined
+  /** Behind the last row examined. */
+  examined: Position | undefined
+  done: boolean
+}
+
+async function startTrails(runtime: Runtime, filter: CheckedFilter, cursor: string | undefined): Promise<Trail[]> {
+  const positions =
+    cursor === undefined
+      ? (await placesOf(runtime, filter, possibleStates(filter, filter.states))).map(
+          (place) => [place, undefined] as const,
+        )
+      : [...readCursor(filter, cursor)]
+  return positions.map(([place, at]) => ({ place, buffer: [], consumed: at, examined: at, done: false }))
+}
+
+async function merge(
+  runtime: Runtime,
+  filter: CheckedFilter,
+  trails: readonly Trail[],
+  limit: number,
+): Promise<readonly Row[]> {
+  const page: Row[] = []
+  let left = MAX_EXAMINED
+  let count = limit + 1
+  for (;;) {
+    for (const trail of trails) {
+      while (trail.buffer.length === 0 && !trail.done && left > 0) {
+        const found = await look(runtime, filter, trail, Math.min(count, MAX_STEP, left))
+        left -= found.examined
+        count *= 2
+      }
+    }
+    // A place that was not searched to its next message could hold a newer one than the others.
+    if (page.length === limit || trails.some(({ buffer, done }) => buffer.length === 0 && !done)) return page
+    const next = newest(trails)
+    if (!next) return page
+    const [row, ...rest] = next.buffer
+    page.push(row!)
+    next.buffer = rest
+    next.consumed = rest.length === 0 ? next.examined : positionOf(next.place, row!)
+  }
+}
+
+async function look(runtime: Runtime, filter: CheckedFilter, trail: Trail, count: number): Promise<Step> {
+  const states = possibleStates(filter, filter.states)
+  const options = { direction: 'newest', states, position: trail.examined, count, bodies: true } as const
+  const found = await step(runtime, trail.place, filter, options)
+  trail.buffer = found.rows
+  trail.examined = found.position
+  trail.done = found.done
+  if (found.rows.length === 0) trail.consumed = found.position
+  return found
+}
+
+function newest(trails: readonly Trail[]): Trail | undefined {
+  let best: Trail | undefined
+  for (const trail of trails) {
+    if (trail.buffer.length === 0) continue
+    if (!best || Number(trail.buffer[0]!['received']) > Number(best.buffer[0]!['received'])) best = trail
+  }
+  return best
+}

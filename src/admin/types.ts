@@ -1,0 +1,85 @@
+/** What the admin takes and answers: the contract of `box.admin`, of the command line and of the dashboard. */
+import type { Entry } from '../hooks.js'
+import type { MessageMap, Name, QuarantineReason, State } from '../message.js'
+
+/** Which messages. All criteria must be met; a list is met by any of its elements. */
+export interface Filter<M extends MessageMap = MessageMap> {
+  /** Default `inbox`. */
+  box?: 'inbox' | 'outbox'
+  /** `''` stands for messages that were refused before they reached a consumer. */
+  consumer?: string
+  state?: State | readonly State[]
+  type?: Name<M> | readonly Name<M>[]
+  key?: string
+  /** The producer's id. */
+  id?: string | readonly string[]
+  /** The producer. */
+  source?: string
+  /** Why it is in quarantine. */
+  reason?: QuarantineReason
+  /** Part of the last failure's message. */
+  error?: string
+  /** Received before this time. */
+  before?: Date
+  /** Received at this time or after it. */
+  after?: Date
+  /** The data contains this, as PostgreSQL's `@>` would have it. Judged among the rows that the other criteria select. */
+  data?: Readonly<Record<string, unknown>>
+}
+
+/** At least one criterion with a value: `discard({ id: params.id })` with an undefined id would match everything. */
+export type Criteria<F> = { [K in keyof F]-?: Required<Pick<F, K>> & Omit<F, K> }[keyof F]
+
+export interface Bulk {
+  /** At most so many. */
+  limit?: number
+  /** At most so many in a second. */
+  perSecond?: number
+  /** Count only. */
+  dryRun?: boolean
+}
+
+export type Counts = Readonly<Record<State, number>> & {
+  /** The age of the oldest message that is due and waits, in ms; 0 if none does. */
+  readonly lagMs: number
+  /** Present if there are too many rows to count, and some counts were taken from the planner's statistics. */
+  readonly estimated?: true
+}
+
+export interface Status {
+  /** By name. `''` has what was refused before it reached a consumer, and is there only if there is any. */
+  readonly consumers: Readonly<Record<string, Counts & { readonly paused?: true }>>
+  /** By type. */
+  readonly outbox: Readonly<Record<string, Counts>>
+}
+
+export interface Admin<M extends MessageMap> {
+  /** How many messages there are, by consumer and state. */
+  status(): Promise<Status>
+  /**
+   * Lists messages, newest first. `cursor` leads to the next page and is absent at the end. A page may hold fewer than
+   * `limit` (default 50, at most 1000) and still have a cursor: the work of one call is bounded.
+   */
+  messages(
+    filter?: Filter<M>,
+    page?: { cursor?: string; limit?: number },
+  ): Promise<{ entries: Entry<M>[]; cursor?: string }>
+  /** Everything known of an id, with its failed attempts: one entry per consumer, and per body in quarantine. */
+  message(at: { id: string; source?: string; consumer?: string }): Promise<Entry<M>[]>
+  /**
+   * Makes messages pending again, oldest first: dead, quarantined and discarded ones; with `state: 'handled'` it is a
+   * replay. A message from quarantine goes through the front door again, whatever its age; if it is refused again it
+   * stays and does not count. Answers with the count.
+   */
+  retry(filter: Criteria<Filter<M>> | 'all', options?: Bulk): Promise<number>
+  /**
+   * Gives messages up, oldest first: dead and quarantined ones; with `state: 'pending'` those that wait, too. What is
+   * handled or held by a worker is never touched. Answers with the count.
+   */
+  discard(filter: Criteria<Filter<M>> | 'all', options: Bulk & { reason: string }): Promise<number>
+  /** Stops claiming a consumer's messages, in all processes. They are still received. */
+  pause(consumer: string): Promise<void>
+  resume(consumer: string): Promise<void>
+  /** Deletes now what retention would delete by and by. Answers with the number of messages. */
+  prune(): Promise<number>
+}

@@ -1,0 +1,140 @@
+/**
+ * Walk: goes through the messages that fit a filter, by keyset, a bounded number of rows at a time.
+ *
+ * Messages live in several places (the journal, what is parked, what waits, the quarantine), each with an index that
+ * gives them in order. A walk goes through the fewest of them that hold the wanted states.
+ */
+import type { State } from '../message.js'
+import type { Row } from '../postgres/database.js'
+import {
+  BACKLOG, BY_ID, JOURNAL, OUTBOX, OUTBOX_BY_ID, PARKED, QUARANTINED, QUARANTINED_BY_ID, QUARANTINED_OF, WAITING,
+  type Walk,
+} from '../postgres/sql/search.js' // prettier-ignore
+import type { Runtime } from '../runtime.js'
+import { contains } from './contains.js'
+import { STATES, type CheckedFilter } from './filter.js'
+
+export type Place = keyof typeof PLACES
+
+/** Where a walk stands: `[received, consumer, source, id]`, or a number as text. */
+export type Position = string | readonly [string, string, string, string]
+
+const PLACES = {
+  journal: JOURNAL,
+  parked: PARKED,
+  waiting: WAITING,
+  ids: BY_ID,
+  quarantine: QUARANTINED,
+  quarantineOf: QUARANTINED_OF,
+  quarantineIds: QUARANTINED_BY_ID,
+  outbox: OUTBOX,
+  outboxIds: OUTBOX_BY_ID,
+} satisfies Record<string, Walk>
+
+/** Up to so many, messages that wait are sorted; more of them are found faster in the journal. */
+const SMALL_BACKLOG = 10_000
+
+/** The places that hold what the filter wants. */
+export async function placesOf(runtime: Runtime, filter: CheckedFilter, states: readonly State[]): Promise<Place[]> {
+  if (filter.box === 'outbox') return [filter.ids ? 'outboxIds' : 'outbox']
+  const wants = (...some: State[]): boolean => some.some((state) => states.includes(state))
+  const places: Place[] = []
+  if (filter.ids) places.push('ids')
+  else if (wants('handled')) places.push('journal')
+  else if (wants('pending', 'processing') && !(await isBacklogSmall(runtime, filter))) places.push('journal')
+  else {
+    if (wants('pending', 'processing')) places.push('waiting')
+    if (wants('pending', 'dead', 'quarantined', 'discarded')) places.push('parked')
+  }
+  if (wants('quarantined', 'discarded')) {
+    places.push(filter.ids ? 'quarantineIds' : filter.consumer === undefined ? 'quarantine' : 'quarantineOf')
+  }
+  return places
+}
+
+async function isBacklogSmall({ db }: Runtime, { consumer }: CheckedFilter): Promise<boolean> {
+  const [row] = await db.run(BACKLOG, { consumer, n: SMALL_BACKLOG + 1 })
+  return Number(row!['backlog']) <= SMALL_BACKLOG
+}
+
+/** States that the other criteria leave possible: what is handled has no error, and only the quarantine has reasons. */
+export function possibleStates(filter: CheckedFilter, states: readonly State[] = STATES): State[] {
+  return states.filter((state) => {
+    if (filter.error !== undefined && state === 'handled') return false
+    return filter.reason === undefined || state === 'quarantined' || state === 'discarded'
+  })
+}
+
+export interface Step {
+  /** Those that fit. */
+  readonly rows: readonly Row[]
+  /** Behind the last row examined. */
+  readonly position: Position | undefined
+  readonly examined: number
+  readonly done: boolean
+}
+
+export interface StepOptions {
+  readonly direction: keyof Walk
+  readonly states: readonly State[]
+  readonly position: Position | undefined
+  /** Ends a walk upwards. */
+  readonly until?: string
+  /** How many rows to examine. */
+  readonly count: number
+  readonly bodies: boolean
+}
+
+/** Examines the next rows of a place. */
+export async function step(runtime: Runtime, place: Place, filter: CheckedFilter, options: StepOptions): Promise<Step> {
+  const { box: _, states: __, data, ...criteria } = filter
+  const { direction, states, position, until, count, bodies } = options
+  const lean = !bodies && data === undefined
+  const rows = await runtime.db.run(PLACES[place][direction], {
+    ...criteria,
+    states,
+    pos: position,
+    until,
+    n: count,
+    lean,
+  })
+  const last = rows.at(-1)
+  const examined = Number(last?.['ord'] ?? 0)
+  return {
+    rows: rows.filter((row) => row['fits'] === 'true' && (data === undefined || contains(dataOf(row), data))),
+    position: last ? positionOf(place, last) : position,
+    examined,
+    done: examined < count,
+  }
+}
+
+/** The data of a row; undefined where it cannot be decoded. */
+export function dataOf(row: Row): unknown {
+  if (typeof row['body'] !== 'string') return undefined
+  try {
+    return JSON.parse(row['body']) as unknown
+  } catch {
+    return undefined
+  }
+}
+
+export function positionOf(place: Place, row: Row): Position {
+  if (place === 'journal' || place === 'ids') {
+    return [row['at'], row['consumer'], row['source'], row['id']] as unknown as Position
+  }
+  return (place === 'parked' || place === 'waiting' ? row['seq'] : row['n']) as string
+}
+
+export function isPlace(name: string): name is Place {
+  return Object.hasOwn(PLACES, name)
+}
+
+/** A position comes back in a cursor, from outside: one that is ill-formed would fail in the database. */
+export function isPosition(place: Place, value: unknown): value is Position {
+  if (place !== 'journal' && place !== 'ids') return typeof value === 'string' && /^\d{1,18}$/.test(value)
+  if (!Array.isArray(value) || value.length !== 4) return false
+  if (!value.every((part) => typeof part === 'string' && part.isWellFormed() && !part.includes('\0'))) return false
+  return (
+    /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/.test(value[0] as string) && !Number.isNaN(Date.parse(value[0] as string))
+  )
+}

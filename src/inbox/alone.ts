@@ -1,0 +1,120 @@
+/** Alone: one message, one transaction. What it throws decides its fate. */
+import { EffectJournal } from '../effects/journal.js'
+import { OnceboxError } from '../errors.js'
+import { batchRun } from '../handler.js'
+import type { Outgoing } from '../outbox/send.js'
+import { COUNT_ATTEMPT } from '../postgres/sql/settle.js'
+import type { Abort } from '../worker/abort.js'
+import { backoffMs, sleep } from '../worker/backoff.js'
+import { failpoint, SimulatedCrash } from '../worker/failpoints.js'
+import { runBatch } from './batch.js'
+import { callHandler, handlerCall } from './call.js'
+import type { Claim, ClaimedMessage } from './claim.js'
+import { toResult } from './result.js'
+import type { Worker } from './running.js'
+import { applyVerdict, isLost, recordFailure, settleAll } from './settle.js'
+import { CommitUnknown, isAway, isConflict, openTransaction, resolveUnknown } from './transaction.js'
+import { verdictOf } from './verdict.js'
+
+/** After so many lost connections in a row, the message itself is held responsible. */
+const MAX_LOSSES = 3
+
+export async function runAlone(
+  worker: Worker,
+  claim: Claim,
+  message: ClaimedMessage,
+  abort: Abort,
+  counted = false,
+): Promise<void> {
+  const { runtime, pace } = worker
+  const started = performance.now()
+  try {
+    await attemptCalmly(worker, claim, message, abort)
+    pace.took(message.type, performance.now() - started)
+    worker.losses.delete(lossKey(message))
+    return
+  } catch (error) {
+    if (error instanceof SimulatedCrash || isLost(error)) throw error
+    if (error instanceof CommitUnknown) {
+      if (await resolveUnknown(runtime, error, () => claim.isSettled([message]), abort)) return claim.settled([message])
+      return
+    }
+    // Stopping is not the message's fault, and neither is a database that went away.
+    if (abort.aborted || (isAway(error) && !isToBlame(worker, message))) {
+      if (counted) await claim.fail(message, { attempts: -1, delayMs: 0 })
+      throw error
+    }
+    await recordFailure(worker, claim, message, error, counted)
+  }
+}
+
+function lossKey({ source, id }: ClaimedMessage): string {
+  return JSON.stringify([source, id])
+}
+
+/** A handler that kills its own connection every time would otherwise be tried for ever. */
+function isToBlame({ losses }: Worker, message: ClaimedMessage): boolean {
+  const key = lossKey(message)
+  const times = (losses.get(key) ?? 0) + 1
+  if (times >= MAX_LOSSES) return losses.delete(key)
+  if (losses.size >= 10_000) losses.clear()
+  losses.set(key, times)
+  return false
+}
+
+/** A deadlock or a serialization failure is tried again at once, before the message goes back to the queue. */
+async function attemptCalmly(worker: Worker, claim: Claim, message: ClaimedMessage, abort: Abort): Promise<void> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await attemptAlone(worker, claim, message, abort)
+    } catch (error) {
+      if (!isConflict(error) || tries === 5 || abort.aborted) throw error
+      await sleep(backoffMs(tries, 2, 50))
+    }
+  }
+}
+
+async function attemptAlone(worker: Worker, claim: Claim, message: ClaimedMessage, abort: Abort): Promise<void> {
+  const { runtime, consumer } = worker
+  const { source, id } = message
+  const journal = new EffectJournal(runtime, { consumer: consumer.name, source, id })
+  for (;;) {
+    try {
+      await openTransaction(runtime, consumer, undefined, async (tx, open) => {
+        const outgoing: Outgoing[] = []
+        const run = handlerCall(consumer, message.type, message.message)
+        const call = { tx, subject: [message.message], outgoing, abort, effect: journal.runIn(tx), run }
+        const text = toResult(await callHandler(runtime, consumer, call))
+        journal.check()
+        return settleAll(worker, claim, [message], text === undefined ? [] : [[message, text]], outgoing, open, tx)
+      })
+      failpoint('committed')
+      return claim.settled([message])
+    } catch (error) {
+      const wanted = journal.takeWanted()
+      if (!wanted || error instanceof SimulatedCrash || abort.aborted) throw error
+      await journal.perform(wanted, claim.token, consumer.options.timeoutMs, abort)
+    }
+  }
+}
+
+/** Its last worker died while holding it, perhaps because of it: count first, then run it with nobody else. */
+export async function runSuspect(worker: Worker, claim: Claim, message: ClaimedMessage, abort: Abort): Promise<void> {
+  const { runtime, consumer } = worker
+  if (message.attempts > 0) {
+    const error = new OnceboxError(
+      'WORKER_DIED',
+      `the worker died ${message.attempts} times while it ran this message; look for a crash, process.exit or an out-of-memory kill`,
+    )
+    const verdict = verdictOf(error, message.attempts, consumer.options.retry, true)
+    if (verdict.parked) return applyVerdict(worker, claim, message, verdict)
+  }
+  const { source, id, lane } = message
+  const rows = await runtime.db.run(COUNT_ATTEMPT, { c: consumer.name, k: claim.token, s: source, i: id, lane })
+  if (rows.length === 0) throw new OnceboxError('CLAIM_LOST', `message ${id} was claimed by another worker`)
+  const attempts = Number(rows[0]!['attempts'])
+  const own = { ...message, attempts, suspect: false, message: { ...message.message, attempt: attempts } }
+  claim.replace(message, own)
+  if (batchRun(consumer.handlerOf(message.type))) return runBatch(worker, claim, [own], abort, true)
+  return runAlone(worker, claim, own, abort, true)
+}

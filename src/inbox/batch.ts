@@ -1,0 +1,64 @@
+/** Batch: one call for many messages of one type. If it throws, it is bisected until the bad message stands alone. */
+import { batchRun, type Context } from '../handler.js'
+import type { MessageMap } from '../message.js'
+import type { Outgoing } from '../outbox/send.js'
+import type { Abort } from '../worker/abort.js'
+import { failpoint, SimulatedCrash } from '../worker/failpoints.js'
+import { callHandler, noEffects } from './call.js'
+import type { Claim, ClaimedMessage } from './claim.js'
+import type { Worker } from './running.js'
+import { isLost, recordFailure, settleAll } from './settle.js'
+import { CommitUnknown, isAway, openTransaction, resolveUnknown } from './transaction.js'
+
+/** Messages for one batch handler; of a lane, only those with nothing else before them. */
+export function takeBatch({ consumer }: Worker, claim: Claim, handler: unknown): ClaimedMessage[] {
+  const taken: ClaimedMessage[] = []
+  const closed = new Set<string>()
+  const { type } = claim.queue[0]!
+  for (const message of claim.queue) {
+    if (taken.length >= consumer.options.group.messages) break
+    if (message.lane !== undefined && closed.has(message.lane)) continue
+    const fits = message.type === type && consumer.handlerOf(message.type) === handler
+    if (fits && !message.suspect && message.problem === undefined) taken.push(message)
+    else if (message.lane !== undefined) closed.add(message.lane)
+  }
+  return taken
+}
+
+export async function runBatch(
+  worker: Worker,
+  claim: Claim,
+  list: readonly ClaimedMessage[],
+  abort: Abort,
+  counted = false,
+): Promise<void> {
+  const { runtime, consumer } = worker
+  const queued = new Set(claim.queue)
+  const left = list.filter((message) => queued.has(message))
+  if (left.length === 0 || abort.aborted) return
+  const started = performance.now()
+  try {
+    await openTransaction(runtime, consumer, undefined, async (tx, open) => {
+      const outgoing: Outgoing[] = []
+      const messages = left.map(({ message }) => message)
+      const handler = batchRun(consumer.handlerOf(left[0]!.type))!
+      const run = (ctx: Context<MessageMap, unknown>): unknown => handler(messages, ctx)
+      await callHandler(runtime, consumer, { tx, subject: messages, outgoing, abort, effect: noEffects, run })
+      return settleAll(worker, claim, left, [], outgoing, open, tx)
+    })
+    failpoint('committed')
+    claim.settled(left)
+    worker.pace.took(left[0]!.type, (performance.now() - started) / left.length)
+  } catch (error) {
+    if (error instanceof SimulatedCrash || isLost(error)) throw error
+    if (error instanceof CommitUnknown) {
+      if (await resolveUnknown(runtime, error, () => claim.isSettled(left), abort)) return claim.settled(left)
+      return
+    }
+    if (abort.aborted || isAway(error)) throw error
+    if (left.length === 1) return recordFailure(worker, claim, left[0]!, error, counted)
+    const middle = left.length >> 1
+    await runBatch(worker, claim, left.slice(0, middle), abort)
+    await runBatch(worker, claim, left.slice(middle), abort)
+  }
+}

@@ -1,0 +1,89 @@
+/** One message, one transaction; waits a little for a copy in flight. */
+import { EffectJournal } from '../../effects/journal.js'
+import { OnceboxError } from '../../errors.js'
+import type { Outgoing } from '../../outbox/send.js'
+import { backoffMs, sleep } from '../../worker/backoff.js'
+import { failpoint, SimulatedCrash } from '../../worker/failpoints.js'
+import type { Ackable } from '../outcome.js'
+import type { Worker } from '../running.js'
+import { CommitUnknown, isAway, isConflict, openTransaction } from '../transaction.js'
+import { runAdopted } from './adopt.js'
+import { call, handled } from './call.js'
+import { countSuspect, recordFailure } from './fail.js'
+import { committed, judgeKnown } from './known.js'
+import { mark, settle, type Item } from './mark.js'
+
+/** How long the copy of a message in flight waits for the other one before it is told `busy`. */
+const BUSY_WAIT_MS = 500
+/** How long one look at a contended mark waits for its lock. */
+const MARK_LOCK_TIMEOUT = '5ms'
+
+export async function runOne(worker: Worker, item: Item): Promise<Ackable> {
+  const { consumer } = worker
+  if (consumer.handlerOf(item.prepared.type) === undefined) {
+    return recordFailure(worker, item, missingHandler(worker, item), 0, false)
+  }
+  const counted = item.prepared.incoming.redelivered === true ? await countSuspect(worker, item) : false
+  if (typeof counted === 'object') return counted
+  const end = performance.now() + BUSY_WAIT_MS
+  for (let attempt = 0; ; attempt++) {
+    const outcome = await tryOne(worker, item, counted)
+    if (outcome) return outcome
+    if (performance.now() > end) return { outcome: { consumer: consumer.name, status: 'busy' }, ack: false }
+    await sleep(backoffMs(attempt, 5, 100))
+  }
+}
+
+function missingHandler({ consumer }: Worker, { prepared }: Item): OnceboxError {
+  return new OnceboxError('HANDLER_MISSING', `consumer ${consumer.name} has no handler for ${prepared.type}`)
+}
+
+/** Answers undefined if a copy of the message is in flight elsewhere. */
+async function tryOne(worker: Worker, item: Item, counted: boolean): Promise<Ackable | undefined> {
+  const { runtime, consumer, pace } = worker
+  let attempts = 0
+  let text: string | undefined
+  const journal = new EffectJournal(runtime, { consumer: consumer.name, source: item.source, id: item.id })
+  const started = performance.now()
+  try {
+    const outcome = await openTransaction(runtime, consumer, MARK_LOCK_TIMEOUT, async (tx, open) => {
+      const own = await markOne(worker, item, tx)
+      const none = { outgoing: [], results: [], drop: [], restore: new Map(), open, tx }
+      if (own === undefined) return { ...(await settle(worker, none)), result: undefined }
+      attempts = own
+      const outgoing: Outgoing[] = []
+      text = await call(worker, item, counted ? attempts - 1 : attempts, tx, outgoing, journal.runIn(tx))
+      journal.check()
+      const results: [string, string, string][] = text === undefined ? [] : [[item.source, item.id, text]]
+      return { ...(await settle(worker, { ...none, outgoing, results })), result: handled(consumer.name, text) }
+    })
+    failpoint('committed')
+    if (outcome) {
+      pace.took(item.prepared.type, performance.now() - started)
+      return outcome
+    }
+  } catch (error) {
+    if (error instanceof SimulatedCrash) throw error
+    if (error instanceof Contended) return undefined
+    if (journal.takeWanted()) return runAdopted(worker, item, counted)
+    if (error instanceof CommitUnknown) {
+      return (await committed(worker, error, [item])) ? handled(consumer.name, text) : undefined
+    }
+    if (isAway(error) || worker.stop.aborted) throw error
+    if (isConflict(error)) return undefined
+    return recordFailure(worker, item, error, attempts, counted)
+  }
+  return judgeKnown(worker, item)
+}
+
+/** The mark is locked by a copy in flight. Told apart from a lock conflict inside the handler. */
+class Contended extends Error {}
+
+async function markOne(worker: Worker, item: Item, tx: unknown): Promise<number | undefined> {
+  try {
+    return (await mark(worker, [item], true, tx)).get(item)?.attempts
+  } catch (error) {
+    if (isConflict(error)) throw new Contended('a copy of the message is in flight', { cause: error })
+    throw error
+  }
+}

@@ -1,0 +1,95 @@
+/** Records what a failed run on arrival means: the source delivers again, the box runs it again, or it is dead. */
+import { OnceboxError } from '../../errors.js'
+import { toFailure } from '../../failure.js'
+import type { Failure } from '../../message.js'
+import { FAIL_INLINE, LOCK_TIMEOUT } from '../../postgres/sql/inline.js'
+import type { Row } from '../../postgres/database.js'
+import { callHook } from '../../runtime.js'
+import type { ConsumerDeclaration } from '../consumer.js'
+import type { Ackable } from '../outcome.js'
+import { toMessage } from '../prepare.js'
+import { classify } from '../receive.js'
+import type { Worker } from '../running.js'
+import { isConflict } from '../transaction.js'
+import { verdictOf } from '../verdict.js'
+import { judgeKnown } from './known.js'
+import { markRow, type Item } from './mark.js'
+
+export async function recordFailure(
+  worker: Worker,
+  item: Item,
+  error: unknown,
+  attempts: number,
+  counted: boolean,
+): Promise<Ackable> {
+  const { consumer } = worker
+  const { retry, retryBy } = consumer.options
+  const verdict = verdictOf(error, counted ? attempts : attempts + 1, retry, counted)
+  const bySource = retryBy === 'source' && verdict.parked === undefined
+  const failure: Failure = verdict.failure ?? toFailure(error)
+  const row = {
+    ...failRow(consumer, item),
+    n: verdict.attempts,
+    ms: verdict.at ? Math.max(0, verdict.at.getTime() - Date.now()) : (verdict.delayMs ?? 0),
+    p: verdict.parked ?? (bySource ? 'failed' : undefined),
+    err: JSON.stringify(failure),
+    hist: verdict.failure !== undefined,
+  }
+  const rows = await record(worker, row)
+  // Nothing recorded: another copy has handled it, or holds it now.
+  if (rows.length === 0) {
+    const known = await judgeKnown(worker, item)
+    return known ?? { outcome: { consumer: consumer.name, status: 'busy' }, ack: false }
+  }
+  if (verdict.parked) {
+    tellDead(worker, item, Number(rows[0]!['attempts']), failure)
+    return { outcome: { consumer: consumer.name, status: 'dead', error: failure } }
+  }
+  const retryAt = bySource ? undefined : new Date(Date.now() + row.ms)
+  const outcome = { consumer: consumer.name, status: 'failed' as const, error: failure, ...(retryAt && { retryAt }) }
+  return { outcome, ack: !bySource }
+}
+
+/** A copy in flight holds the row: its outcome is not known yet, and neither is ours. Nothing is recorded then. */
+async function record({ runtime }: Worker, row: object): Promise<readonly Row[]> {
+  try {
+    return await runtime.db.transaction(async (tx) => {
+      await runtime.db.run(LOCK_TIMEOUT, ['1s'], tx)
+      return runtime.db.run(FAIL_INLINE, row, tx)
+    })
+  } catch (error) {
+    if (isConflict(error)) return []
+    throw error
+  }
+}
+
+/** Delivered before and never acknowledged: its worker may have died of it, so its attempt is counted first. */
+export async function countSuspect(worker: Worker, item: Item): Promise<boolean | Ackable> {
+  const { runtime, consumer } = worker
+  const [known] = await classify(runtime, [{ consumer: consumer.name, message: item.prepared }])
+  if (known && known.state !== 'failed') return false
+  const error = new OnceboxError(
+    'WORKER_DIED',
+    'the worker died while it ran this message; look for a crash, process.exit or an out-of-memory kill',
+  )
+  const rows = await record(worker, { ...failRow(consumer, item), n: 1, p: 'failed', hist: false })
+  const attempts = Number(rows[0]?.['attempts'] ?? 0)
+  if (rows.length === 0) return false
+  const verdict = verdictOf(error, attempts - 1, consumer.options.retry, true)
+  if (attempts <= 1 || !verdict.parked) return true
+  return recordFailure(worker, item, error, attempts - 1, true)
+}
+
+export function failRow(consumer: ConsumerDeclaration, item: Item): Record<string, unknown> {
+  return { c: consumer.name, ...markRow(item) }
+}
+
+function tellDead({ runtime, consumer }: Worker, { prepared }: Item, attempts: number, error: Failure): void {
+  const message = toMessage({ ...prepared, receivedMs: Date.now(), attempts: attempts - 1 }, prepared.data)
+  runtime.log.error(
+    { id: prepared.id, type: prepared.type, consumer: consumer.name, error: error.message },
+    'message is dead',
+  )
+  const hook = runtime.hooks.dead
+  if (hook) callHook(runtime, 'dead', () => hook({ message, consumer: consumer.name, state: 'dead', error }))
+}

@@ -1,0 +1,174 @@
+/**
+ * Handle: runs messages on arrival. Dedup mark, handlers' writes and results commit in one transaction per group.
+ *
+ * The shared pass is optimistic; if anything in it fails, its messages run one transaction each. A copy that is being
+ * handled elsewhere holds a lock on its mark: after a bounded wait the answer is `busy`, never a second run.
+ */
+import { OnceboxError } from '../../errors.js'
+import { batchRun } from '../../handler.js'
+import type { Outgoing } from '../../outbox/send.js'
+import { failpoint, SimulatedCrash } from '../../worker/failpoints.js'
+import type { EffectRunner } from '../call.js'
+import type { Ackable } from '../outcome.js'
+import type { Prepared } from '../prepare.js'
+import { classify, identityOf, knownOutcome } from '../receive.js'
+import type { Worker } from '../running.js'
+import { CommitUnknown, isAway, isConflict, openTransaction, SHARED_LOCK_TIMEOUT } from '../transaction.js'
+import { runOne } from './alone.js'
+import { runBatch } from './batch.js'
+import { call, handled } from './call.js'
+import { committed, isOpen } from './known.js'
+import { mark, settle, type Item } from './mark.js'
+
+/** Runs messages for one consumer. Answers one outcome per message, in order. */
+export async function handleFor(worker: Worker, messages: readonly Prepared[]): Promise<Ackable[]> {
+  const { consumer } = worker
+  const outcomes = new Map<Item, Ackable>()
+  const first = new Map<string, Item>()
+  const items = messages.map((prepared): Item => {
+    const [, source, id] = identityOf(prepared, consumer.name)
+    return { prepared, source, id }
+  })
+  // Copies within the call wait for the first one, and then are duplicates of it.
+  const copies: Item[] = []
+  const originals: Item[] = []
+  for (const item of items) {
+    const key = JSON.stringify([item.source, item.id])
+    if (first.has(key)) copies.push(item)
+    else {
+      first.set(key, item)
+      originals.push(item)
+    }
+  }
+  let rest = originals
+  while (rest.length > 0) {
+    const group = rest.slice(0, worker.pace.limit)
+    const decided = await runGroup(worker, group)
+    for (const [item, outcome] of decided) outcomes.set(item, outcome)
+    rest = rest.filter((item) => !outcomes.has(item))
+  }
+  for (const item of copies) outcomes.set(item, await runOne(worker, item))
+  return items.map((item) => outcomes.get(item)!)
+}
+
+/** Runs some of the group, at least one, and answers what became of them. */
+async function runGroup(worker: Worker, group: readonly Item[]): Promise<Map<Item, Ackable>> {
+  const { consumer, pace } = worker
+  const decided = new Map<Item, Ackable>()
+  const handler = consumer.handlerOf(group[0]!.prepared.type)
+  if (batchRun(handler)) {
+    const same = group.filter(({ prepared }) => consumer.handlerOf(prepared.type) === handler && isPlain(prepared))
+    if (same.length > 1) {
+      await runBatch(worker, same, decided)
+      return decided
+    }
+  }
+  const shareable = leading(group, ({ prepared }) => {
+    const own = consumer.handlerOf(prepared.type)
+    return own !== undefined && !batchRun(own) && !pace.alone.has(prepared.type) && isPlain(prepared)
+  })
+  if (shareable.length > 1) {
+    const endTurn = await pace.turn()
+    try {
+      const begun = await sharedPass(worker, shareable, decided)
+      if (begun === undefined) {
+        pace.succeeded()
+        return decided
+      }
+      decided.clear()
+      endTurn()
+      for (const item of begun) decided.set(item, await runOne(worker, item))
+      return decided
+    } finally {
+      endTurn()
+    }
+  }
+  decided.set(group[0]!, await runOne(worker, group[0]!))
+  return decided
+}
+
+/** A redelivery after a crash is suspected of having caused it, so it runs alone. */
+function isPlain(prepared: Prepared): boolean {
+  return prepared.incoming.redelivered !== true
+}
+
+function leading<T>(list: readonly T[], fits: (one: T) => boolean): T[] {
+  const end = list.findIndex((one) => !fits(one))
+  return end < 0 ? [...list] : list.slice(0, end)
+}
+
+/** One transaction for many. Answers undefined if it committed, else the messages that it had begun. */
+async function sharedPass(
+  worker: Worker,
+  group: readonly Item[],
+  decided: Map<Item, Ackable>,
+): Promise<Item[] | undefined> {
+  const { runtime, consumer, pace } = worker
+  const begun: Item[] = []
+  const ran: Item[] = []
+  let asked = false
+  try {
+    await openTransaction(runtime, consumer, SHARED_LOCK_TIMEOUT, async (tx, open) => {
+      const marks = await mark(worker, group, false, tx)
+      const outgoing: Outgoing[] = []
+      const results: [string, string, string][] = []
+      const started = performance.now()
+      let now = started
+      for (const item of group) {
+        const marked = marks.get(item)
+        if (marked === undefined) {
+          begun.push(item)
+          continue
+        }
+        if (ran.length > 0 && now - started + pace.expectedMs(item.prepared.type) > consumer.options.group.ms) break
+        begun.push(item)
+        ran.push(item)
+        const effect: EffectRunner = () => {
+          asked = true
+          pace.alone.add(item.prepared.type)
+          return Promise.reject(new OnceboxError('GROUP_ABANDONED', 'effects run in a transaction of their own'))
+        }
+        const text = await call(worker, item, marked.attempts, tx, outgoing, effect)
+        if (asked) throw new OnceboxError('GROUP_ABANDONED', 'effects run in a transaction of their own')
+        if (text !== undefined) results.push([item.source, item.id, text])
+        decided.set(item, handled(consumer.name, text))
+        const ended = performance.now()
+        pace.took(item.prepared.type, ended - now)
+        now = ended
+      }
+      const drop = group.filter((item) => marks.has(item) && !ran.includes(item))
+      return settle(worker, { outgoing, results, drop, open, tx, restore: marks })
+    })
+    failpoint('committed')
+  } catch (error) {
+    if (error instanceof SimulatedCrash) throw error
+    if (error instanceof CommitUnknown) {
+      if (!(await committed(worker, error, ran))) return begun
+    } else {
+      if (isAway(error)) throw error
+      if (isConflict(error)) pace.collided()
+      return begun.length > 0 ? begun : [...group]
+    }
+  }
+  await judgeRest(
+    worker,
+    begun.filter((item) => !decided.has(item)),
+    decided,
+  )
+  return undefined
+}
+
+/** What was not ours to run is known already: judged together, with a fresh view; one by one where its fate is open. */
+async function judgeRest(worker: Worker, rest: readonly Item[], decided: Map<Item, Ackable>): Promise<void> {
+  if (rest.length === 0) return
+  const { name } = worker.consumer
+  const known = await classify(
+    worker.runtime,
+    rest.map(({ prepared }) => ({ consumer: name, message: prepared })),
+  )
+  for (const [at, item] of rest.entries()) {
+    const found = known[at]
+    const clear = found?.same && !isOpen(found)
+    decided.set(item, clear ? knownOutcome(name, found) : await runOne(worker, item))
+  }
+}

@@ -1,0 +1,79 @@
+/** Marks: the dedup rows of messages that run on arrival, made and settled in the transaction of their handlers. */
+import { OnceboxError } from '../../errors.js'
+import { writeOutgoing, type Outgoing } from '../../outbox/send.js'
+import { MARK, SETTLE_INLINE } from '../../postgres/sql/inline.js'
+import { STORE_RESULTS } from '../../postgres/sql/settle.js'
+import { failpoint } from '../../worker/failpoints.js'
+import type { OpenGroup } from '../claim.js'
+import type { Prepared } from '../prepare.js'
+import type { Worker } from '../running.js'
+
+/** A message on its way through one consumer, with its key in the journal. */
+export interface Item {
+  readonly prepared: Prepared
+  readonly source: string
+  readonly id: string
+}
+
+/** A message that is ours to run, with the attempts before this one. */
+interface Mark {
+  readonly attempts: number
+  /** It was stored already: dropping its mark would lose it. */
+  readonly known: boolean
+}
+
+/** Marks what is ours to run. The rest is known already, or held elsewhere. */
+export async function mark(
+  { runtime, consumer }: Worker,
+  items: readonly Item[],
+  restore: boolean,
+  tx: unknown,
+): Promise<Map<Item, Mark>> {
+  const { retainMs: r, untimed: u } = consumer.options
+  const rows = await runtime.db.run(MARK, { c: consumer.name, m: items.map(markRow), restore, r, u }, tx)
+  const byKey = new Map(rows.map((row) => [JSON.stringify([row['source'], row['id']]), row['attempts']]))
+  const marks = new Map<Item, Mark>()
+  for (const item of items) {
+    const attempts = byKey.get(JSON.stringify([item.source, item.id]))
+    if (attempts !== undefined) marks.set(item, { attempts: Number(attempts ?? 0), known: attempts !== null })
+  }
+  return marks
+}
+
+export function markRow({ prepared, source, id }: Item): Record<string, unknown> {
+  const renamed = id !== prepared.id || source !== prepared.source
+  return {
+    s: source,
+    i: id,
+    t: prepared.type,
+    k: prepared.key,
+    b: prepared.body,
+    h: prepared.hash,
+    e: prepared.envelope,
+    at: prepared.time,
+    os: renamed ? prepared.source : undefined,
+    oi: renamed ? prepared.id : undefined,
+  }
+}
+
+export async function settle(
+  { runtime, consumer }: Worker,
+  done: {
+    readonly outgoing: readonly Outgoing[]
+    readonly results: readonly [string, string, string][]
+    readonly drop: readonly Item[]
+    readonly restore: ReadonlyMap<Item, Mark>
+    readonly open: OpenGroup
+    readonly tx: unknown
+  },
+): Promise<{ result: void; settlement: Promise<unknown> }> {
+  const { open, tx } = done
+  failpoint('handled')
+  // A known message that was marked and did not run keeps its row: rolling back is simpler than restoring it.
+  if (done.drop.some((item) => done.restore.get(item)!.known)) throw new OnceboxError('GROUP_ABANDONED', 'run alone')
+  await writeOutgoing(runtime, done.outgoing, tx)
+  if (done.results.length > 0) await runtime.db.run(STORE_RESULTS, { c: consumer.name, r: done.results }, tx)
+  const drop = done.drop.map(({ source, id }) => [source, id])
+  const settlement = runtime.db.run(SETTLE_INLINE, { c: consumer.name, x: open.xid, g: open.group, drop }, tx)
+  return { result: undefined, settlement }
+}

@@ -1,0 +1,17 @@
+/** What the steps that run a consumer's messages share. */
+import type { Runtime } from '../runtime.js'
+import type { Abort } from '../worker/abort.js'
+import type { Pace } from '../worker/pace.js'
+import type { ConsumerDeclaration } from './consumer.js'
+
+export interface Worker {
+  readonly runtime: Runtime
+  readonly consumer: ConsumerDeclaration
+  readonly pace: Pace
+  /** Set when the box stops and its patience is at an end. */
+  readonly stop: Abort
+  /** True once the box has been asked to stop: finish what runs, start nothing new. */
+  readonly stopping: () => boolean
+  /** How often a message lost its connection while it ran alone, by journal key. */
+  readonly losses: Map<string, number>
+}

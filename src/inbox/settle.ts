@@ -1,0 +1,88 @@
+/** Settle: what a run comes to, recorded. Success in the handlers' transaction, failure in one of its own. */
+import { OnceboxError } from '../errors.js'
+import { writeOutgoing, type Outgoing } from '../outbox/send.js'
+import { STORE_RESULTS } from '../postgres/sql/settle.js'
+import { callHook } from '../runtime.js'
+import { failpoint } from '../worker/failpoints.js'
+import type { Claim, ClaimedMessage, OpenGroup, Verdict } from './claim.js'
+import type { Worker } from './running.js'
+import { verdictOf } from './verdict.js'
+
+/** Everything that belongs to the same commit: what was sent, the results, the settlement. */
+export async function settleAll(
+  { runtime, consumer }: Worker,
+  claim: Claim,
+  done: readonly ClaimedMessage[],
+  results: readonly [ClaimedMessage, string][],
+  outgoing: readonly Outgoing[],
+  open: OpenGroup,
+  tx: unknown,
+): Promise<{ result: void; settlement: Promise<unknown> }> {
+  failpoint('handled')
+  if (outgoing.length > 0) await writeOutgoing(runtime, outgoing, tx)
+  if (results.length > 0) {
+    const r = results.map(([{ source, id }, text]) => [source, id, text])
+    await runtime.db.run(STORE_RESULTS, { c: consumer.name, r }, tx)
+  }
+  return { result: undefined, settlement: claim.settle(done, open, tx) }
+}
+
+export function quarantineInvalid(worker: Worker, claim: Claim, message: ClaimedMessage): Promise<void> {
+  const failure = { name: 'Invalid', message: message.problem! }
+  return applyVerdict(worker, claim, message, { attempts: 0, parked: 'quarantined', reason: 'invalid', failure })
+}
+
+export function missingHandler(worker: Worker, claim: Claim, message: ClaimedMessage): Promise<void> {
+  const { name } = worker.consumer
+  const error = new OnceboxError(
+    'HANDLER_MISSING',
+    `consumer ${name} has no handler for ${message.type} in this process; deploy one that has, or add it`,
+  )
+  return recordFailure(worker, claim, message, error, false)
+}
+
+export async function recordFailure(
+  worker: Worker,
+  claim: Claim,
+  message: ClaimedMessage,
+  error: unknown,
+  counted: boolean,
+): Promise<void> {
+  const attempt = counted ? message.attempts : message.attempts + 1
+  const verdict = verdictOf(error, attempt, worker.consumer.options.retry, counted)
+  await applyVerdict(worker, claim, message, verdict)
+}
+
+export async function applyVerdict(
+  worker: Worker,
+  claim: Claim,
+  message: ClaimedMessage,
+  verdict: Verdict,
+): Promise<void> {
+  const { runtime, consumer } = worker
+  if (!(await claim.fail(message, verdict))) return
+  const about = {
+    id: message.message.id,
+    type: message.type,
+    consumer: consumer.name,
+    attempt: message.message.attempt,
+  }
+  const error = verdict.failure?.message
+  if (!verdict.parked || verdict.parked === 'failed')
+    return runtime.log.warn({ ...about, error, retryInMs: verdict.delayMs }, 'message will be retried')
+  runtime.log.error({ ...about, error }, verdict.parked === 'dead' ? 'message is dead' : 'message quarantined')
+  const entry = {
+    message: message.message,
+    consumer: consumer.name,
+    state: verdict.parked,
+    ...(verdict.failure && { error: verdict.failure }),
+    ...(verdict.reason && { reason: verdict.reason }),
+  }
+  const hook = runtime.hooks[verdict.parked]
+  if (hook) callHook(runtime, verdict.parked, () => hook(entry))
+}
+
+/** A lost claim is no error: whoever took it runs its messages. */
+export function isLost(error: unknown): boolean {
+  return error instanceof OnceboxError && error.code === 'CLAIM_LOST'
+}

@@ -1,0 +1,79 @@
+/** A sink's options: type, default and check in one place, resolved once. */
+import type { Sink } from '../brokers/sink.js'
+import { checkInteger, checkKnown, nameProblem, nearest } from '../check-options.js'
+import { OnceboxError } from '../errors.js'
+import { resolveRetry, type Retry, type RetryPolicy } from '../inbox/options.js'
+import type { MessageMap, Name } from '../message.js'
+
+export interface SinkOptions<M extends MessageMap> {
+  /** Publish only these types. Default: all. */
+  types?: readonly Name<M>[]
+  /** For events that the sink refuses. Merged over the defaults; or a function of (error, attempt) → delay or null. */
+  retry?: RetryPolicy
+  /** Most events in one call of `publish`. */
+  batch?: number
+  /** How long published events are kept. By default they are deleted. */
+  keepMs?: number
+  /** How long a relay's lease lasts without a sign of life. */
+  leaseMs?: number
+}
+
+export interface ResolvedSinkOptions {
+  /** null: all. */
+  readonly types: readonly string[] | null
+  readonly retry: Retry
+  readonly batch: number
+  readonly keepMs: number
+  readonly leaseMs: number
+}
+
+const DAY = 86_400_000
+
+export function resolveSinkOptions<M extends MessageMap>(
+  name: string,
+  given: SinkOptions<M> = {},
+  known: readonly string[],
+): ResolvedSinkOptions {
+  const where = `sink ${name}`
+  checkKnown(where, given, ['types', 'retry', 'batch', 'keepMs', 'leaseMs'])
+  return {
+    types: given.types === undefined ? null : checkTypes(where, given.types, known),
+    retry: resolveRetry(where, given.retry),
+    batch: checkInteger(`${where}: batch`, given.batch ?? 500, 1, 10_000),
+    keepMs: checkInteger(`${where}: keepMs`, given.keepMs ?? 0, 0, 36_500 * DAY),
+    leaseMs: checkInteger(`${where}: leaseMs`, given.leaseMs ?? 10_000, 100, DAY),
+  }
+}
+
+function checkTypes(where: string, types: readonly string[], known: readonly string[]): readonly string[] {
+  if (!Array.isArray(types) || types.length === 0) {
+    throw new OnceboxError('OPTION_INVALID', `${where}: types must be a list of message types; leave it out for all`)
+  }
+  for (const type of types as readonly string[]) {
+    const problem = nameProblem(type)
+    if (problem) throw new OnceboxError('OPTION_INVALID', `${where}: a type ${problem}`)
+    if (known.length === 0 || known.includes(type)) continue
+    const near = nearest(type, known)
+    const hint = near ? `did you mean ${near}?` : 'add it to defineMessages'
+    throw new OnceboxError('MESSAGE_TYPE_UNKNOWN', `${where} wants ${JSON.stringify(type)}, which is no type; ${hint}`)
+  }
+  return [...new Set(types)]
+}
+
+/**
+ * What a sink is called in the tables, where relays of other processes find their share of its events: its own `name`
+ * if it has one, else its position in the box. Processes that attach the same sinks in the same order agree.
+ */
+export function nameOfSink(sink: Sink, position: number, taken: (name: string) => boolean): string {
+  if (typeof sink?.publish !== 'function' || typeof sink.close !== 'function') {
+    throw new OnceboxError('OPTION_INVALID', 'a sink has two methods, publish and close')
+  }
+  const own = (sink as { name?: unknown }).name
+  const name = typeof own === 'string' && own !== '' ? own : `sink-${position}`
+  const problem = nameProblem(name, 200)
+  if (problem) throw new OnceboxError('OPTION_INVALID', `a sink's name ${problem}`)
+  if (taken(name)) {
+    throw new OnceboxError('OPTION_INVALID', `there is a sink ${name} already; give each its own name`)
+  }
+  return name
+}

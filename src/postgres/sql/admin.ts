@@ -1,0 +1,108 @@
+/** Statements of the admin that read or change little. Search is in search.ts, retry and discard in bulk.ts. */
+
+/**
+ * Counts by consumer and state. In: the names of the local consumers.
+ *
+ * Exact up to a million messages. Beyond that no count goes through more than 50 000 rows of an index, and what has
+ * more is estimated from the planner's statistics and marked `estimated`.
+ */
+export const STATUS = `
+with recursive p as materialized (select $1::text::jsonb j),
+journal(name) as (
+  select (select m.consumer from ob.message m order by m.consumer limit 1)
+  union all
+  select (select m.consumer from ob.message m where m.consumer > journal.name order by m.consumer limit 1)
+  from journal where journal.name is not null
+),
+held(name) as (
+  select (select q.consumer from ob.quarantine q order by q.consumer limit 1)
+  union all
+  select (select q.consumer from ob.quarantine q where q.consumer > held.name order by q.consumer limit 1)
+  from held where held.name is not null
+),
+c as materialized (
+  select name from ob.consumer union select name from journal where name is not null
+  union select name from held where name is not null union select jsonb_array_elements_text(j) collate "C" from p
+),
+size as materialized (
+  select case when t.reltuples > 1000000 then 50000 end most
+  from pg_class t where t.oid = (select m.tableoid from ob.message m limit 1)
+),
+guess as materialized (
+  select t.relname "table", v.name, (v.freq * t.reltuples)::bigint n
+  from pg_class t join pg_namespace n on n.oid = t.relnamespace
+  join pg_stats s on s.schemaname = n.nspname and s.tablename = t.relname and s.attname = 'consumer',
+    unnest(s.most_common_vals::text::text[], s.most_common_freqs) v(name, freq)
+  where (select most from size) is not null
+    and t.oid in ((select m.tableoid from ob.message m limit 1), (select w.tableoid from ob.work w limit 1))
+),
+counted as materialized (
+  select c.name, coalesce(o.paused, false) paused, journal.n journal,
+    loose.n - loose.live + lane.n - lane.live + parked.failed pending, loose.live + lane.live processing,
+    parked.dead, parked.quarantined + quarantine.kept quarantined, parked.discarded + quarantine.discarded discarded,
+    loose.n + lane.n + parked.n unsettled,
+    coalesce(greatest(journal.n, loose.n, lane.n, parked.n, quarantine.n) >= (select most from size), false) estimated
+  from c left join ob.consumer o on o.name = c.name
+  cross join lateral (select count(*) n from (
+    select 1 from ob.message m where m.consumer = c.name limit (select most from size)) x) journal
+  cross join lateral (select count(*) n, count(*) filter (where x.token is not null and x.due_at > ob.now()) live from (
+    select w.token, w.due_at from ob.work w where w.consumer = c.name and w.lane is null and w.parked is null
+    limit (select most from size)) x) loose
+  cross join lateral (select count(*) n, count(*) filter (where l.token is not null and l.due_at > ob.now()) live from (
+    select w.lane from ob.work w where w.consumer = c.name and w.lane is not null and w.parked is null
+    limit (select most from size)) x left join ob.lane l on l.consumer = c.name and l.key = x.lane) lane
+  cross join lateral (select count(*) n, count(*) filter (where x.parked = 'failed') failed,
+    count(*) filter (where x.parked = 'dead') dead, count(*) filter (where x.parked = 'quarantined') quarantined,
+    count(*) filter (where x.parked = 'discarded') discarded from (
+    select w.parked from ob.work w where w.consumer = c.name and w.parked is not null
+    limit (select most from size)) x) parked
+  cross join lateral (select count(*) n, count(*) filter (where x.discarded is null) kept,
+    count(*) filter (where x.discarded is not null) discarded from (
+    select q.discarded from ob.quarantine q where q.consumer = c.name limit (select most from size)) x) quarantine
+)
+select c.name, c.paused::text, c.processing::text, c.dead::text, c.quarantined::text, c.discarded::text,
+  c.estimated::text, coalesce(lag.ms, 0)::text lag,
+  case when not c.estimated then c.pending else greatest(c.pending, coalesce((
+    select n from guess where "table" = 'work' and guess.name = c.name), 0) - c.unsettled + c.pending) end::text pending,
+  greatest(0, case when not c.estimated then c.journal - c.unsettled else greatest(c.journal, (
+    select n from guess where "table" = 'message' and guess.name = c.name)) - greatest(c.unsettled, (
+    select n from guess where "table" = 'work' and guess.name = c.name)) end)::text handled
+from counted c cross join lateral (
+  select max(extract(epoch from ob.now() - m.received_at) * 1000)::bigint ms
+  from (
+    (select w.consumer, w.source, w.id from ob.work w
+     where w.consumer = c.name and w.lane is null and w.parked is null and w.due_at <= ob.now()
+     order by w.due_at limit 100)
+    union all
+    (select w.consumer, w.source, w.id from ob.lane l cross join lateral (
+       select * from ob.work w where w.consumer = l.consumer and w.lane = l.key and w.parked is null
+       order by w.seq limit 1) w
+     where l.consumer = c.name and l.due_at <= ob.now() and l.due_at < 'infinity' order by l.due_at limit 100)
+  ) w cross join lateral (select * from ob.message m
+    where m.consumer = w.consumer and m.source = w.source and m.id = w.id limit 1) m
+) lag
+order by c.name`
+
+/** What waits to be published, by type, and for how long the oldest that is due has waited. */
+export const OUTBOX_STATUS = `
+select type, count(*)::text pending,
+  greatest(0, coalesce(max(extract(epoch from ob.now() - created_at) * 1000) filter (where due_at <= ob.now()), 0))
+    ::bigint::text lag
+from ob.outbox where $1::text is not null group by type order by type`
+
+/** The failed attempts of messages, oldest first. In: `[[consumer, source, id], …]`. Out: with the key's position. */
+export const ATTEMPTS = `
+select (k.ord - 1)::text "of", a.attempt::text, (extract(epoch from a.at) * 1000)::bigint::text "at", a.error
+from jsonb_array_elements($1::text::jsonb) with ordinality k(x, ord)
+cross join lateral (select * from ob.attempt a
+  where a.consumer = x->>0 and a.source = x->>1 and a.id = x->>2 order by a.n desc limit 100) a
+order by k.ord, a.n`
+
+/** Pauses or resumes a consumer. In: `{ n name, p paused }`. No row back: it is not registered. */
+export const SET_PAUSED = `
+update ob.consumer o set paused = (j->>'p')::boolean from (select $1::text::jsonb j) p
+where o.name = j->>'n' returning o.name`
+
+/** Writes down what somebody did. In: `{ a action, d detail }`. */
+export const AUDIT = `
+insert into ob.audit (action, detail) select j->>'a', j->>'d' from (select $1::text::jsonb j) p`

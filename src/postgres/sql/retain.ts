@@ -1,0 +1,142 @@
+/**
+ * Statements of the janitor. None waits for a lock, none goes through more than a batch, and whatever is deleted is
+ * judged under its lock: several janitors, receivers and people may be at work at once.
+ *
+ * A handled message goes once it was received longer ago than `retain` and a margin; a message whose own time is
+ * beyond `retain` less the margin is refused as too old (receive.ts). Between the two, no copy can pass for new.
+ */
+
+const HORIZON = `ob.now() - (r + least(300000, r / 10)) * interval '1 ms'`
+
+/** All consumers there are, and how long they retain. In: nothing. A consumer without options has null. */
+export const CONSUMERS = `
+with recursive p as (select $1::text),
+journal(name) as (
+  select (select m.consumer from ob.message m order by m.consumer limit 1) from p
+  union all
+  select (select m.consumer from ob.message m where m.consumer > journal.name order by m.consumer limit 1)
+  from journal where journal.name is not null
+),
+lanes(name) as (
+  select (select l.consumer from ob.lane l order by l.consumer limit 1)
+  union all
+  select (select l.consumer from ob.lane l where l.consumer > lanes.name order by l.consumer limit 1)
+  from lanes where lanes.name is not null
+)
+select n.name, o.retain_ms::text "retainMs" from (
+  select name from ob.consumer union select name from journal where name is not null
+  union select name from lanes where name is not null) n left join ob.consumer o on o.name = n.name`
+
+/**
+ * A consumer's messages beyond the horizon that may go: handled or discarded. In: `{ c, r retainMs, n, lean, low }`,
+ * where `low` is the position `[received, source, id]` to go on from. The last row examined is always in the answer,
+ * marked by `fits`. Pending, dead and quarantined messages are passed over.
+ */
+export const PRUNABLE = `
+with p as materialized (
+  select j, (j->>'n')::int n, (j->>'r')::float8 r, j->>'c' c,
+    coalesce((j->'low'->>0)::timestamptz, '-infinity') low from (select $1::text::jsonb j) x
+),
+e as materialized (
+  select m.*, row_number() over (order by received_at, source, id) ord
+  from (
+    select * from ob.message m
+    where m.consumer = (select c from p) and m.received_at < (select ${HORIZON} from p)
+      and m.received_at >= (select low from p)
+      and (m.received_at, m.source, m.id) > (
+        (select low from p), (select coalesce(j->'low'->>1, '') from p), (select coalesce(j->'low'->>2, '') from p))
+    order by m.received_at, m.source, m.id limit (select n from p)) m
+)
+select f.fits::text, m.consumer, m.source, m.id, m.origin_source, m.origin_id, m.type, m.key,
+  case when f.fits and not (p.j->>'lean')::boolean then m.body end body, m.envelope, m.ord::text,
+  case when w.id is null then 'handled' else w.parked end state, w.reason, w.error, w.attempts::text,
+  (extract(epoch from m.received_at) * 1000)::bigint::text received,
+  to_char(m.received_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') "at"
+from p cross join e m left join lateral (select * from ob.work w
+  where w.consumer = m.consumer and w.source = m.source and w.id = m.id limit 1) w on true
+cross join lateral (select w.id is null or w.parked is not distinct from 'discarded' fits) f
+where f.fits or m.ord = (select count(*) from e) order by m.ord`
+
+/**
+ * Deletes messages that may go, with their history. In: `{ c, r retainMs, k: [[source, id], …] }`. Out: how many went;
+ * the rest is held by somebody, or is no longer what it was.
+ *
+ * Rows are deleted by the very version that was judged: a replay in between makes another one, and its message stays.
+ */
+export const PRUNE = `
+with p as materialized (select j, (j->>'r')::float8 r, j->>'c' c from (select $1::text::jsonb j) x),
+k as materialized (select e->>0 source, e->>1 id from p, jsonb_array_elements(j->'k') e),
+handled as materialized (
+  select m.ctid from k join ob.message m on m.consumer = (select c from p) and m.source = k.source and m.id = k.id
+  where m.received_at < (select ${HORIZON} from p)
+    and not exists (select 1 from ob.work w where w.consumer = m.consumer and w.source = m.source and w.id = m.id)
+  order by m.source, m.id for update of m skip locked
+),
+discarded as materialized (
+  select m.ctid, w.ctid work from k
+  join ob.message m on m.consumer = (select c from p) and m.source = k.source and m.id = k.id
+  join ob.work w on w.consumer = m.consumer and w.source = m.source and w.id = m.id
+  where m.received_at < (select ${HORIZON} from p) and w.parked = 'discarded'
+  order by m.source, m.id for update of m, w skip locked
+),
+unworked as (
+  delete from ob.work w where w.ctid = any (array(select work from discarded)) returning w.ctid work
+),
+gone as (
+  delete from ob.message m where m.ctid = any (array(
+    select ctid from handled union all select d.ctid from discarded d join unworked u on u.work = d.work))
+  returning m.consumer, m.source, m.id
+),
+history as (
+  delete from ob.attempt a using gone g where a.consumer = g.consumer and a.source = g.source and a.id = g.id
+)
+select count(*)::text gone from gone`
+
+/**
+ * Removes lanes in which nothing waits. In: `{ c, after key, n }`. Out: the last key examined, how many were, and how
+ * many went. A receiver that has the lane in hand has locked it, or has left it due: both keep it.
+ */
+export const PRUNE_LANES = `
+with p as materialized (select j, j->>'c' c, (j->>'n')::int n from (select $1::text::jsonb j) x),
+e as materialized (
+  select l.key from ob.lane l where l.consumer = (select c from p) and l.key > (select coalesce(j->>'after', '') from p)
+  order by l.key limit (select n from p)
+),
+gone as (
+  delete from ob.lane x where x.ctid = any (array(
+    select l.ctid from e join ob.lane l on l.consumer = (select c from p) and l.key = e.key
+    where l.due_at = 'infinity' and l.token is null and not l.blocked and not l.dirty
+      and not exists (select 1 from ob.work w where w.consumer = l.consumer and w.lane = l.key and w.parked is null)
+    for update of l skip locked))
+  returning 1
+)
+select (select max(key) from e) last, (select count(*) from e)::text examined, (select count(*) from gone)::text gone`
+
+/**
+ * Quarantined messages that were discarded and are beyond the horizon. In: `{ n, after, r: { consumer: retainMs },
+ * d default retainMs }`. The last row examined is always in the answer, marked by `fits`, and by `young` if it is
+ * within every horizon: then so is all that follows.
+ */
+export const PRUNABLE_QUARANTINE = `
+with p as materialized (select j, (j->>'n')::int n from (select $1::text::jsonb j) x),
+e as materialized (
+  select q.*, row_number() over (order by q.n) ord from (
+    select * from ob.quarantine q where q.n > (select coalesce((j->>'after')::bigint, -1) from p)
+    order by q.n limit (select n from p)) q
+)
+select f.fits::text, q.n::text, q.consumer, q.source, q.id, q.type, q.key, q.reason, q.detail, q.envelope,
+  case when f.fits then q.body end body, case when f.fits then encode(q.bytes, 'base64') end bytes,
+  'discarded' state, (extract(epoch from q.received_at) * 1000)::bigint::text received, q.ord::text,
+  (q.received_at >= ob.now() - (select (j->>'least')::float8 from p) * interval '1 ms')::text young
+from e q cross join lateral (
+  select coalesce((p.j->'r'->>q.consumer)::float8, (p.j->>'d')::float8) r from p) h
+cross join lateral (select q.discarded is not null and q.received_at < ${HORIZON} fits) f
+where f.fits or q.ord = (select count(*) from e) order by q.ord`
+
+/** Deletes discarded rows of the quarantine. In: their numbers. Out: those that went. */
+export const PRUNE_QUARANTINE = `
+delete from ob.quarantine q where q.n = any (array(
+  select q.n from jsonb_array_elements_text($1::text::jsonb) x join ob.quarantine q on q.n = x::bigint
+  where q.discarded is not null order by q.n for update of q skip locked))
+  and q.discarded is not null
+returning q.n::text`

@@ -1,0 +1,157 @@
+/** What the driver for postgres.js promises beyond the conformance suite. */
+import postgres from 'postgres'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { fromPostgres } from 'oncebox/postgres'
+import type { OnceboxErrorCode } from '../../src/errors.js'
+import { type ScratchDatabase, scratchDatabase } from '../support/postgres.js'
+
+let database: ScratchDatabase
+beforeAll(async () => {
+  database = await scratchDatabase('postgres')
+})
+afterAll(() => database.close())
+
+const open: postgres.Sql[] = []
+afterEach(async () => {
+  for (const sql of open.splice(0)) await sql.end({ timeout: 0.1 })
+})
+
+function connect(options: postgres.Options<Record<string, never>> = {}): postgres.Sql {
+  const sql = postgres(database.url, { max: 4, onnotice: () => {}, ...options }) as postgres.Sql
+  open.push(sql)
+  return sql
+}
+
+async function codeOf(promise: Promise<unknown>): Promise<unknown> {
+  return promise.then(
+    () => 'resolved',
+    (error: { code?: unknown }) => error.code,
+  )
+}
+
+const code = (value: OnceboxErrorCode) => value
+const SELECT = 'select $1::text as x'
+
+describe('a lent sql', () => {
+  async function lent(handler: (tx: postgres.TransactionSql) => unknown): Promise<void> {
+    const driver = fromPostgres(connect())
+    await driver.transaction(async (tx) => {
+      await driver.query('select pg_current_xact_id()::text as xid', [], tx)
+      const loan = driver.lend!(tx)
+      await handler(loan.tx)
+      await loan.giveBack()
+    })
+  }
+
+  test('is the sql of postgres.js in each of its forms', async () => {
+    await lent(async (tx) => {
+      const two = tx`select ${2}::int as x`
+      expect([...(await tx`select x from (${two}) as fragment where ${tx('x')} = 2`)]).toEqual([{ x: 2 }])
+      await tx`create temp table people ${tx.unsafe('(name text, data jsonb)')} on commit drop`
+      await tx`insert into people ${tx([{ name: 'a', data: tx.json({ b: 1 }) as never }])}`
+      expect([...(await tx`select * from people`.values())]).toEqual([['a', { b: 1 }]])
+      const rows: unknown[] = []
+      for await (const part of tx`select generate_series(1, 5) as x`.cursor(2)) rows.push(...part)
+      expect(rows).toHaveLength(5)
+      await tx`select generate_series(1, 3) as x`.forEach((row) => rows.push(row))
+      expect(rows).toHaveLength(8)
+      const failed = tx.savepoint(async (inner) => {
+        await inner`insert into people (name) values ('gone')`
+        await inner`select 1 / 0`
+      })
+      expect(await codeOf(failed)).toBe('22012')
+      expect(await tx.savepoint((inner) => inner`select count(*)::int as count from people`)).toMatchObject([
+        { count: 1 },
+      ])
+    })
+  })
+
+  test('knows unanswered statements and open cursors', async () => {
+    const forms: ((tx: postgres.TransactionSql) => unknown)[] = [
+      (tx) => void tx`select pg_sleep(0.2)`.execute(),
+      (tx) => void tx`select pg_sleep(0.2)`.catch(() => {}),
+      (tx) => void tx.savepoint((inner) => inner`select pg_sleep(0.2)`).catch(() => {}),
+      async (tx) => {
+        await tx`select generate_series(1, 5) as x`.cursor(2)[Symbol.asyncIterator]().next()
+      },
+    ]
+    for (const form of forms) expect(await codeOf(lent(form))).toBe(code('UNAWAITED_QUERY'))
+  })
+
+  test('refuses to end the transaction or to change the session', async () => {
+    const refused = lent(async (tx) => {
+      expect(await codeOf(tx`commit`)).toBe(code('HANDLER_COMMITTED'))
+      expect(await codeOf(tx`rollback`)).toBe(code('HANDLER_COMMITTED'))
+      expect(await codeOf(tx.savepoint((inner) => inner`commit`))).toBe(code('HANDLER_COMMITTED'))
+      expect(await codeOf(tx`set search_path = x`)).toBe(code('SESSION_CHANGED'))
+      expect(() => tx.prepare('x')).toThrow(expect.objectContaining({ code: 'HANDLER_COMMITTED' }))
+    })
+    // Nothing of that reached the server.
+    expect(await codeOf(refused)).toBe('resolved')
+  })
+})
+
+test('work that outlives its connection can send nothing more', async () => {
+  const sql = connect({ max: 2 })
+  const driver = fromPostgres(sql)
+  await sql`create table outlived (x text)`
+  let late: Promise<unknown> | undefined
+  const failing = driver.transaction(async (tx) => {
+    const [row] = await driver.query('select pg_backend_pid()::int as pid', [], tx)
+    await sql`select pg_terminate_backend(${row?.['pid'] as number})`
+    late = (async () => {
+      // The slot of the lost connection is used again by then.
+      await expect.poll(() => codeOf(failing)).toBe('CONNECTION_CLOSED')
+      await Promise.all([sql`select 1`, sql`select 1`])
+      await tx`insert into outlived values ('late')`
+    })()
+    await late
+  })
+  expect(await codeOf(failing)).toBe('CONNECTION_CLOSED')
+  expect(await codeOf(late!)).toBe(code('TRANSACTION_CLOSED'))
+  expect([...(await sql`select * from outlived`)]).toEqual([])
+})
+
+test('transactions leave one connection for statements outside them', async () => {
+  const driver = fromPostgres(connect({ max: 3 }))
+  expect(driver.capacity).toBe(2)
+  let finish = (): void => {}
+  const finished = new Promise<void>((resolve) => (finish = resolve))
+  const running = [1, 2, 3, 4].map(() => driver.transaction(() => finished))
+  expect(await codeOf(driver.query(SELECT, ['x']))).toBe('resolved')
+  finish()
+  await Promise.all(running)
+})
+
+describe("a user's own transaction", () => {
+  test('is used as it is, until it is over', async () => {
+    const sql = connect()
+    const driver = fromPostgres(sql)
+    let over: postgres.TransactionSql | undefined
+    await sql.begin(async (tx) => {
+      over = tx
+      expect(await driver.query(SELECT, ['x'], tx)).toMatchObject([{ x: 'x' }])
+      await tx.savepoint(async (inner) => {
+        expect(await driver.query(SELECT, ['y'], inner)).toMatchObject([{ x: 'y' }])
+      })
+    })
+    expect(await codeOf(driver.query(SELECT, ['x'], over))).toBe(code('TRANSACTION_REQUIRED'))
+  })
+
+  test('is refused on a reserved connection, which has none', async () => {
+    const sql = connect()
+    const reserved = await sql.reserve()
+    const query = fromPostgres(sql).query(SELECT, ['x'], reserved as unknown as postgres.TransactionSql)
+    expect(await codeOf(query)).toBe(code('TRANSACTION_REQUIRED'))
+    reserved.release()
+  })
+})
+
+test('columns keep their names whatever the owner makes of them', async () => {
+  for (const transform of [postgres.camel, postgres.pascal, postgres.kebab, { column: postgres.toCamel }]) {
+    const driver = fromPostgres(connect({ transform }))
+    expect(await driver.query('select $1::text as one_two_three, 1::text as x', ['a'])).toEqual([
+      { one_two_three: 'a', x: '1' },
+    ])
+  }
+})
