@@ -6,6 +6,7 @@
  * `deliver.ts` decides which way a message takes, consumer by consumer; `handle.ts` is the short way, on arrival.
  */
 import { createAdmin, type Admin } from './admin/index.js'
+import { INBOX, type InboxTarget } from './brokers/handover.js'
 import type { Sink } from './brokers/sink.js'
 import type { Source } from './brokers/source.js'
 import { checkFunction, checkInteger, checkKnown, nameProblem } from './check-options.js'
@@ -20,6 +21,8 @@ import { register, releaseUnrouted } from './inbox/registry.js'
 import { createJanitor } from './inbox/retain.js'
 import { createWorker, type ConsumerWorker } from './inbox/worker.js'
 import type { DataIn, Incoming, Json, MessageMap, Name, OnceOutcome, Outcome, SendData } from './message.js'
+import type { SinkOptions } from './outbox/options.js'
+import { createRelays } from './outbox/relays.js'
 import { prepareSend, writeOutgoing } from './outbox/send.js'
 import { bindDatabase } from './postgres/database.js'
 import type { Driver } from './postgres/driver.js'
@@ -83,8 +86,11 @@ export interface Box<M extends MessageMap, Tx, TxIn = Tx> {
   ): Promise<{ id: string }[]>
   /** Attaches a broker to take messages from. */
   from<S extends Source>(source: S, options?: { consumers?: readonly string[]; unrouted?: 'quarantine' | 'skip' }): S
-  /** Attaches a broker to publish to. */
-  to<S extends Sink>(sink: S, options?: { types?: readonly Name<M>[] }): S
+  /**
+   * Attaches a broker to publish to. Other processes know the sink by its `name`, if it has one, else by its position,
+   * so attach sinks in the same order everywhere.
+   */
+  to<S extends Sink>(sink: S, options?: SinkOptions<M>): S
   start(): Promise<void>
   /** Stops pulling, settles what is in flight, releases claims, closes sinks. Your pool stays open. */
   stop(options?: { timeoutMs?: number }): Promise<void>
@@ -113,6 +119,8 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
     if (runtime.hooks.error) callHook(runtime, 'error', () => runtime.hooks.error!(cause, where))
   }
   const sources = createSources(report)
+  const relays = createRelays(runtime, report)
+  waker.subscribe(() => relays.nudge())
 
   const arrive = async (incoming: readonly Incoming[], how: Omit<DeliverOptions, 'consumers'>): Promise<Outcome[]> => {
     const outcomes = await deliver(runtime, incoming, { consumers: [...workers.values()].map((w) => w.inline), ...how })
@@ -130,6 +138,7 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
   const announce = async (): Promise<void> => {
     const newTypes = await register(runtime, declared())
     if (newTypes.length > 0 && (await releaseUnrouted(runtime, declared(), newTypes)) > 0) waker.wake()
+    await relays.register()
   }
 
   const warnAboutPool = (): void => {
@@ -200,8 +209,10 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
       if (source.push || state === 'started') sources.start(source)
       return source
     },
-    to(sink) {
-      throw new OnceboxError('OPTION_INVALID', `a sink cannot be attached yet: ${typeof sink}`)
+    to(sink, sinkOptions) {
+      relays.add(sink, sinkOptions)
+      if (state === 'started') announce().then(() => relays.start(), (error: unknown) => report(error, { sink }))
+      return sink
     },
     async start() {
       if (state === 'started') return
@@ -211,15 +222,19 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
       warnAboutPool()
       await waker.listen((error) => report(error, {}))
       for (const worker of workers.values()) worker.start()
+      relays.start()
       janitor.start()
       sources.startAll()
     },
     async stop(stopOptions) {
+      const timeoutMs = stopOptions?.timeoutMs ?? STOP_TIMEOUT_MS
+      // A box that never started may have drained, and so opened its sinks.
+      if (state === 'idle') return relays.stop(timeoutMs)
       if (state !== 'started') return
       state = 'stopping'
-      const timeoutMs = stopOptions?.timeoutMs ?? STOP_TIMEOUT_MS
       await sources.stopAll(timeoutMs)
       await Promise.all([...workers.values()].map((worker) => worker.stop(timeoutMs)))
+      await relays.stop(timeoutMs)
       await janitor.stop()
       await waker.close()
       state = 'idle'
@@ -228,6 +243,7 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
       for (let worked = true; worked;) {
         worked = false
         for (const worker of workers.values()) if (await worker.drain()) worked = true
+        if (await relays.drain()) worked = true
       }
     },
     async health({ maxLagMs = Infinity } = {}) {
@@ -238,7 +254,20 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
     },
     admin: createAdmin<M>(runtime, { consumers: declared, wake: () => waker.wake(), announce }),
   }
-  return box
+  const inbox: InboxTarget = {
+    driver: db.driver,
+    schema: db.bind('ob.').slice(0, -1),
+    consumers: () => {
+      const consumers = declared()
+      return consumers.some((one) => one.options.identity) ? undefined : consumers.map(asReceiverSeesIt)
+    },
+    wake: () => waker.wake(),
+  }
+  return Object.defineProperty(box, INBOX, { value: inbox })
+}
+
+function asReceiverSeesIt({ name, types, options: { order, retainMs, untimed } }: ConsumerWorker['consumer']): object {
+  return { n: name, o: order === 'key', r: retainMs, u: untimed, t: types }
 }
 
 function byMode({ options: { mode } }: ConsumerWorker['consumer']): 'store' | 'run' | 'direct' {
@@ -273,6 +302,7 @@ function createRuntime<M extends MessageMap, Tx, TxIn>(options: BoxOptions<M, Tx
     maxBytes: checkInteger('createBox: maxBytes', maxBytes, 1, 256 * 1024 * 1024),
     log: options.logger ?? CONSOLE,
     hooks: hooks as unknown as Hooks<MessageMap>,
+    outbox: { sinks: [], sent: () => undefined },
   }
 }
 

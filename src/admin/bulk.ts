@@ -24,7 +24,8 @@ export interface Change {
   readonly unlessTold: readonly State[]
   readonly reason?: string
   /** Changes rows of one place. Answers how many were changed. */
-  apply(rows: readonly Row[], states: readonly State[]): Promise<number>
+  inbox(rows: readonly Row[], states: readonly State[]): Promise<number>
+  outbox(rows: readonly Row[], states: readonly State[]): Promise<number>
 }
 
 export async function changeAll(
@@ -44,7 +45,7 @@ export async function changeAll(
   let count = 0
   try {
     await walk(runtime, filter, states, bulk, async (rows) => {
-      const changed = await change.apply(rows, states)
+      const changed = await change[filter.box](rows, states)
       count += changed
       return changed
     })
@@ -130,6 +131,7 @@ async function sleepUntil(at: number): Promise<void> {
 /** What arrives after the walk has begun is not part of it. */
 async function endOf({ db }: Runtime): Promise<Partial<Record<Place, string>>> {
   const [end] = await db.run(WALK_END, null)
-  const { at, seq, n } = end as { at: string; seq: string; n: string }
-  return { journal: at, parked: seq, waiting: seq, quarantine: n, quarantineOf: n, quarantineIds: n }
+  const { at, seq, n, sent } = end as Record<'at' | 'seq' | 'n' | 'sent', string>
+  const quarantine = { quarantine: n, quarantineOf: n, quarantineIds: n }
+  return { journal: at, parked: seq, waiting: seq, ...quarantine, outbox: sent, outboxParked: sent, outboxIds: sent }
 }

@@ -2,7 +2,7 @@
 import { OnceboxError } from '../errors.js'
 import type { State } from '../message.js'
 import type { Row } from '../postgres/database.js'
-import { DISCARD, DISCARD_QUARANTINED } from '../postgres/sql/bulk.js'
+import { DISCARD, DISCARD_DELIVERIES, DISCARD_QUARANTINED } from '../postgres/sql/bulk.js'
 import type { Runtime } from '../runtime.js'
 import { changeAll, checkBulkNames } from './bulk.js'
 import { keyOf } from './retry.js'
@@ -21,10 +21,14 @@ export async function discard(
     takes: ['dead', 'quarantined', 'pending'],
     unlessTold: ['dead', 'quarantined'],
     reason,
-    async apply(rows, states) {
+    async inbox(rows, states) {
       const held = rows.filter((row) => row['n'] !== undefined)
       const stored = rows.filter((row) => row['n'] === undefined)
       return (await discardStored(runtime, stored, states)) + (await discardHeld(runtime, held, reason))
+    },
+    async outbox(rows, states) {
+      const k = rows.map((row) => [row['n'], row['consumer']])
+      return (await runtime.db.run(DISCARD_DELIVERIES, { k, s: states })).length
     },
   })
 }

@@ -2,6 +2,7 @@
 import type { ConsumerDeclaration } from '../inbox/consumer.js'
 import type { MessageMap } from '../message.js'
 import type { Runtime } from '../runtime.js'
+import { answer } from './answer.js'
 import { discard } from './discard.js'
 import { message } from './message.js'
 import { messages } from './messages.js'
@@ -35,6 +36,7 @@ export function createAdmin<M extends MessageMap>(runtime: Runtime, deps: AdminD
     discard: (filter, options) => waking(discard(runtime, filter as Filter, options)),
     pause: (consumer) => setPaused(runtime, registry, consumer, true),
     resume: (consumer) => waking(setPaused(runtime, registry, consumer, false)),
+    answer: (at, given) => waking(answer(runtime, at, given)),
     prune: () => prune(runtime, deps.consumers()),
   }
 }

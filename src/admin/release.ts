@@ -88,7 +88,7 @@ function toIncoming(row: Row): Incoming {
     ...(row['key'] !== null && { key: row['key'] as string }),
     data: undefined,
     body: typeof row['body'] === 'string' ? row['body'] : Buffer.from((row['bytes'] as string | null) ?? '', 'base64'),
-  } as Incoming
+  }
 }
 
 function hashOf(row: Row): string | null {

@@ -2,7 +2,7 @@
 import type { ConsumerDeclaration } from '../inbox/consumer.js'
 import type { State } from '../message.js'
 import type { Row } from '../postgres/database.js'
-import { REPLAY, RETRY } from '../postgres/sql/bulk.js'
+import { REPLAY, RETRY, RETRY_DELIVERIES } from '../postgres/sql/bulk.js'
 import type { Runtime } from '../runtime.js'
 import { changeAll, checkBulkNames } from './bulk.js'
 import { release } from './release.js'
@@ -19,7 +19,7 @@ export async function retry(
     verb: 'retry',
     takes: ['dead', 'quarantined', 'discarded', 'handled'],
     unlessTold: ['dead', 'quarantined', 'discarded'],
-    async apply(rows, states) {
+    async inbox(rows, states) {
       const held = rows.filter((row) => row['n'] !== undefined)
       const handled = rows.filter((row) => row['state'] === 'handled')
       const parked = rows.filter((row) => row['n'] === undefined && row['state'] !== 'handled')
@@ -29,6 +29,7 @@ export async function retry(
         (await release(runtime, consumers, held))
       )
     },
+    outbox: (rows, states) => publishAgain(runtime, rows, states),
   })
 }
 
@@ -41,6 +42,11 @@ async function replay({ db }: Runtime, rows: readonly Row[], local: readonly Con
   if (rows.length === 0) return 0
   const c = local.map(({ name, options }) => ({ n: name, o: options.order === 'key' }))
   return (await db.run(REPLAY, { k: rows.map(keyOf), c })).length
+}
+
+async function publishAgain({ db }: Runtime, rows: readonly Row[], states: readonly State[]): Promise<number> {
+  const k = rows.filter((row) => row['state'] !== 'handled').map((row) => [row['n'], row['consumer']])
+  return k.length === 0 ? 0 : (await db.run(RETRY_DELIVERIES, { k, s: states })).length
 }
 
 export function keyOf(row: Row): unknown[] {

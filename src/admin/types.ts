@@ -6,7 +6,7 @@ import type { MessageMap, Name, QuarantineReason, State } from '../message.js'
 export interface Filter<M extends MessageMap = MessageMap> {
   /** Default `inbox`. */
   box?: 'inbox' | 'outbox'
-  /** `''` stands for messages that were refused before they reached a consumer. */
+  /** `''` stands for messages that were refused before they reached a consumer. In the outbox: the sink. */
   consumer?: string
   state?: State | readonly State[]
   type?: Name<M> | readonly Name<M>[]
@@ -49,7 +49,7 @@ export type Counts = Readonly<Record<State, number>> & {
 export interface Status {
   /** By name. `''` has what was refused before it reached a consumer, and is there only if there is any. */
   readonly consumers: Readonly<Record<string, Counts & { readonly paused?: true }>>
-  /** By type. */
+  /** By type; an event counts once for each sink it is still to be published to. */
   readonly outbox: Readonly<Record<string, Counts>>
 }
 
@@ -80,6 +80,14 @@ export interface Admin<M extends MessageMap> {
   /** Stops claiming a consumer's messages, in all processes. They are still received. */
   pause(consumer: string): Promise<void>
   resume(consumer: string): Promise<void>
+  /**
+   * Tells what a person found out about an effect whose outcome was unknown: it happened, with this result, or it did
+   * not and is called again. The parked message goes on.
+   */
+  answer(
+    at: { consumer: string; id: string; source?: string; effect: string },
+    answer: { happened: true; result?: unknown } | { happened: false },
+  ): Promise<void>
   /** Deletes now what retention would delete by and by. Answers with the number of messages. */
   prune(): Promise<number>
 }

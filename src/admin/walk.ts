@@ -7,8 +7,8 @@
 import type { State } from '../message.js'
 import type { Row } from '../postgres/database.js'
 import {
-  BACKLOG, BY_ID, JOURNAL, OUTBOX, OUTBOX_BY_ID, PARKED, QUARANTINED, QUARANTINED_BY_ID, QUARANTINED_OF, WAITING,
-  type Walk,
+  BACKLOG, BY_ID, JOURNAL, OUTBOX, OUTBOX_BY_ID, OUTBOX_PARKED, PARKED, QUARANTINED, QUARANTINED_BY_ID, QUARANTINED_OF,
+  WAITING, type Walk,
 } from '../postgres/sql/search.js' // prettier-ignore
 import type { Runtime } from '../runtime.js'
 import { contains } from './contains.js'
@@ -16,8 +16,8 @@ import { STATES, type CheckedFilter } from './filter.js'
 
 export type Place = keyof typeof PLACES
 
-/** Where a walk stands: `[received, consumer, source, id]`, or a number as text. */
-export type Position = string | readonly [string, string, string, string]
+/** Where a walk stands: `[received, consumer, source, id]`, a number as text, or `[number, sink]`. */
+export type Position = string | readonly string[]
 
 const PLACES = {
   journal: JOURNAL,
@@ -28,6 +28,7 @@ const PLACES = {
   quarantineOf: QUARANTINED_OF,
   quarantineIds: QUARANTINED_BY_ID,
   outbox: OUTBOX,
+  outboxParked: OUTBOX_PARKED,
   outboxIds: OUTBOX_BY_ID,
 } satisfies Record<string, Walk>
 
@@ -36,8 +37,10 @@ const SMALL_BACKLOG = 10_000
 
 /** The places that hold what the filter wants. */
 export async function placesOf(runtime: Runtime, filter: CheckedFilter, states: readonly State[]): Promise<Place[]> {
-  if (filter.box === 'outbox') return [filter.ids ? 'outboxIds' : 'outbox']
   const wants = (...some: State[]): boolean => some.some((state) => states.includes(state))
+  if (filter.box === 'outbox') {
+    return [filter.ids ? 'outboxIds' : wants('pending', 'processing', 'handled') ? 'outbox' : 'outboxParked']
+  }
   const places: Place[] = []
   if (filter.ids) places.push('ids')
   else if (wants('handled')) places.push('journal')
@@ -119,11 +122,30 @@ export function dataOf(row: Row): unknown {
 }
 
 export function positionOf(place: Place, row: Row): Position {
-  if (place === 'journal' || place === 'ids') {
-    return [row['at'], row['consumer'], row['source'], row['id']] as unknown as Position
-  }
-  return (place === 'parked' || place === 'waiting' ? row['seq'] : row['n']) as string
+  const columns = COLUMNS[SHAPES[place]]
+  const values = columns.map((column) => row[column] as string)
+  return columns.length === 1 ? values[0]! : values
 }
+
+const SHAPES: Record<Place, keyof typeof COLUMNS> = {
+  journal: 'time',
+  ids: 'time',
+  parked: 'sequence',
+  waiting: 'sequence',
+  quarantine: 'number',
+  quarantineOf: 'number',
+  quarantineIds: 'number',
+  outbox: 'delivery',
+  outboxParked: 'delivery',
+  outboxIds: 'delivery',
+}
+
+const COLUMNS = {
+  time: ['at', 'consumer', 'source', 'id'],
+  sequence: ['seq'],
+  number: ['n'],
+  delivery: ['n', 'consumer'],
+} as const
 
 export function isPlace(name: string): name is Place {
   return Object.hasOwn(PLACES, name)
@@ -131,10 +153,13 @@ export function isPlace(name: string): name is Place {
 
 /** A position comes back in a cursor, from outside: one that is ill-formed would fail in the database. */
 export function isPosition(place: Place, value: unknown): value is Position {
-  if (place !== 'journal' && place !== 'ids') return typeof value === 'string' && /^\d{1,18}$/.test(value)
-  if (!Array.isArray(value) || value.length !== 4) return false
-  if (!value.every((part) => typeof part === 'string' && part.isWellFormed() && !part.includes('\0'))) return false
-  return (
-    /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/.test(value[0] as string) && !Number.isNaN(Date.parse(value[0] as string))
-  )
+  const shape = SHAPES[place]
+  const [first, ...rest] = typeof value === 'string' ? [value] : Array.isArray(value) ? (value as unknown[]) : []
+  if (rest.length + 1 !== COLUMNS[shape].length || (typeof value === 'string') !== (rest.length === 0)) return false
+  if (typeof first !== 'string' || !(shape === 'time' ? isTime(first) : /^\d{1,18}$/.test(first))) return false
+  return rest.every((part) => typeof part === 'string' && part.isWellFormed() && !part.includes('\0'))
+}
+
+function isTime(text: string): boolean {
+  return /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/.test(text) && !Number.isNaN(Date.parse(text))
 }

@@ -26,24 +26,20 @@ export async function runAlone(
   abort: Abort,
   counted = false,
 ): Promise<void> {
-  const { runtime, pace } = worker
-  const started = performance.now()
+  const { runtime } = worker
   try {
     await attemptCalmly(worker, claim, message, abort)
-    pace.took(message.type, performance.now() - started)
     worker.losses.delete(lossKey(message))
     return
   } catch (error) {
     if (error instanceof SimulatedCrash || isLost(error)) throw error
     if (error instanceof CommitUnknown) {
       if (await resolveUnknown(runtime, error, () => claim.isSettled([message]), abort)) return claim.settled([message])
-      return
-    }
-    // Stopping is not the message's fault, and neither is a database that went away.
-    if (abort.aborted || (isAway(error) && !isToBlame(worker, message))) {
-      if (counted) await claim.fail(message, { attempts: -1, delayMs: 0 })
+      // Whoever goes on with the claim would run what is behind it in its lane.
       throw error
     }
+    // Stopping is not the message's fault, and neither is a database that went away: the claim is given back.
+    if (abort.aborted || (isAway(error) && !isToBlame(worker, message))) throw error
     await recordFailure(worker, claim, message, error, counted)
   }
 }
@@ -75,7 +71,7 @@ async function attemptCalmly(worker: Worker, claim: Claim, message: ClaimedMessa
 }
 
 async function attemptAlone(worker: Worker, claim: Claim, message: ClaimedMessage, abort: Abort): Promise<void> {
-  const { runtime, consumer } = worker
+  const { runtime, consumer, pace } = worker
   const { source, id } = message
   const journal = new EffectJournal(runtime, { consumer: consumer.name, source, id })
   for (;;) {
@@ -84,7 +80,9 @@ async function attemptAlone(worker: Worker, claim: Claim, message: ClaimedMessag
         const outgoing: Outgoing[] = []
         const run = handlerCall(consumer, message.type, message.message)
         const call = { tx, subject: [message.message], outgoing, abort, effect: journal.runIn(tx), run }
+        const started = performance.now()
         const text = toResult(await callHandler(runtime, consumer, call))
+        pace.took(message.type, performance.now() - started)
         journal.check()
         return settleAll(worker, claim, [message], text === undefined ? [] : [[message, text]], outgoing, open, tx)
       })
@@ -113,7 +111,7 @@ export async function runSuspect(worker: Worker, claim: Claim, message: ClaimedM
   const rows = await runtime.db.run(COUNT_ATTEMPT, { c: consumer.name, k: claim.token, s: source, i: id, lane })
   if (rows.length === 0) throw new OnceboxError('CLAIM_LOST', `message ${id} was claimed by another worker`)
   const attempts = Number(rows[0]!['attempts'])
-  const own = { ...message, attempts, suspect: false, message: { ...message.message, attempt: attempts } }
+  const own = { ...message, attempts, suspect: false, counted: true, message: { ...message.message, attempt: attempts } }
   claim.replace(message, own)
   if (batchRun(consumer.handlerOf(message.type))) return runBatch(worker, claim, [own], abort, true)
   return runAlone(worker, claim, own, abort, true)

@@ -32,28 +32,29 @@ export async function runBatch(
   abort: Abort,
   counted = false,
 ): Promise<void> {
-  const { runtime, consumer } = worker
+  const { runtime, consumer, pace } = worker
   const queued = new Set(claim.queue)
   const left = list.filter((message) => queued.has(message))
   if (left.length === 0 || abort.aborted) return
-  const started = performance.now()
   try {
     await openTransaction(runtime, consumer, undefined, async (tx, open) => {
       const outgoing: Outgoing[] = []
       const messages = left.map(({ message }) => message)
       const handler = batchRun(consumer.handlerOf(left[0]!.type))!
       const run = (ctx: Context<MessageMap, unknown>): unknown => handler(messages, ctx)
+      const started = performance.now()
       await callHandler(runtime, consumer, { tx, subject: messages, outgoing, abort, effect: noEffects, run })
+      pace.took(left[0]!.type, (performance.now() - started) / left.length)
       return settleAll(worker, claim, left, [], outgoing, open, tx)
     })
     failpoint('committed')
     claim.settled(left)
-    worker.pace.took(left[0]!.type, (performance.now() - started) / left.length)
   } catch (error) {
     if (error instanceof SimulatedCrash || isLost(error)) throw error
     if (error instanceof CommitUnknown) {
       if (await resolveUnknown(runtime, error, () => claim.isSettled(left), abort)) return claim.settled(left)
-      return
+      // Whoever goes on with the claim would run what is behind them in their lanes.
+      throw error
     }
     if (abort.aborted || isAway(error)) throw error
     if (left.length === 1) return recordFailure(worker, claim, left[0]!, error, counted)

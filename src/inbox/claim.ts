@@ -19,6 +19,8 @@ export interface ClaimedMessage {
   readonly attempts: number
   /** Its last worker died: it runs alone, its attempt counted first. */
   readonly suspect: boolean
+  /** Its attempt was counted before it ran: taken back if it is released without a verdict. */
+  readonly counted?: boolean
   readonly message: Message
   /** Why it cannot be given to a handler: its schema refuses it. */
   readonly problem: string | undefined
@@ -161,7 +163,9 @@ export function looseClaim(
     },
     async release() {
       if (held.size === 0) return
-      const f = [...held].map((message) => failureRow(message, { attempts: 0, delayMs: FIRST_IN_LINE_MS }))
+      const f = [...held].map((message) =>
+        failureRow(message, { attempts: message.counted ? -1 : 0, delayMs: FIRST_IN_LINE_MS }),
+      )
       await db.run(FAIL, { ...who, f })
       held.clear()
       queue.length = 0

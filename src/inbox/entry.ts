@@ -1,6 +1,6 @@
 /** Turns rows of the journal and of the quarantine into entries: what people and archives get to see. */
 import type { Entry } from '../hooks.js'
-import type { Failure, MessageMap, MessageOf, QuarantineReason, State } from '../message.js'
+import type { Failure, MessageMap, QuarantineReason, State } from '../message.js'
 import type { Row } from '../postgres/database.js'
 import { parseFailure } from './outcome.js'
 import { toMessage } from './prepare.js'
@@ -21,7 +21,7 @@ export function toEntry<M extends MessageMap>(row: Row): Entry<M> {
   }
   const { data, bytes } = decode(row)
   return {
-    message: toMessage(envelope, data) as MessageOf<M>,
+    message: toMessage(envelope, data),
     consumer: row['consumer'] as string,
     state,
     ...(typeof row['error'] === 'string' && { error: parseFailure(row['error']) satisfies Failure }),

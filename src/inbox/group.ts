@@ -60,8 +60,8 @@ async function releaseRest(worker: Worker, claim: Claim): Promise<void> {
     try {
       return await claim.release()
     } catch (error) {
-      const giveUp = attempt * 250 > worker.consumer.options.leaseMs || worker.stop.aborted !== undefined
-      if (!isAway(error) || giveUp) {
+      // However long it takes: a claim that is left to run out makes its messages suspects.
+      if (!isAway(error) || worker.stop.aborted) {
         claim.abandon()
         throw error
       }

@@ -109,7 +109,8 @@ function laneClaim(
       if (lanes.size === 0) return
       // A lane that was empty when it was read sleeps until something arrives.
       const rel = [...lanes.values()].map(({ key, messages, more }) => [key, messages.size > 0 || more ? 0 : null])
-      await db.run(RELEASE_LANES, { ...who, rel })
+      const counted = [...lanes.values()].flatMap(({ messages }) => [...messages].filter((message) => message.counted))
+      await db.run(RELEASE_LANES, { ...who, rel, undo: counted.map(({ source, id }) => [source, id]) })
       lanes.clear()
       queue.length = 0
     },

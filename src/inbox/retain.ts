@@ -7,8 +7,9 @@
 import type { Entry } from '../hooks.js'
 import type { MessageMap } from '../message.js'
 import type { Row } from '../postgres/database.js'
+import { FINISH_SHARED } from '../postgres/sql/outbox.js'
 import {
-  CONSUMERS, PRUNABLE, PRUNABLE_QUARANTINE, PRUNE, PRUNE_LANES, PRUNE_QUARANTINE,
+  CONSUMERS, PRUNABLE, PRUNABLE_QUARANTINE, PRUNE, PRUNE_GIVEN_UP, PRUNE_LANES, PRUNE_PUBLISHED, PRUNE_QUARANTINE,
 } from '../postgres/sql/retain.js' // prettier-ignore
 import { callHook, type Runtime } from '../runtime.js'
 import type { ConsumerDeclaration } from './consumer.js'
@@ -42,6 +43,7 @@ export async function prune(
       await pruneLanes(runtime, consumer, memory)
     }
     if (memory.quarantine) count += await pruneQuarantine(runtime, retain, memory)
+    await pruneOutbox(runtime, memory)
   } catch (error) {
     if (!(error instanceof ArchiveFailed)) throw error
     report(runtime, error.cause, 'the archive failed; nothing is deleted until it works')
@@ -115,6 +117,19 @@ async function pruneQuarantine(runtime: Runtime, retain: ReadonlyMap<string, num
     after = last['n']
   }
   return count
+}
+
+/** Events that were published, as long as sinks want them kept, and those that were given up. They are no messages. */
+async function pruneOutbox({ db }: Runtime, memory: Memory): Promise<void> {
+  while (!memory.stopping) {
+    const [row] = await db.run(PRUNE_PUBLISHED, [BATCH])
+    if (Number(row!['gone']) < BATCH) break
+  }
+  while (!memory.stopping) {
+    const rows = await db.run(PRUNE_GIVEN_UP, { n: BATCH, r: DEFAULT_RETAIN_MS })
+    if (rows.length === 0) break
+    await db.run(FINISH_SHARED, [...new Set(rows.map((row) => row['n']))]) // prettier-ignore
+  }
 }
 
 async function archive({ hooks }: Runtime, rows: readonly Row[]): Promise<void> {

@@ -11,6 +11,7 @@ import { claimMessages, type Claim } from './claim.js'
 import type { ConsumerDeclaration } from './consumer.js'
 import { runClaim } from './group.js'
 import { claimLanes } from './lanes.js'
+import { createPlans } from './plans.js'
 import type { Worker } from './running.js'
 
 export interface ConsumerWorker {
@@ -45,6 +46,7 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
 
   const worker = (): Worker => ({ runtime, consumer, pace, stop, stopping: () => stopping, losses })
   const losses = new Map<string, number>()
+  const freshenPlans = createPlans(runtime)
 
   const claim = async (): Promise<Claim | undefined> => {
     const loose = async (): Promise<Claim | undefined> => {
@@ -81,6 +83,7 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
       const found = await claim()
       if (!found) return false
       foundSome()
+      freshenPlans()
       await runClaim(worker(), found)
       return true
     } finally {

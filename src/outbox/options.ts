@@ -27,6 +27,13 @@ export interface ResolvedSinkOptions {
   readonly leaseMs: number
 }
 
+/** A sink, as it was attached to the box. */
+export interface Attached {
+  readonly name: string
+  readonly sink: Sink
+  readonly options: ResolvedSinkOptions
+}
+
 const DAY = 86_400_000
 
 export function resolveSinkOptions<M extends MessageMap>(

@@ -44,7 +44,6 @@ async function tryOne(worker: Worker, item: Item, counted: boolean): Promise<Ack
   let attempts = 0
   let text: string | undefined
   const journal = new EffectJournal(runtime, { consumer: consumer.name, source: item.source, id: item.id })
-  const started = performance.now()
   try {
     const outcome = await openTransaction(runtime, consumer, MARK_LOCK_TIMEOUT, async (tx, open) => {
       const own = await markOne(worker, item, tx)
@@ -52,16 +51,15 @@ async function tryOne(worker: Worker, item: Item, counted: boolean): Promise<Ack
       if (own === undefined) return { ...(await settle(worker, none)), result: undefined }
       attempts = own
       const outgoing: Outgoing[] = []
+      const started = performance.now()
       text = await call(worker, item, counted ? attempts - 1 : attempts, tx, outgoing, journal.runIn(tx))
+      pace.took(item.prepared.type, performance.now() - started)
       journal.check()
       const results: [string, string, string][] = text === undefined ? [] : [[item.source, item.id, text]]
       return { ...(await settle(worker, { ...none, outgoing, results })), result: handled(consumer.name, text) }
     })
     failpoint('committed')
-    if (outcome) {
-      pace.took(item.prepared.type, performance.now() - started)
-      return outcome
-    }
+    if (outcome) return outcome
   } catch (error) {
     if (error instanceof SimulatedCrash) throw error
     if (error instanceof Contended) return undefined

@@ -1,14 +1,25 @@
 /**
  * What a handler may not send on the transaction it was lent: its end belongs to oncebox, and session settings
- * would stay on a pooled connection. Looks at the first words alone; what hides behind them (a second statement in
- * one text, `set_config`, a procedure) is found by the transaction's status and by the settlement.
+ * would stay on a pooled connection. Looks at the first words of every statement in the text: once the transaction is
+ * over, whatever the handler sends next would commit on its own. What hides deeper (`set_config`, strings with
+ * backslashes under an old setting) is found by the transaction's status and by the settlement.
  */
 import { OnceboxError } from '../../errors.js'
 
 /** The error to refuse `text` with, or undefined. */
 export function refusal(text: unknown): OnceboxError | undefined {
   if (typeof text !== 'string') return undefined
-  const [first, second, third] = firstWords(text)
+  const error = refusalOf(firstWords(text, 0))
+  // The body of a function in standard SQL has statements, and an END, of its own.
+  if (error || !text.includes(';') || /\bbegin\s+atomic\b/i.test(text)) return error
+  for (let at = statementEnd(text, 0); at < text.length; at = statementEnd(text, at)) {
+    const later = refusalOf(firstWords(text, at))
+    if (later) return later
+  }
+  return undefined
+}
+
+function refusalOf([first, second, third]: readonly string[]): OnceboxError | undefined {
   switch (first) {
     case 'BEGIN':
     case 'START':
@@ -58,9 +69,9 @@ function sessionChanged(command: string): OnceboxError {
 }
 
 /** The first three words in upper case, past white space, comments and empty statements. */
-function firstWords(text: string): string[] {
+function firstWords(text: string, start: number): string[] {
   const words: string[] = []
-  let at = 0
+  let at = start
   while (words.length < 3) {
     at = skipBlanks(text, at, words.length === 0)
     const end = wordEnd(text, at)
@@ -104,6 +115,47 @@ function commentEnd(text: string, start: number): number {
     } else at += 1
   }
   return at
+}
+
+/** Past the semicolon that ends the statement, or the end of the text. */
+function statementEnd(text: string, start: number): number {
+  let at = start
+  while (at < text.length) {
+    const char = text[at]!
+    if (char === ';') return at + 1
+    if (char === "'") at = quoteEnd(text, at, isEscapeString(text, at))
+    else if (char === '"') at = quoteEnd(text, at, false)
+    else if (char === '$') at = dollarEnd(text, at)
+    else if (char === '-' && text[at + 1] === '-') at = lineEnd(text, at)
+    else if (char === '/' && text[at + 1] === '*') at = commentEnd(text, at)
+    else at += 1
+  }
+  return at
+}
+
+/** Past the quote that closes the one at `start`. A doubled one opens the next piece at once, so it needs no care. */
+function quoteEnd(text: string, start: number, escapes: boolean): number {
+  const quote = text[start]
+  let at = start + 1
+  while (at < text.length && text[at] !== quote) at += escapes && text[at] === '\\' ? 2 : 1
+  return at + 1
+}
+
+/** E'…', in which a backslash escapes the quote. */
+function isEscapeString(text: string, at: number): boolean {
+  return (text[at - 1] === 'e' || text[at - 1] === 'E') && !isWordChar(text.charCodeAt(at - 2))
+}
+
+const DOLLAR_QUOTE = /\$(?:[A-Za-z_\u0080-\uffff][\w\u0080-\uffff]*)?\$/y
+
+/** Past a string in dollar quotes, or past the dollar of a parameter or a name. */
+function dollarEnd(text: string, start: number): number {
+  DOLLAR_QUOTE.lastIndex = start
+  const before = text.charCodeAt(start - 1)
+  const tag = isWordChar(before) || before >= 0x80 ? undefined : DOLLAR_QUOTE.exec(text)?.[0]
+  if (tag === undefined) return start + 1
+  const end = text.indexOf(tag, start + tag.length)
+  return end < 0 ? text.length : end + tag.length
 }
 
 function wordEnd(text: string, start: number): number {

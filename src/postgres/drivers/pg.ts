@@ -94,7 +94,7 @@ class PgDriver implements Driver<Client, object> {
       await session.commit()
     } catch (error) {
       this.#sessions.delete(client)
-      if (isRefusal(error)) session.release()
+      if (isRefusal(error) && !isStalePlan(error)) session.release()
       else session.destroy(error)
       throw error
     }

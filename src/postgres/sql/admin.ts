@@ -83,12 +83,26 @@ from counted c cross join lateral (
 ) lag
 order by c.name`
 
-/** What waits to be published, by type, and for how long the oldest that is due has waited. */
+/**
+ * What is in the outbox, by type: one count for each sink that an event is still to be published to, and `handled` for
+ * those that were published and are kept. At most 200 000 of each are counted.
+ */
 export const OUTBOX_STATUS = `
-select type, count(*)::text pending,
-  greatest(0, coalesce(max(extract(epoch from ob.now() - created_at) * 1000) filter (where due_at <= ob.now()), 0))
-    ::bigint::text lag
-from ob.outbox where $1::text is not null group by type order by type`
+with p as (select 200000 most where $1::text is not null),
+open as materialized (select d.n, d.parked, d.due_at from ob.delivery d limit (select most from p)),
+kept as materialized (select o.type from ob.outbox o where o.published_at is not null limit (select most from p)),
+t as (
+  select o.type, count(*) filter (where d.parked is null) pending, count(*) filter (where d.parked = 'dead') dead,
+    count(*) filter (where d.parked = 'discarded') discarded, 0 handled,
+    max(extract(epoch from ob.now() - o.created_at) * 1000) filter (where d.parked is null and d.due_at <= ob.now()) lag
+  from open d join ob.outbox o on o.n = d.n group by o.type
+  union all
+  select type, 0, 0, 0, count(*), null from kept group by type
+)
+select type, sum(pending)::text pending, sum(dead)::text dead, sum(discarded)::text discarded, sum(handled)::text handled,
+  greatest(0, coalesce(max(lag), 0))::bigint::text lag,
+  (greatest((select count(*) from open), (select count(*) from kept)) >= (select most from p))::text estimated
+from t group by type order by type`
 
 /** The failed attempts of messages, oldest first. In: `[[consumer, source, id], …]`. Out: with the key's position. */
 export const ATTEMPTS = `

@@ -11,7 +11,7 @@
  */
 export const WALK_END = `
 select to_char(ob.now() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') "at", nextval('ob.seq')::text seq,
-  coalesce((select max(n) from ob.quarantine), 0)::text n
+  coalesce((select max(n) from ob.quarantine), 0)::text n, coalesce((select max(n) from ob.outbox), 0)::text sent
 where $1::text is not null`
 
 /**
@@ -158,3 +158,45 @@ export const READ_QUARANTINED = `
 select q.n::text, q.consumer, q.source, q.id, q.type, q.key, q.reason, q.body, encode(q.bytes, 'base64') bytes,
   encode(q.hash, 'hex') hash, q.envelope
 from jsonb_array_elements_text($1::text::jsonb) x join ob.quarantine q on q.n = x::bigint order by q.n`
+
+/** Publishes events again that are dead or discarded. In: `{ k: [[n, sink], …], s: parked }`. Out: those that were changed. */
+export const RETRY_DELIVERIES = `
+with p as materialized (select $1::text::jsonb j),
+f as materialized (
+  select d.n, d.sink from p, jsonb_array_elements(j->'k') e join ob.delivery d on d.n = (e->>0)::bigint and d.sink = e->>1
+  where d.parked in (select jsonb_array_elements_text(j->'s') from p)
+  order by d.n, d.sink for update of d skip locked
+)
+update ob.delivery d set parked = null, waiting = false, attempts = 0, due_at = ob.now()
+from f where d.n = f.n and d.sink = f.sink returning d.n::text`
+
+/**
+ * Gives up events that no relay holds. In: `{ k: [[n, sink], …], s: states }`, of dead and pending. A lease that has run
+ * out gets another token, so that its relay cannot record anything any more. Out: those that were changed.
+ */
+export const DISCARD_DELIVERIES = `
+with p as materialized (select array(select jsonb_array_elements_text(j->'s')) states, j
+  from (select $1::text::jsonb j) x),
+k as materialized (
+  select distinct d.n, d.sink, d.shard from p, jsonb_array_elements(j->'k') e
+  join ob.delivery d on d.n = (e->>0)::bigint and d.sink = e->>1
+),
+h as materialized (
+  select h.sink, h.shard, h.token is not null and h.due_at > ob.now() live
+  from (select distinct sink, shard from k) x join ob.shard h on h.sink = x.sink and h.shard = x.shard
+  order by h.sink, h.shard for update of h
+),
+f as materialized (
+  select d.n, d.sink, d.shard from p, k join ob.delivery d on d.n = k.n and d.sink = k.sink
+  left join h on h.sink = k.sink and h.shard = k.shard
+  where (d.parked = 'dead' and 'dead' = any (p.states))
+    or (d.parked is null and 'pending' = any (p.states) and not coalesce(h.live, false))
+  order by d.n, d.sink for update of d skip locked
+),
+fenced as (
+  update ob.shard x set token = gen_random_uuid() from h
+  where x.sink = h.sink and x.shard = h.shard and x.token is not null and not h.live
+    and exists (select 1 from f where f.sink = h.sink and f.shard = h.shard)
+)
+update ob.delivery d set parked = 'discarded', waiting = false
+from f where d.n = f.n and d.sink = f.sink returning d.n::text`

@@ -48,8 +48,8 @@ u as (
   where x.consumer = j->>'c' and x.key = r.key and x.token = (j->>'k')::uuid returning 1
 ),
 d as (
-  delete from ob.work w using p, jsonb_array_elements(j->'d') e
-  where w.consumer = j->>'c' and w.source = e->>0 and w.id = e->>1 and w.lane is not null returning 1
+  delete from ob.work w using p, jsonb_array_elements(j->'d') e, l
+  where w.consumer = j->>'c' and w.source = e->>0 and w.id = e->>1 and w.lane = l.key returning 1
 ),
 g as (delete from ob.open_group o using p where o.token = (j->>'g')::uuid returning 1)
 select case
@@ -62,8 +62,9 @@ select case
 end from p`
 
 /**
- * Gives lanes back without settling anything. In: `{ c, k, rel: [[key, delay in ms or null], …] }`; null means at once
- * if anything arrived, else when something does. Lanes missing from the answer were lost.
+ * Gives lanes back without settling anything. In: `{ c, k, rel: [[key, delay in ms or null], …], undo: [[source, id], …]
+ * messages whose attempt was counted and is taken back }`; null means at once if anything arrived, else when something
+ * does. Lanes missing from the answer were lost.
  */
 export const RELEASE_LANES = `
 with p as materialized (select $1::text::jsonb j),
@@ -71,6 +72,10 @@ r as materialized (select e->>0 key, (e->>1)::float8 ms from p, jsonb_array_elem
 l as materialized (
   select l.key from p, ob.lane l join r using (key)
   where l.consumer = j->>'c' and l.token = (j->>'k')::uuid order by l.key for update of l
+),
+b as (
+  update ob.work w set attempts = greatest(0, w.attempts - 1) from p, jsonb_array_elements(j->'undo') e, l
+  where w.consumer = j->>'c' and w.source = e->>0 and w.id = e->>1 and w.lane = l.key
 )
 update ob.lane x set token = null, suspect = false, dirty = false,
   due_at = case when r.ms is not null then ob.now() + r.ms * interval '1 ms'

@@ -89,6 +89,9 @@ gone as (
 ),
 history as (
   delete from ob.attempt a using gone g where a.consumer = g.consumer and a.source = g.source and a.id = g.id
+),
+effects as (
+  delete from ob.effect f using gone g where f.consumer = g.consumer and f.source = g.source and f.id = g.id
 )
 select count(*)::text gone from gone`
 
@@ -140,3 +143,45 @@ delete from ob.quarantine q where q.n = any (array(
   where q.discarded is not null order by q.n for update of q skip locked))
   and q.discarded is not null
 returning q.n::text`
+
+/** Deletes events that were published and have been kept as long as any sink wants. In: how many. Out: how many went. */
+export const PRUNE_PUBLISHED = `
+with gone as (
+  delete from ob.outbox o where o.n = any (array(
+    select o.n from ob.outbox o
+    where o.published_at < ob.now() - (select coalesce(max(keep_ms), 0) from ob.sink) * interval '1 ms'
+    order by o.published_at limit (select ($1::text::jsonb->>0)::int) for update skip locked))
+  returning 1
+)
+select count(*)::text gone from gone`
+
+/**
+ * Deletes events that were given up. In: `{ n, r retainMs }`. Out: their numbers. An event that another sink still has
+ * to publish stays; where that one finishes at this very moment, FINISH_SHARED has to look at it again.
+ */
+export const PRUNE_GIVEN_UP = `
+with recursive p as materialized (select (j->>'n')::int n, (j->>'r')::float8 r from (select $1::text::jsonb j) x),
+c(sink) as (
+  select (select d.sink from ob.delivery d where d.parked is not null order by d.sink limit 1)
+  union all
+  select (select d.sink from ob.delivery d where d.parked is not null and d.sink > c.sink order by d.sink limit 1)
+  from c where c.sink is not null
+),
+f as materialized (
+  select d.n, d.sink from ob.delivery d where d.ctid = any (array(
+    select d.ctid from c cross join lateral (
+      select d.ctid, d.n from ob.delivery d where d.sink = c.sink and d.parked = 'discarded'
+      order by d.n limit (select n from p)) d
+    join ob.outbox o on o.n = d.n
+    where o.created_at < (select ${HORIZON} from p)))
+  order by d.n, d.sink for update of d skip locked
+),
+gone as (
+  delete from ob.delivery d using f where d.n = f.n and d.sink = f.sink and d.parked = 'discarded' returning d.n, d.sink
+),
+events as (
+  delete from ob.outbox o where o.n in (select n from gone) and o.published_at is null
+    and not exists (select 1 from ob.delivery d where d.n = o.n
+      and not exists (select 1 from gone where gone.n = d.n and gone.sink = d.sink))
+)
+select n::text from gone`

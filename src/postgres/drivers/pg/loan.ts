@@ -41,8 +41,13 @@ export function isLent(tx: object): boolean {
 /** The session behind a lent client; throws if it was given back. Undefined if `tx` is not lent. */
 export function borrowed(tx: object): Session | undefined {
   const loan = lent.get(tx)
-  if (loan && !loan.open) throw transactionClosed()
+  if (loan && isOver(loan)) throw transactionClosed()
   return loan?.session
+}
+
+/** A handler that goes on after it failed or ran out of time must not reach the connection any more. */
+function isOver({ open, session }: Lent): boolean {
+  return !open || session.over
 }
 
 export function lendClient(session: Session): Loan<Client> {
@@ -51,7 +56,7 @@ export function lendClient(session: Session): Loan<Client> {
   const bound = new Map<unknown, unknown>()
 
   function query(...args: unknown[]): unknown {
-    const error = loan.open ? refusal(textOf(args[0])) : transactionClosed()
+    const error = isOver(loan) ? transactionClosed() : (endedByHandler(session) ?? refusal(textOf(args[0])))
     return error ? fail(error, args) : track(session, args)
   }
 
@@ -83,6 +88,11 @@ export function lendClient(session: Session): Loan<Client> {
     if (status === 'aborted') throw transactionAborted(session.swallowed)
     session.resumePipeline()
   }
+}
+
+/** Once the transaction is over, PostgreSQL would commit each further statement on its own. */
+function endedByHandler(session: Session): OnceboxError | undefined {
+  return session.quiet && knownStatus(session.client) === 'idle' ? handlerCommitted() : undefined
 }
 
 function textOf(statement: unknown): unknown {

@@ -34,6 +34,7 @@ export class Session {
   #committing = false
   #swallowed: unknown
   #late: unknown
+  #over = false
   #queue: Promise<unknown> = Promise.resolve()
 
   constructor(client: Client, isolation: Isolation) {
@@ -65,6 +66,16 @@ export class Session {
 
   get unanswered(): number {
     return this.#unanswered
+  }
+
+  /** True if every statement was answered, BEGIN included: then the client's transaction status is up to date. */
+  get quiet(): boolean {
+    return this.#unanswered === 0 && !this.#begins
+  }
+
+  /** True once the end of the transaction is on its way: what is sent behind it would run on its own. */
+  get over(): boolean {
+    return this.#over
   }
 
   /** Runs a statement of oncebox. Nobody has to await it: a failure then shows at COMMIT. */
@@ -106,7 +117,7 @@ export class Session {
   /** The client as its owner set it up, for the time of a handler: cursors do not work in pipeline mode. */
   pausePipeline(): void {
     // With statements under way the switch would mix up their answers.
-    if (this.pipelines && this.#unanswered === 0 && !this.#begins) this.client.pipeline = this.#usersPipeline
+    if (this.pipelines && this.quiet) this.client.pipeline = this.#usersPipeline
   }
 
   resumePipeline(): void {
@@ -115,6 +126,7 @@ export class Session {
 
   async commit(): Promise<void> {
     this.#committing = true
+    this.#over = true
     if (!this.#pipelining) await this.#queue.catch(ignore)
     let warning: Notice | undefined
     const onNotice = (notice: Notice): void => {
@@ -138,6 +150,7 @@ export class Session {
 
   /** Rolls back what `work` gave up. Answers whether the connection can be used again. */
   async rollback(): Promise<boolean> {
+    this.#over = true
     try {
       return await within(ROLLBACK_MS, this.#rollback())
     } catch {

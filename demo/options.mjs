@@ -1,0 +1,66 @@
+/** The command line of the demo. */
+import { parseArgs } from 'node:util'
+import { randomInt } from 'node:crypto'
+
+const HELP = `npm run demo -- [options]
+
+Places orders, carries their events over a link that duplicates, delays and reorders them, and kills the worker
+processes that handle them, again and again. Then counts what was done twice and what was lost: by a naive consumer, and
+by oncebox.
+
+  --messages N     how many orders (default 1500, about half a minute)
+  --rate N         orders per second (default 80)
+  --seed S         repeats the same orders, duplicates, delays and kills
+  --database URL   a PostgreSQL to use, or the word pglite (default: DATABASE_URL, else a private server)
+  --json           the result as JSON
+  --verbose        what the workers have to say, too
+  --help
+
+Exit code: 0 if oncebox doubled and lost nothing, 1 if it did, 2 usage, 4 no connection, 130 interrupted.
+
+Example: npm run demo -- --messages 500 --seed 42
+`
+
+export function readOptions() {
+  let values
+  try {
+    ;({ values } = parseArgs({
+      options: {
+        messages: { type: 'string', default: '1500' },
+        rate: { type: 'string', default: '80' },
+        seed: { type: 'string', default: String(randomInt(1_000_000)) },
+        database: { type: 'string', default: process.env.DATABASE_URL },
+        json: { type: 'boolean', default: false },
+        verbose: { type: 'boolean', default: false },
+        help: { type: 'boolean', default: false },
+      },
+    }))
+  } catch (error) {
+    refuse(error.message)
+  }
+  if (values.help) {
+    process.stdout.write(HELP)
+    process.exit(0)
+  }
+  if (values.verbose) process.env.ONCEBOX_DEMO_VERBOSE = '1'
+  return {
+    orders: wholeNumber('messages', values.messages),
+    perSecond: wholeNumber('rate', values.rate),
+    seed: values.seed,
+    database: values.database || undefined,
+    json: values.json,
+  }
+}
+
+function wholeNumber(name, text) {
+  const number = Number(text)
+  if (!Number.isInteger(number) || number < 1 || number > 1_000_000) {
+    refuse(`--${name} must be a whole number from 1 to 1000000, not '${text}'`)
+  }
+  return number
+}
+
+function refuse(why) {
+  process.stderr.write(`${why}\nSee: npm run demo -- --help\n`)
+  process.exit(2)
+}

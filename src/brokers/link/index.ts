@@ -1,0 +1,55 @@
+/**
+ * Link: a sink that is the inbox of another box, so events go from database to database without a broker.
+ *
+ *     orders.to(link({ to: billing }))
+ *
+ * Events keep their id, source, key, headers and body; their time is when they were sent. The receiving box recognises
+ * what it has already, so a crash anywhere between the two neither loses nor doubles anything. What comes over a link
+ * is validated when it is handled.
+ */
+import { OnceboxError } from '../../errors.js'
+import type { Incoming, Message, Outcome } from '../../message.js'
+import { bodyOf, INBOX, RELAY_INTO, type InboxTarget, type RelayInto } from '../handover.js'
+import type { Sink } from '../sink.js'
+
+export interface LinkOptions {
+  /** The receiving box. */
+  to: { receive(messages: readonly Incoming[]): Promise<readonly Outcome[]> }
+  /**
+   * The boxes share a database though they do not share a driver: events are moved by one statement of the sending
+   * box, whose role must be allowed to write to the other schema. Boxes on one driver are recognised without it.
+   */
+  sameDatabase?: boolean
+  /** What the sink is called in the outbox. Default: its position in the sending box. */
+  name?: string
+}
+
+export function link(options: LinkOptions): Sink {
+  const { to, sameDatabase = false, name, ...unknown } = options
+  for (const one of Object.keys(unknown)) {
+    throw new OnceboxError('OPTION_INVALID', `link has no option ${JSON.stringify(one)}; it takes to, sameDatabase, name`)
+  }
+  if (typeof to?.receive !== 'function') {
+    throw new OnceboxError('OPTION_INVALID', 'link: to must be a box, as createBox returns it')
+  }
+  const target = (to as { [INBOX]?: InboxTarget })[INBOX]
+  const sink: Sink & { name?: string; [RELAY_INTO]?: RelayInto } = {
+    async publish(batch) {
+      const outcomes = await to.receive(batch.map(toIncoming))
+      return outcomes.map(({ ack, status }) =>
+        ack ? undefined : { error: new Error(`the receiving box answered ${status}`), retry: true },
+      )
+    },
+    async close() {
+      // The boxes and their pools belong to whoever made them.
+    },
+  }
+  if (name !== undefined) sink.name = name
+  if (target) sink[RELAY_INTO] = { target, sameDatabase }
+  return sink
+}
+
+function toIncoming(message: Message): Incoming {
+  const { id, source, type, key, subject, time, headers } = message
+  return { id, source, type, key, subject, time, headers, body: bodyOf(message) }
+}

@@ -1,0 +1,118 @@
+/** Runs the relay of one sink: batch after batch while there is something, then looking less and less often. */
+import type { Runtime } from '../runtime.js'
+import { backoffMs, sleep } from '../worker/backoff.js'
+import type { Attached } from './options.js'
+import { DestinationDown } from './publish.js'
+import { relayBatch, type Step } from './relay.js'
+
+export interface RelayLoop {
+  readonly attached: Attached
+  start(): void
+  /** Something may have been sent: look again soon. */
+  nudge(): void
+  /** Publishes everything that is due. Answers whether there was any; throws what the sink threw if it is down. */
+  drain(): Promise<boolean>
+  /** Finishes the batch in flight. Resolves after `timeoutMs` at the latest. */
+  stop(timeoutMs: number): Promise<void>
+}
+
+/** `send` cannot tell when its transaction commits, so a relay looks this often at first, and half as often each time. */
+const MIN_POLL_MS = 10
+const MAX_POLL_MS = 1_000
+/** While the destination is down. */
+const DOWN_MS = { first: 100, most: 30_000 }
+/** While the database is. */
+const AWAY_MS = { first: 50, most: 1_000 }
+
+export function createRelayLoop(
+  runtime: Runtime,
+  attached: Attached,
+  report: (error: unknown) => void,
+): RelayLoop {
+  let running: Promise<void> | undefined
+  let stopping = false
+  let stopped = (): void => undefined
+  let untilStopped = new Promise<void>(() => undefined)
+  let nudged = false
+  let rouse: (() => void) | undefined
+  let inFlight: Promise<unknown> | undefined
+
+  /** One batch at a time: a drain and the loop must not both publish events of one key. */
+  const step = async (): Promise<Step> => {
+    while (inFlight) await inFlight.catch(() => undefined)
+    const batch = relayBatch(runtime, attached)
+    inFlight = batch
+    try {
+      return await batch
+    } finally {
+      inFlight = undefined
+    }
+  }
+
+  /** Waits, at least a little: many sends in a row are no reason to ask in a row. */
+  const nap = async (ms: number): Promise<void> => {
+    await sleep(Math.min(ms, MIN_POLL_MS), untilStopped)
+    if (nudged || stopping || ms <= MIN_POLL_MS) return
+    const roused = new Promise<void>((resolve) => (rouse = resolve))
+    await sleep(ms - MIN_POLL_MS, Promise.race([roused, untilStopped]))
+    rouse = undefined
+  }
+
+  const run = async (): Promise<void> => {
+    let pollMs = MIN_POLL_MS
+    let down = 0
+    let away = 0
+    while (!stopping) {
+      try {
+        const { found, nextMs } = await step()
+        away = 0
+        if (found === 'published') down = 0
+        if (found !== 'none') {
+          pollMs = MIN_POLL_MS
+          continue
+        }
+        await nap(Math.max(1, Math.min(pollMs, nextMs ?? pollMs)))
+        pollMs = nudged ? MIN_POLL_MS : Math.min(MAX_POLL_MS, pollMs * 2)
+        nudged = false
+      } catch (error) {
+        const isDown = error instanceof DestinationDown
+        report(isDown ? error.cause : error)
+        const ms = isDown ? backoffMs(down++, DOWN_MS.first, DOWN_MS.most) : backoffMs(away++, AWAY_MS.first, AWAY_MS.most)
+        // Not cut short by a nudge: what is sent now would fail like the rest.
+        await sleep(ms, untilStopped)
+      }
+    }
+  }
+
+  return {
+    attached,
+    start() {
+      if (running) return
+      stopping = false
+      untilStopped = new Promise((resolve) => (stopped = resolve))
+      running = run()
+    },
+    nudge() {
+      nudged = true
+      rouse?.()
+    },
+    async drain() {
+      let worked = false
+      try {
+        for (;;) {
+          const { found } = await step()
+          if (found === 'none') return worked
+          worked = true
+        }
+      } catch (error) {
+        throw error instanceof DestinationDown ? error.cause : error
+      }
+    },
+    async stop(timeoutMs) {
+      stopping = true
+      stopped()
+      await sleep(timeoutMs, Promise.all([running, inFlight?.catch(() => undefined)]))
+      running = undefined
+    },
+  }
+}

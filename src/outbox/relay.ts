@@ -1,0 +1,211 @@
+/**
+ * Relay: publishes the events of one sink.
+ *
+ *     lease shards → read a batch → publish it once → record what became of it, and give the shards back
+ *
+ * A key lives in one shard, so its events are published one after the other, however many relays there are. A crash
+ * anywhere leaves rows that are still to be published: the next holder publishes them again, same ids, same order.
+ */
+import { randomUUID } from 'node:crypto'
+import { RELAY_INTO, type RelayInto } from '../brokers/handover.js'
+import type { Sink } from '../brokers/sink.js'
+import { causes } from '../failure.js'
+import { isConnectionLoss, sqlState } from '../postgres/driver.js'
+import type { Row } from '../postgres/database.js'
+import { MOVE } from '../postgres/sql/link.js'
+import {
+  CLAIM_SHARDS,
+  COMPLETE,
+  EXTEND_SHARDS,
+  FINISH_SHARED,
+  READ_SHARDS,
+  RELEASE_SHARDS,
+} from '../postgres/sql/outbox.js'
+import { callHook, type Runtime } from '../runtime.js'
+import { backoffMs, sleep } from '../worker/backoff.js'
+import { keepLease } from '../worker/lease.js'
+import { assign } from './assign.js'
+import type { Attached } from './options.js'
+import { publish, toEvent, type OutgoingEvent, type Verdicts } from './publish.js'
+
+export interface Step {
+  /** Whether anything was published, or could be by asking again at once. */
+  readonly found: 'none' | 'more' | 'published'
+  /** How long until something falls due, as far as is known. */
+  readonly nextMs: number | undefined
+}
+
+/** So many shards of the 32 at a time: several relays then work side by side. */
+const SHARDS_AT_ONCE = 8
+/** A batch is read into memory. */
+const BATCH_BYTES = 8 * 1024 * 1024
+const COMPLETE_TRIES = 10
+
+/** A lease on some shards. */
+interface Lease {
+  readonly token: string
+  readonly shards: readonly number[]
+  readonly lost: string | undefined
+}
+
+/** Publishes one batch. Throws DestinationDown if the sink did, after giving the shards back. */
+export async function relayBatch(runtime: Runtime, attached: Attached): Promise<Step> {
+  const { db } = runtime
+  const { name, options } = attached
+  const who = { sink: name, k: randomUUID() }
+  const [row] = await db.run(CLAIM_SHARDS, { ...who, lease: options.leaseMs, n: SHARDS_AT_ONCE })
+  const unassigned = row!['unassigned'] === 'true'
+  if (unassigned) await assign(runtime)
+  const shards = JSON.parse(row!['shards'] as string) as number[]
+  const again = unassigned || row!['promoted'] === 'true'
+  const idle: Step = {
+    found: again ? 'more' : 'none',
+    nextMs: typeof row!['next'] === 'string' ? Number(row!['next']) : undefined,
+  }
+  if (shards.length === 0) return idle
+
+  let lost: string | undefined
+  const extend = async (): Promise<boolean> => {
+    const rows = await db.run(EXTEND_SHARDS, { ...who, lease: options.leaseMs })
+    return Number(rows[0]!['held']) > 0
+  }
+  const stopExtending = keepLease({ extend }, options.leaseMs, (why) => (lost ??= why))
+  try {
+    const lease: Lease = {
+      token: who.k,
+      shards,
+      get lost() {
+        return lost
+      },
+    }
+    return (await relayLeased(runtime, attached, lease)) ? { found: 'published', nextMs: undefined } : idle
+  } catch (error) {
+    await db.run(RELEASE_SHARDS, who).catch(() => undefined)
+    throw error
+  } finally {
+    stopExtending()
+  }
+}
+
+/** Answers whether there was anything. */
+async function relayLeased(runtime: Runtime, attached: Attached, lease: Lease): Promise<boolean> {
+  const moved = await moveInto(runtime, attached, lease)
+  const events = moved ? moved.rest : await read(runtime, attached, lease)
+  if (events.length === 0) {
+    if (!moved) await runtime.db.run(RELEASE_SHARDS, { sink: attached.name, k: lease.token })
+    return moved !== undefined && moved.count > 0
+  }
+  if (lease.lost) return true
+  const verdicts = await publish(attached.sink, events, attached.options.retry)
+  await complete(runtime, attached, lease, verdicts)
+  return true
+}
+
+function reading({ name, options }: Attached, { token, shards }: Lease): object {
+  // A hot shard is read deep; many shards share the batch.
+  const depth = Math.min(options.batch, Math.ceil((2 * options.batch) / shards.length))
+  return { sink: name, k: token, s: shards, depth, n: options.batch, bytes: BATCH_BYTES }
+}
+
+async function read({ db }: Runtime, attached: Attached, lease: Lease): Promise<OutgoingEvent[]> {
+  const rows = await db.run(READ_SHARDS, reading(attached, lease))
+  return rows.map(toEvent)
+}
+
+/** Records what became of a batch. If the lease was lost it is published again, by whoever has the shards now. */
+async function complete(
+  runtime: Runtime,
+  { name, options }: Attached,
+  lease: Lease,
+  { published, failed }: Verdicts,
+): Promise<void> {
+  const rows = await persistently(lease, () =>
+    runtime.db.run(COMPLETE, {
+      sink: name,
+      k: lease.token,
+      done: published.map(({ n }) => n),
+      fail: failed.map(({ event, failure, delayMs }) => ({
+        n: event.n,
+        ms: delayMs,
+        p: delayMs === null ? 'dead' : undefined,
+        e: JSON.stringify(failure),
+      })),
+    }),
+  )
+  const { recorded, shared } = rows[0] as { recorded: string; shared: string }
+  if (Number(recorded) < published.length + failed.length) {
+    runtime.log.warn(
+      { sink: name, lost: published.length + failed.length - Number(recorded) },
+      `another relay took over before a batch was recorded, and publishes it again; raise leaseMs above ${options.leaseMs}`,
+    )
+    return
+  }
+  await finishShared(runtime, JSON.parse(shared) as string[])
+  tellDead(runtime, name, failed)
+}
+
+async function finishShared({ db }: Runtime, shared: readonly string[]): Promise<void> {
+  if (shared.length > 0) await db.run(FINISH_SHARED, shared)
+}
+
+/** The batch is published: it pays to insist on recording it while nobody else can have the shards. */
+async function persistently(lease: Lease, record: () => Promise<readonly Row[]>): Promise<readonly Row[]> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await record()
+    } catch (error) {
+      if (!isConnectionLoss(error) || lease.lost || attempt >= COMPLETE_TRIES) throw error
+      await sleep(backoffMs(attempt, 50, 1_000))
+    }
+  }
+}
+
+function tellDead(runtime: Runtime, sink: string, failed: Verdicts['failed']): void {
+  const { hooks, log } = runtime
+  for (const { event, failure, delayMs } of failed) {
+    if (delayMs !== null) continue
+    const { message } = event
+    log.error({ sink, id: message.id, type: message.type, error: failure.message }, 'an event could not be published')
+    const entry = { message, consumer: sink, state: 'dead', error: failure } as const
+    if (hooks.dead) callHook(runtime, 'dead', () => hooks.dead!(entry as never))
+  }
+}
+
+/** Statements that failed for good: the boxes are not in one database after all, or may not touch each other's tables. */
+const notAllowed = new WeakSet<Sink>()
+
+const moves = new Map<string, string>()
+
+function moveTo(schema: string): string {
+  let statement = moves.get(schema)
+  if (statement === undefined) moves.set(schema, (statement = MOVE.replace(/\bto_box\./g, () => `${schema}.`)))
+  return statement
+}
+
+/** A link inside one database: one statement moves the events. Answers undefined if they have to be published. */
+async function moveInto(
+  runtime: Runtime,
+  attached: Attached,
+  lease: Lease,
+): Promise<{ count: number; rest: OutgoingEvent[] } | undefined> {
+  const into = (attached.sink as { [RELAY_INTO]?: RelayInto })[RELAY_INTO]
+  if (!into || notAllowed.has(attached.sink)) return undefined
+  const { target, sameDatabase } = into
+  if (target.driver !== runtime.db.driver && !sameDatabase) return undefined
+  const consumers = target.consumers()
+  if (!consumers) return undefined
+  try {
+    const [row] = await runtime.db.run(moveTo(target.schema), { ...reading(attached, lease), c: consumers })
+    const answer = JSON.parse(row!['answer'] as string) as { moved: number; shared: string[]; rest: Row[] }
+    if (answer.moved > 0) target.wake()
+    await finishShared(runtime, answer.shared)
+    return { count: answer.moved, rest: answer.rest.map(toEvent) }
+  } catch (error) {
+    // Class 42: no such table or column, or no permission. Publishing may still work.
+    if (![...causes(error)].some((cause) => sqlState(cause)?.startsWith('42'))) throw error
+    notAllowed.add(attached.sink)
+    const why = error instanceof Error ? error.message : String(error)
+    runtime.log.warn({ sink: attached.name, error: why }, 'events cannot be moved inside the database; they are received')
+    return undefined
+  }
+}

@@ -1,0 +1,109 @@
+/** The statement of a link between two boxes of one database. `to_box.` stands for the schema of the receiving one. */
+
+/**
+ * Moves the next events of leased shards straight into the inbox of another box: READ_SHARDS, RECEIVE and COMPLETE in
+ * one, so that an event is in one place or in the other. In: `{ sink, k token, depth, n limit, bytes, c local
+ * consumers of the receiving box }`. Out, as one JSON row: `moved`, how many; `shared` as in COMPLETE; and `rest`, the
+ * events that are not new to every consumer, too old, or wanted by nobody: they go the long way, which can judge them.
+ *
+ * The shard rows are locked and our token is on them, so nobody else moves events of their keys meanwhile, and within a
+ * lane the sequence follows the order of sending. Shards without a rest are given back.
+ */
+export const MOVE = `
+with p as materialized (select $1::text::jsonb j),
+h as materialized (
+  select h.shard from p, ob.shard h where h.sink = j->>'sink' and h.token = (j->>'k')::uuid order by h.shard for update of h
+),
+b as materialized (
+  select d.n, d.shard, d.attempts from p, h
+  cross join lateral (
+    select d.n, d.shard, d.attempts from ob.delivery d
+    where d.sink = j->>'sink' and d.shard = h.shard and d.parked is null and not d.waiting
+      and not exists (select 1 from ob.delivery f where f.sink = d.sink and f.key = d.key and f.n < d.n
+        and f.parked is null and f.waiting and f.attempts > 0)
+      and not exists (select 1 from ob.delivery u where u.sink = '' and u.key = d.key and u.n < d.n
+        and u.parked is null and not u.waiting)
+    order by d.n limit (select (j->>'depth')::int from p)) d
+  order by d.n limit (select (j->>'n')::int from p)
+),
+e as materialized (
+  select * from (
+    select b.shard, b.attempts, o.*, sum(octet_length(o.body)) over (order by b.n) - octet_length(o.body) before
+    from b cross join lateral (select * from ob.outbox o where o.n = b.n limit 1) o) o
+  where before < (select (j->>'bytes')::bigint from p)
+),
+local as materialized (
+  select x->>'n' name, (x->>'o')::boolean ordered, (x->>'r')::float8 retain_ms, x->>'u' untimed, x->'t' types
+  from p, jsonb_array_elements(j->'c') x
+),
+c as materialized (
+  select s.consumer, s.type, coalesce(l.ordered, o.ordered) ordered,
+         coalesce(l.retain_ms, o.retain_ms) * interval '1 ms' retain,
+         least(300000, coalesce(l.retain_ms, o.retain_ms) / 10) * interval '1 ms' margin,
+         coalesce(l.untimed, o.untimed) untimed
+  from (select name consumer, jsonb_array_elements_text(types) type from local
+        union select consumer, type from to_box.subscription) s
+  left join local l on l.name = s.consumer
+  left join to_box.consumer o on o.name = s.consumer
+),
+f as materialized (
+  select distinct on (e.n, c.consumer) e.n, e.source, e.id, e.key, c.consumer, c.ordered,
+         case when e.created_at > to_box.now() + c.margin then c.untimed <> 'quarantine'
+              else e.created_at >= to_box.now() - c.retain + c.margin end fresh
+  from e join c on c.type in (e.type, '*')
+),
+ins as (
+  insert into to_box.message as t (consumer, source, id, type, key, body, hash, envelope)
+  select f.consumer, e.source, e.id, e.type, e.key, e.body, e.hash,
+         '{"time":"' || to_char(e.created_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') || '",'
+           || substr(e.envelope, 2)
+  from f join e using (n) where f.fresh
+  order by f.consumer, e.source, e.id
+  on conflict do nothing
+  returning t.consumer, t.source, t.id
+),
+nw as materialized (
+  select f.n, f.consumer, f.source, f.id, case when f.ordered then f.key end lane
+  from ins join f using (consumer, source, id)
+),
+lanes as (
+  insert into to_box.lane as l (consumer, key, due_at)
+  select consumer, lane, to_box.now() from nw where lane is not null group by consumer, lane order by consumer, lane
+  on conflict (consumer, key) do update set
+    dirty = true,
+    due_at = case when l.due_at = 'infinity' and l.token is null and not l.blocked then excluded.due_at
+                  else l.due_at end
+  returning consumer, key
+),
+w as (
+  insert into to_box.work (consumer, source, id, seq, lane, due_at)
+  select consumer, source, id, nextval('to_box.seq'), lane, to_box.now()
+  from (select nw.* from nw left join lanes on lanes.consumer = nw.consumer and lanes.key = nw.lane
+        where nw.lane is null or lanes.key is not null order by nw.n) o
+  returning 1
+),
+moved as materialized (
+  select f.n from f left join nw using (n, consumer) group by f.n having count(nw.id) = count(*)
+),
+rest as materialized (select e.* from e where not exists (select 1 from moved where moved.n = e.n)),
+d as (
+  delete from ob.delivery d using p, moved where d.n = moved.n and d.sink = j->>'sink' returning d.n
+),
+o as materialized (
+  select d.n, exists (select 1 from p, ob.delivery x where x.n = d.n and x.sink <> j->>'sink') shared from d
+),
+keep as materialized (select coalesce(max(keep_ms), 0) > 0 it from ob.sink),
+gone as (delete from ob.outbox e using o, keep where e.n = o.n and not o.shared and not keep.it),
+kept as (update ob.outbox e set published_at = ob.now() from o, keep where e.n = o.n and not o.shared and keep.it),
+r as (
+  update ob.shard x set token = null, due_at = ob.now()
+  from p, h where x.sink = j->>'sink' and x.shard = h.shard and x.shard not in (select shard from rest)
+)
+select jsonb_build_object(
+  'moved', (select count(*) from d),
+  'stored', (select count(*) from w),
+  'shared', coalesce((select jsonb_agg(n::text) from o where shared), '[]'),
+  'rest', coalesce((select jsonb_agg(jsonb_build_object('n', n::text, 'shard', shard, 'attempts', attempts,
+      'source', source, 'id', id, 'type', type, 'key', key, 'body', body, 'envelope', envelope,
+      'created', (extract(epoch from created_at) * 1000)::bigint::text) order by n) from rest), '[]')
+)::text answer`

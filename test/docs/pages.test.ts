@@ -1,0 +1,66 @@
+/** The pages hang together: links lead somewhere, lists are complete, and files that are named exist. */
+import { existsSync, readFileSync } from 'node:fs'
+import path from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { anchorsOf, linksOf, pages, readPage, ROOT } from './markdown.js'
+
+describe('every link', () => {
+  test.each(pages())('of %s leads to a page, and to a heading if it names one', (page) => {
+    const broken = linksOf(readPage(page)).filter(({ target }) => !isReachable(page, target))
+    expect(broken).toEqual([])
+  })
+})
+
+test('every page of docs is in its table of contents', () => {
+  const listed = new Set(linksOf(readPage('docs/README.md')).map(({ target }) => target.replace(/#.*/, '')))
+  const missing = pages().filter((page) => page.startsWith('docs/') && !listed.has(path.relative('docs', page)))
+  expect(missing.filter((page) => page !== 'docs/README.md')).toEqual([])
+})
+
+test('every error code has an entry, and every entry is a code', () => {
+  const codes = [...readFileSync(path.join(ROOT, 'src/errors.ts'), 'utf8').matchAll(/^ {2}\| '([A-Z_]+)'$/gm)]
+  const entries = [...readPage('docs/errors.md').matchAll(/^### ([A-Z_]+)$/gm)]
+  expect(codes.length).toBeGreaterThan(20)
+  expect(entries.map(([, code]) => code)).toEqual(codes.map(([, code]) => code))
+})
+
+test('every option of a box and of a consumer is in the list of options', () => {
+  const page = readPage('docs/options.md')
+  const listed = [...page.matchAll(/^\| `(\w+)/gm)].map(([, name]) => name)
+  const declared = [
+    ...fieldsOf('src/box.ts', 'interface BoxOptions'),
+    ...fieldsOf('src/inbox/options.ts', 'interface ConsumerOptions'),
+  ]
+  expect(declared.length).toBeGreaterThan(15)
+  expect(listed.sort()).toEqual(declared.sort())
+})
+
+test('every file that ARCHITECTURE.md names exists, and has the statements it is named for', () => {
+  const page = readPage('ARCHITECTURE.md')
+  const files = [...page.matchAll(/`((?:src|test|bench|scripts)\/[\w./-]+)`/g)].map(([, file = '']) => file)
+  expect(files.filter((file) => !existsSync(path.join(ROOT, file)))).toEqual([])
+  // A row of the table: | step | `src/…` | `STATEMENT`, `STATEMENT` in `src/…` |
+  const rows = [...page.matchAll(/^\|.*\| (`[A-Z_]+`.*) in `([\w./-]+)` \|$/gm)]
+  expect(rows.length).toBeGreaterThan(10)
+  const missing = rows.flatMap(([, names = '', file = '']) => {
+    const source = readFileSync(path.join(ROOT, file), 'utf8')
+    const statements = [...names.matchAll(/`([A-Z_]+)`/g)].map(([, name]) => name!)
+    return statements.filter((name) => !source.includes(`export const ${name} =`)).map((name) => `${name} in ${file}`)
+  })
+  expect(missing).toEqual([])
+})
+
+function isReachable(page: string, target: string): boolean {
+  if (/^(https?|mailto):/.test(target)) return true
+  const [file = '', anchor] = target.split('#')
+  const found = file === '' ? page : path.join(path.dirname(page), file)
+  if (!existsSync(path.join(ROOT, found))) return false
+  return anchor === undefined || (found.endsWith('.md') && anchorsOf(readPage(found)).has(anchor))
+}
+
+/** The names of an interface's own fields. */
+function fieldsOf(file: string, declaration: string): string[] {
+  const source = readFileSync(path.join(ROOT, file), 'utf8')
+  const body = source.slice(source.indexOf(declaration)).split('\n}')[0]!
+  return [...body.matchAll(/^ {2}(\w+)\??:/gm)].map(([, name]) => name!)
+}

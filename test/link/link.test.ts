@@ -1,0 +1,205 @@
+import { expect, test } from 'vitest'
+import { createBox } from 'oncebox'
+import { fromPg } from 'oncebox/pg'
+import { link } from 'oncebox/link'
+import { waitUntil } from '../support/wait.js'
+import { SILENT, useServer, type PgBox } from '../outbox/fixture.js'
+
+const server = useServer('link')
+const elsewhere = useServer('link_elsewhere')
+
+/** Both ways a link can go: moved by a statement, or received. */
+const WAYS = ['one database', 'two databases'] as const
+
+async function open(way: (typeof WAYS)[number]) {
+  const db = fromPg(server.pool)
+  const from = await server.open({ db, source: 'shop' })
+  const to = way === 'one database' ? await server.open({ db, source: 'billing' }) : await elsewhere.open({ source: 'billing' })
+  const host = way === 'one database' ? server : elsewhere
+  return { from, to, inbox: (text: string) => host.sql(to.schema, text) }
+}
+
+const outbox = (schema: string) => server.sql(schema, 'select n from ob.outbox union all select n from ob.delivery')
+
+test.each(WAYS)('%s: an event arrives as it was sent, and leaves the outbox', async (way) => {
+  const { from, to, inbox } = await open(way)
+  const seen: unknown[] = []
+  to.consumer('c', { placed: (message) => void seen.push(message) })
+  from.to(link({ to }))
+  const before = Date.now()
+  await server.send(from, {
+    type: 'placed',
+    id: 'o-1',
+    key: 'k',
+    subject: 's',
+    headers: { traceparent: '00-1-2-01', correlationid: 'conv', causationid: 'cause' },
+    data: { b: 1, a: [2, 'ü'] },
+  })
+  await from.drain()
+  await to.drain()
+  expect(seen).toMatchObject([
+    {
+      id: 'o-1',
+      source: 'shop',
+      type: 'placed',
+      key: 'k',
+      subject: 's',
+      data: { b: 1, a: [2, 'ü'] },
+      headers: { traceparent: '00-1-2-01', correlationid: 'conv', causationid: 'cause' },
+      correlationId: 'conv',
+      causationId: 'cause',
+      attempt: 1,
+    },
+  ])
+  const [{ time }] = seen as [{ time: Date }]
+  expect(Math.abs(time.getTime() - before)).toBeLessThan(10_000)
+  expect(await outbox(from.schema)).toEqual([])
+  expect(await inbox('select body, encode(hash, \'hex\') hash from ob.message')).toEqual([
+    { body: '{"b":1,"a":[2,"ü"]}', hash: expect.any(String) },
+  ])
+  // The same message by the front door is a duplicate: the hashes agree.
+  const again = { id: 'o-1', source: 'shop', type: 'placed', data: { a: [2, 'ü'], b: 1 } }
+  expect(await to.receive(again)).toMatchObject({ status: 'duplicate' })
+  expect(await to.receive({ ...again, data: 0 })).toMatchObject({ status: 'quarantined', reason: 'conflict' })
+})
+
+test.each(WAYS)('%s: every consumer gets it; what is known, in conflict or unwanted is judged', async (way) => {
+  const { from, to, inbox } = await open(way)
+  const seen: string[] = []
+  to.consumer('one', { placed: ({ id }) => void seen.push(`one ${id}`) })
+  to.consumer('two', { placed: ({ id }) => void seen.push(`two ${id}`), other: () => {} })
+  from.to(link({ to }))
+  await to.receive({ id: 'known', source: 'shop', type: 'placed', data: 1 })
+  await to.receive({ id: 'conflict', source: 'shop', type: 'placed', data: 1 })
+  await server.send(
+    from,
+    { type: 'placed', id: 'known', data: 1 },
+    { type: 'placed', id: 'conflict', data: 2 },
+    { type: 'unwanted', id: 'unwanted', data: 3 },
+    { type: 'placed', id: 'new', data: 4 },
+  )
+  await from.drain()
+  await to.drain()
+  expect(seen.sort()).toEqual(['one conflict', 'one known', 'one new', 'two conflict', 'two known', 'two new'])
+  expect(await outbox(from.schema)).toEqual([])
+  expect(await inbox('select consumer, id, reason from ob.quarantine order by consumer, id')).toEqual([
+    { consumer: '', id: 'unwanted', reason: 'unrouted' },
+    { consumer: 'one', id: 'conflict', reason: 'conflict' },
+    { consumer: 'two', id: 'conflict', reason: 'conflict' },
+  ])
+})
+
+test.each(WAYS)('%s: an event that is too old to be judged is quarantined', async (way) => {
+  const { from, to, inbox } = await open(way)
+  to.consumer('c', { '*': () => {} }, { retainMs: 60_000 })
+  from.to(link({ to }))
+  await server.send(from, { id: 'old' }, { id: 'young' })
+  await server.sql(from.schema, `update ob.outbox set created_at = now() - interval '1 hour' where id = 'old'`)
+  await from.drain()
+  expect(await inbox('select id, reason from ob.quarantine')).toEqual([{ id: 'old', reason: 'too-old' }])
+  expect(await inbox('select id from ob.work')).toEqual([{ id: 'young' }])
+})
+
+test.each(WAYS)('%s: per-key order holds end to end, with several relays and several workers', async (way) => {
+  const { from, to, inbox } = await open(way)
+  const KEYS = 10
+  const COUNT = 1_000
+  await inbox('create table ob.ledger (n bigserial primary key, key text not null, data int not null)')
+  to.consumer(
+    'c',
+    {
+      '*': async ({ key, data }, { tx }) => {
+        await tx.query(`insert into "${to.schema}".ledger (key, data) values ($1, $2)`, [key, data])
+      },
+    },
+    { order: 'key' },
+  )
+  const others = await Promise.all([1, 2, 3].map(() => server.open({ schema: from.schema, db: fromPg(server.pool) })))
+  const relays = [from, ...others]
+  // Those on another driver, but on one database: the user vouches for it.
+  const sameDatabase = way === 'one database'
+  for (const box of relays) box.to(link({ to, sameDatabase }), { batch: 40 })
+  await to.start()
+  await Promise.all(relays.map((box) => box.start()))
+  for (let n = 0; n < COUNT; n += 20) {
+    await server.send(from, ...Array.from({ length: 20 }, (_, at) => ({ key: `k${(n + at) % KEYS}`, data: n + at })))
+  }
+  const count = async () => Number((await inbox('select count(*) from ob.ledger'))[0]!['count'])
+  await waitUntil(async () => (await count()) >= COUNT, { timeoutMs: 20_000, everyMs: 100 })
+  const rows = await inbox('select key, array_agg(data order by n) numbers from ob.ledger group by key')
+  expect(rows.flatMap(({ numbers }) => numbers)).toHaveLength(COUNT)
+  for (const { numbers } of rows as { numbers: number[] }[]) {
+    expect(numbers).toEqual(numbers.toSorted((a, b) => a - b))
+  }
+})
+
+test.each(WAYS)('%s: published but not recorded, it is published again and handled once', async (way) => {
+  const { from, to, inbox } = await open(way)
+  let handled = 0
+  to.consumer('c', { '*': () => void handled++ })
+  const real = link({ to })
+  let crash = true
+  // The generic way even inside one database: only there is a gap between publishing and recording.
+  const sink = from.to({
+    async publish(batch) {
+      const answers = await real.publish(batch)
+      if (crash) throw new Error('died before the answer')
+      return answers
+    },
+    close: () => real.close(),
+  })
+  expect(sink).toBeDefined()
+  await server.send(from, { id: 'a' }, { id: 'b' })
+  await expect(from.drain()).rejects.toThrow('died')
+  crash = false
+  await from.drain()
+  await to.drain()
+  expect(handled).toBe(2)
+  expect(await outbox(from.schema)).toEqual([])
+  expect(await inbox('select 1 from ob.message')).toHaveLength(2)
+})
+
+test('a consumer with its own identity gets what comes over a link inside one database', async () => {
+  const { from, to } = await open('one database')
+  const seen: string[] = []
+  to.consumer('c', { '*': ({ id }) => void seen.push(id) }, { identity: ({ data }) => String((data as { order: number }).order) })
+  from.to(link({ to }))
+  await server.send(from, { id: 'a', data: { order: 1 } }, { id: 'b', data: { order: 1 } }, { id: 'c', data: { order: 2 } })
+  await from.drain()
+  await to.drain()
+  expect(seen).toEqual(['a', 'c'])
+})
+
+test('an event may come back to the box that sent it', async () => {
+  const db = fromPg(server.pool)
+  const box = await server.open({ db })
+  const seen: unknown[] = []
+  box.consumer('c', {
+    ping: async ({ data }, { send }) => {
+      await send('pong', data)
+    },
+    pong: ({ data, causationId }) => void seen.push([data, causationId]),
+  })
+  box.to(link({ to: box }))
+  await server.send(box, { type: 'ping', id: 'p', data: 1 })
+  await box.drain()
+  expect(seen).toEqual([[1, 'p']])
+})
+
+test('boxes that only claim to share a database are found out, and still linked', async () => {
+  const from = await server.open()
+  const to = await elsewhere.open()
+  let handled = 0
+  to.consumer('c', { '*': () => void handled++ })
+  from.to(link({ to, sameDatabase: true }))
+  await server.send(from, { id: 'a' })
+  await from.drain()
+  await to.drain()
+  expect(handled).toBe(1)
+})
+
+test('link takes a box, and says so', () => {
+  const box = createBox({ db: fromPg(server.pool), logger: SILENT }) as PgBox
+  expect(() => link({ to: {} as never })).toThrow(expect.objectContaining({ code: 'OPTION_INVALID' }))
+  expect(() => link({ to: box, from: box } as never)).toThrow(expect.objectContaining({ code: 'OPTION_INVALID' }))
+})

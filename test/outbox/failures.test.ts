@@ -1,0 +1,152 @@
+import { expect, test } from 'vitest'
+import { waitUntil } from '../support/wait.js'
+import { recordingSink, useServer } from './fixture.js'
+
+const server = useServer('relay_failures')
+const left = (schema: string) => server.sql(schema, `select o.id, d.* from ob.delivery d join ob.outbox o using (n) order by n`)
+
+test('a refused event is tried again, holds back its own key alone, and keeps the order', async () => {
+  const box = await server.open()
+  let refusals = 2
+  const sink = box.to(
+    recordingSink({
+      answer: ({ id }) => (id === 'a1' && refusals-- > 0 ? { error: new Error('not now'), retry: true } : undefined),
+    }),
+    { retry: { baseMs: 300, jitter: 'none' } },
+  )
+  await server.send(box, { id: 'a1', key: 'a' }, { id: 'b1', key: 'b' }, { id: 'a2', key: 'a' }, { id: 'c' })
+  await box.start()
+  await waitUntil(() => sink.ids.length === 2)
+  // Sent after the failure, so it is in no batch with the one that holds it back.
+  await server.send(box, { id: 'a3', key: 'a' }, { id: 'b2', key: 'b' })
+  await waitUntil(() => sink.ids.length === 3)
+  expect(sink.ids).toEqual(['b1', 'c', 'b2'])
+  await waitUntil(async () => (await left(box.schema)).length === 3)
+  expect(await left(box.schema)).toMatchObject([{ id: 'a1' }, { id: 'a2', attempts: 0 }, { id: 'a3', attempts: 0 }])
+  await waitUntil(() => sink.ids.length === 6)
+  expect(sink.ids).toEqual(['b1', 'c', 'b2', 'a1', 'a2', 'a3'])
+  expect(sink.published.find(({ id }) => id === 'a1')!.attempt).toBe(3)
+  expect(sink.published.find(({ id }) => id === 'a2')!.attempt).toBe(1)
+})
+
+test('a poison event is dead-lettered at once, or after its attempts, and the rest flows', async () => {
+  const dead: string[] = []
+  const box = await server.open({ hooks: { dead: ({ message, consumer }) => void dead.push(`${consumer}: ${message.id}`) } })
+  const sink = box.to(
+    recordingSink({
+      name: 'broker',
+      answer: ({ id }) =>
+        id === 'hopeless'
+          ? { error: new Error('too large'), retry: false }
+          : id === 'poison'
+            ? { error: new Error('never'), retry: true }
+            : undefined,
+    }),
+    { retry: { attempts: 3, baseMs: 10, jitter: 'none' } },
+  )
+  const rest = Array.from({ length: 50 }, (_, at) => ({ id: `r${at}`, key: at % 2 ? 'p' : 'other' }))
+  await server.send(box, { id: 'hopeless', key: 'h' }, { id: 'poison', key: 'p' }, { id: 'h2', key: 'h' }, ...rest)
+  await box.start()
+  await waitUntil(() => sink.ids.length === 51)
+  await waitUntil(() => dead.length === 2)
+  expect(dead.sort()).toEqual(['broker: hopeless', 'broker: poison'])
+  const parked = await waitUntil(async () => {
+    const rows = await left(box.schema)
+    return rows.length === 2 && rows
+  })
+  expect(parked).toMatchObject([
+    { id: 'hopeless', parked: 'dead', attempts: 1 },
+    { id: 'poison', parked: 'dead', attempts: 3 },
+  ])
+  expect(JSON.parse(parked[1]!['error'] as string)).toMatchObject({ message: 'never' })
+  expect(sink.ids.filter((id) => id.startsWith('r') && Number(id.slice(1)) % 2)).toEqual(
+    rest.filter(({ key }) => key === 'p').map(({ id }) => id),
+  )
+})
+
+test.each([
+  ['rejects', () => Promise.reject(new Error('connection refused'))],
+  ['throws', () => { throw new Error('connection refused') }],
+  ['answers nothing', () => undefined],
+  ['answers too few', () => [undefined]],
+  ['answers nonsense', () => ['ok', 'ok']],
+])('a sink that %s is backed off from, burns no attempt, and holds no other sink back', async (_, publish) => {
+  const errors: unknown[] = []
+  const box = await server.open({ hooks: { error: (error, { sink }) => void errors.push([error.message, sink === broken]) } })
+  let calls = 0
+  const broken = box.to({
+    publish() {
+      calls++
+      return publish() as never
+    },
+    close: async () => {},
+  })
+  const good = box.to(recordingSink())
+  await server.send(box, { id: 'a' }, { id: 'b' })
+  await box.start()
+  const until = Date.now() + 1_200
+  for (let at = 0; Date.now() < until; at++) {
+    await server.send(box, { id: `n${at}` })
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+  await waitUntil(() => good.ids.length >= 10)
+  // 100 ms, doubled each time, less half of it by jitter: 5 calls in 1.5 s, and a few more on a slow machine.
+  expect(calls).toBeGreaterThanOrEqual(2)
+  expect(calls).toBeLessThanOrEqual(8)
+  expect(errors.length).toBeGreaterThanOrEqual(calls - 1)
+  expect(errors[0]).toEqual([expect.any(String), true])
+  const rows = await server.sql(box.schema, `select distinct attempts, parked from ob.delivery where sink = 'sink-1'`)
+  expect(rows).toEqual([{ attempts: 0, parked: null }])
+})
+
+test('a relay that lost its lease does not complete: the events are published again, in order', async () => {
+  const box = await server.open()
+  let release = (): void => {}
+  const blocked = new Promise<void>((resolve) => (release = resolve))
+  const frozen = box.to(recordingSink({ name: 's', fail: () => blocked }))
+  await server.send(box, { id: 'a', key: 'k' }, { id: 'b', key: 'k' })
+  const drained = box.drain()
+  await waitUntil(() => frozen.calls.length === 1)
+  // As if this process had not run for longer than its lease.
+  await server.sql(box.schema, `update ob.shard set due_at = now() - interval '1 s' where token is not null`)
+  const other = await server.open({ schema: box.schema })
+  const second = other.to(recordingSink({ name: 's', answer: ({ id }) => (id === 'b' ? { error: 'x', retry: true } : undefined) }), {
+    retry: { baseMs: 60_000, jitter: 'none' },
+  })
+  await other.drain()
+  expect(second.ids).toEqual(['a'])
+  release()
+  await drained
+  // The frozen one published both; what it knows of b must not count, for the other one's failure was recorded.
+  expect(frozen.ids).toEqual(['a', 'b'])
+  expect(await left(box.schema)).toMatchObject([{ id: 'b', attempts: 1 }])
+})
+
+test('a lease is extended while a slow sink publishes', async () => {
+  const box = await server.open()
+  const slow = box.to(recordingSink({ name: 's', fail: () => new Promise((resolve) => setTimeout(resolve, 1_200)) }), {
+    leaseMs: 300,
+  })
+  await server.send(box, { id: 'a' })
+  const other = await server.open({ schema: box.schema })
+  const second = other.to(recordingSink({ name: 's' }), { leaseMs: 300 })
+  const drained = box.drain()
+  await waitUntil(() => slow.calls.length === 1)
+  await other.start()
+  await drained
+  expect([slow.ids, second.ids]).toEqual([['a'], []])
+})
+
+test('stop() finishes the batch in flight', async () => {
+  const box = await server.open()
+  let finish = (): void => {}
+  const sink = box.to(recordingSink({ fail: () => new Promise<void>((resolve) => (finish = resolve)) }))
+  await server.send(box, { id: 'a' })
+  await box.start()
+  await waitUntil(() => sink.calls.length === 1)
+  const stopped = box.stop()
+  setTimeout(finish, 100)
+  await stopped
+  expect(sink.ids).toEqual(['a'])
+  expect(await left(box.schema)).toEqual([])
+})
