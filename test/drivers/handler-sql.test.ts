@@ -3,6 +3,7 @@ import { refusal } from '../../src/postgres/drivers/handler-sql.js'
 
 const texts: Record<string, string[]> = {
   HANDLER_COMMITTED: [
+    'insert into t values (1); commit',
     'commit',
     'COMMIT;',
     'Commit And Chain',
@@ -69,7 +70,6 @@ const texts: Record<string, string[]> = {
     'begin_something()',
     'endless',
     'notify x',
-    'insert into t values (1); commit',
     '"commit"',
     '(commit)',
   ],

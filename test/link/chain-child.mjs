@@ -14,7 +14,7 @@ const db = fromPg(here)
 const first = createBox({ db, schema: FIRST, source: 'first', logger })
 const second = createBox({ db, schema: SECOND, source: 'second', logger })
 const third = createBox({ db: fromPg(elsewhere), schema: THIRD, source: 'third', logger })
-const consumer = { leaseMs: 500, concurrency: 2, order: 'key', retry: { attempts: 1_000, baseMs: 10, maxMs: 50 } }
+const consumer = { leaseMs: 2_000, concurrency: 2, order: 'key', retry: { attempts: 1_000, baseMs: 10, maxMs: 50 } }
 
 first.consumer('start', { start: (m, { send }) => send('step', m.data, { key: m.key }) }, consumer)
 second.consumer('step', { step: (m, { send }) => send('end', m.data, { key: m.key }) }, consumer)
@@ -27,8 +27,8 @@ third.consumer(
   },
   consumer,
 )
-first.to(link({ to: second }), { leaseMs: 500, batch: 50 })
-second.to(link({ to: third }), { leaseMs: 500, batch: 50 })
+first.to(link({ to: second }), { leaseMs: 1_000, batch: 50 })
+second.to(link({ to: third }), { leaseMs: 1_000, batch: 50 })
 for (const box of [third, second, first]) await box.start()
 emit('ready')
 await command('stop')

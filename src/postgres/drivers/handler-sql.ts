@@ -12,7 +12,7 @@ export function refusal(text: unknown): OnceboxError | undefined {
   const error = refusalOf(firstWords(text, 0))
   // The body of a function in standard SQL has statements, and an END, of its own.
   if (error || !text.includes(';') || /\bbegin\s+atomic\b/i.test(text)) return error
-  for (let at = statementEnd(text, 0); at < text.length; at = statementEnd(text, at)) {
+  for (let at = nextStatement(text, 0); at < text.length; at = nextStatement(text, at)) {
     const later = refusalOf(firstWords(text, at))
     if (later) return later
   }
@@ -115,6 +115,11 @@ function commentEnd(text: string, start: number): number {
     } else at += 1
   }
   return at
+}
+
+/** The start of the next statement. Empty ones are skipped at once: one by one, a million would take for ever. */
+function nextStatement(text: string, start: number): number {
+  return statementEnd(text, skipBlanks(text, start, true))
 }
 
 /** Past the semicolon that ends the statement, or the end of the text. */

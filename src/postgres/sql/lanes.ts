@@ -36,20 +36,21 @@ export const SETTLE_LANES = `
 with p as materialized (select $1::text::jsonb j),
 r as materialized (select e->>0 key, (e->>1)::boolean more from p, jsonb_array_elements(j->'rel') e),
 l as materialized (
-  select l.key from p, ob.lane l
-  where l.consumer = j->>'c' and l.token = (j->>'k')::uuid
-    and l.key in (select key from r union all select jsonb_array_elements_text(j->'keep'))
-  order by l.key for update of l
+  select x.key, x.ctid tid from p,
+    (select key from r union all select jsonb_array_elements_text(j->'keep') from p order by 1 collate "C") k
+  cross join lateral (select l.key, l.ctid from ob.lane l
+    where l.consumer = p.j->>'c' and l.key = k.key and l.token = (p.j->>'k')::uuid limit 1 for update) x
 ),
 u as (
   update ob.lane x set token = null, suspect = false, dirty = false,
     due_at = case when x.dirty or r.more then ob.now() else 'infinity' end
-  from p, r join l using (key)
-  where x.consumer = j->>'c' and x.key = r.key and x.token = (j->>'k')::uuid returning 1
+  from r where x.ctid = any (array(select tid from l)) and x.key = r.key returning 1
 ),
 d as (
-  delete from ob.work w using p, jsonb_array_elements(j->'d') e, l
-  where w.consumer = j->>'c' and w.source = e->>0 and w.id = e->>1 and w.lane = l.key returning 1
+  delete from ob.work w where w.ctid = any (array(
+    select x.ctid from p, jsonb_array_elements(j->'d') e cross join lateral (select w.ctid from ob.work w
+      where w.consumer = p.j->>'c' and w.source = e->>0 and w.id = e->>1 and w.lane in (select key from l) limit 1) x))
+  returning 1
 ),
 g as (delete from ob.open_group o using p where o.token = (j->>'g')::uuid returning 1)
 select case
