@@ -9,6 +9,8 @@ import { start } from './processes.mjs'
 const WORKERS_PER_SERVICE = 2
 
 export class Crew {
+  /** So many orders at least between one kill and the next: a process takes a moment to start. */
+  pause = 60
   /** How often somebody was killed; a worker and its twin count as one. */
   kills = 0
   /** All processes that were killed. */
@@ -41,11 +43,9 @@ export class Crew {
     if (this.#rotation.length === 0) this.#rotation = this.#shuffledVictims()
     const victim = this.#rotation.pop()
     const places = victim === 'orders' ? ['orders'] : SIDES.map((side) => `${side} ${victim}`)
-    this.kills++
-    for (const place of places) {
-      this.killed++
-      this.#staff.get(place).kill()
-    }
+    const hit = places.filter((place) => this.#staff.get(place).kill())
+    this.killed += hit.length
+    if (hit.length > 0) this.kills++
   }
 
   async close() {
@@ -76,8 +76,8 @@ export class Crew {
       if (signal === 'SIGKILL') void this.#hire(place)
       else this.#break(new Error(`worker ${place} ended by itself (${signal ?? `exit code ${code}`})`))
     })
-    await Promise.race([worker.ready, worker.ended])
-    if (this.#staff.get(place) === worker) queue?.attach(worker.port)
+    const ready = await worker.ready.catch(() => undefined)
+    if (ready) queue?.attach(worker.port)
   }
 
   #takeEvents(port) {

@@ -28,17 +28,6 @@ export class CannotConnect extends Error {}
 
 /** `wanted` is a URL, 'pglite', or undefined for whatever can be had. */
 export async function openDatabase(wanted, say) {
-  const database = await connect(wanted, say)
-  try {
-    await createTables(database)
-  } catch (error) {
-    await database.close().catch(() => {})
-    throw error
-  }
-  return database
-}
-
-async function connect(wanted, say) {
   const schema = `oncebox_demo_${randomBytes(4).toString('hex')}`
   if (wanted === 'pglite') return openPglite(schema)
   if (wanted) return openUrl(wanted, schema)
@@ -51,7 +40,7 @@ async function connect(wanted, say) {
     return openPglite(schema)
   }
   const database = await openUrl(server.url, schema)
-  return { ...database, name: `${database.name}, a private server`, close: () => database.close().finally(server.stop) }
+  return { ...database, name: `${database.name}, a private server`, close: server.stop }
 }
 
 async function openUrl(given, schema) {
@@ -84,7 +73,7 @@ async function openPglite(schema) {
   return { name: 'PGlite in one process', schema, db: fromPglite(pglite), close: () => pglite.close() }
 }
 
-async function createTables({ db, schema }) {
+export async function createTables({ db, schema }) {
   await db.query(`create schema ${schema}`, [])
   for (const statement of TABLES.split(';')) if (statement.trim()) await db.query(statement, [])
   for (const sku of SKUS) await db.query(FILL_STOCK, [sku])

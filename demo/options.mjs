@@ -8,7 +8,7 @@ Places orders, carries their events over a link that duplicates, delays and reor
 processes that handle them, again and again. Then counts what was done twice and what was lost: by a naive consumer, and
 by oncebox.
 
-  --messages N     how many orders (default 1500, about half a minute)
+  --messages N     how many orders (default 1500, about half a minute; 300 on PGlite)
   --rate N         orders per second (default 80)
   --seed S         repeats the same orders, duplicates, delays and kills
   --database URL   a PostgreSQL to use, or the word pglite (default: DATABASE_URL, else a private server)
@@ -26,7 +26,7 @@ export function readOptions() {
   try {
     ;({ values } = parseArgs({
       options: {
-        messages: { type: 'string', default: '1500' },
+        messages: { type: 'string' },
         rate: { type: 'string', default: '80' },
         seed: { type: 'string', default: String(randomInt(1_000_000)) },
         database: { type: 'string', default: process.env.DATABASE_URL },
@@ -44,7 +44,7 @@ export function readOptions() {
   }
   if (values.verbose) process.env.ONCEBOX_DEMO_VERBOSE = '1'
   return {
-    orders: wholeNumber('messages', values.messages),
+    orders: values.messages === undefined ? undefined : wholeNumber('messages', values.messages),
     perSecond: wholeNumber('rate', values.rate),
     seed: values.seed,
     database: values.database || undefined,

@@ -10,6 +10,8 @@ process.once('exit', endAll)
 export function start(file, args, env) {
   const child = spawn(process.execPath, [fileURLToPath(new URL(file, import.meta.url)), ...args], {
     env: { ...process.env, ...env },
+    // In a process group of its own: Ctrl-C is for us, and we end them.
+    detached: true,
     // Data is for stdout; what a worker has to say is not.
     stdio: ['ignore', 2, 2, 'ipc'],
   })
@@ -23,11 +25,14 @@ export function start(file, args, env) {
       resolve({ code, signal })
     })
   })
-  const ready = new Promise((resolve) => {
+  const ready = new Promise((resolve, reject) => {
     port.listen((message) => {
       if (message.ready) resolve(message)
     })
+    ended.then(() => reject(new Error(`${file} ended before it was ready`)))
   })
+  // Many are killed before they are.
+  ready.catch(() => {})
   return { port, ready, ended, kill: () => child.kill('SIGKILL') }
 }
 

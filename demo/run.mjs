@@ -9,7 +9,7 @@ import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { audit, isClean } from './audit.mjs'
 import { Crew } from './crew.mjs'
-import { CannotConnect, openDatabase } from './database.mjs'
+import { CannotConnect, createTables, openDatabase } from './database.mjs'
 import { auditTable, Progress } from './display.mjs'
 import { Link, SERVICES, SIDES } from './link.mjs'
 import { readOptions } from './options.mjs'
@@ -25,10 +25,11 @@ const options = readOptions()
 const progress = new Progress({ quiet: options.json })
 /** What has to be closed, the last first. */
 const atEnd = []
+let cleaning
 
 /** Ctrl-C ends everything in good order; a second one does not wait for that. */
 let interrupted = false
-for (const [signal, code] of Object.entries({ SIGINT: 130, SIGTERM: 143 })) {
+for (const [signal, code] of Object.entries({ SIGHUP: 129, SIGINT: 130, SIGTERM: 143 })) {
   process.on(signal, () => {
     if (interrupted) process.exit(code)
     interrupted = true
@@ -54,13 +55,22 @@ try {
   if (!interrupted) await cleanUp()
 }
 
-async function cleanUp() {
-  while (atEnd.length > 0) await atEnd.pop()()
+function cleanUp() {
+  cleaning ??= (async () => {
+    for (const close of atEnd.reverse()) {
+      try {
+        await close()
+      } catch (error) {
+        progress.say(`while cleaning up: ${error.message}`)
+      }
+    }
+  })()
+  return cleaning
 }
 
 async function run() {
   const started = performance.now()
-  const { seed, orders, perSecond } = options
+  const { seed, perSecond } = options
   const directory = mkdtempSync(path.join(tmpdir(), 'oncebox-demo-'))
   const removeDirectory = () => rmSync(directory, { recursive: true, force: true })
   process.once('exit', removeDirectory)
@@ -69,6 +79,8 @@ async function run() {
   const database = await openDatabase(options.database, (line) => progress.say(line))
   atEnd.push(database.close)
   const { db, url, schema } = database
+  const orders = options.orders ?? (url ? 1500 : 300)
+  await createTables(database)
   const gateway = start('./gateway.mjs', [], { ONCEBOX_DEMO_SEED: seed, ONCEBOX_DEMO_DIR: directory })
   atEnd.push(endAll)
   const settings = { url, schema, seed, orders, perSecond, gateway: (await gateway.ready).url }
@@ -84,7 +96,7 @@ async function run() {
     naive: await audit(db, directory, 'naive'),
     oncebox: await audit(db, directory, 'oncebox'),
   })
-  await Promise.race([untilQuiet({ link, crew, boxes, look }), crew.broken])
+  await Promise.race([untilQuiet({ orders, link, crew, boxes, look }), crew.broken])
   const sides = await look()
 
   for (const side of SIDES) {
@@ -105,9 +117,8 @@ async function run() {
 }
 
 /** Kills at regular intervals while there are orders, then waits until nothing is under way any more. */
-async function untilQuiet({ link, crew, boxes, look }) {
-  const { orders } = options
-  const killEvery = Math.max(60, Math.ceil(orders / 15))
+async function untilQuiet({ orders, link, crew, boxes, look }) {
+  const killEvery = Math.max(crew.pause, Math.ceil(orders / 15))
   let killAt = killEvery
   let last = { seen: '', at: performance.now() }
   for (;;) {

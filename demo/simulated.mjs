@@ -13,6 +13,7 @@ import { startService } from './services.mjs'
 const POINTS = ['received', 'claimed', 'opened', 'handled', 'settled', 'committed', 'intended', 'called']
 
 export class SimulatedCrew {
+  pause = 20
   kills = 0
   killed = 0
   broken = new Promise(() => {})

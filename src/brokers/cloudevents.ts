@@ -161,7 +161,7 @@ export function readStructured(body: Uint8Array | string): Incoming | undefined 
   let payload: Payload
   if (base64 !== undefined && base64 !== null) {
     if (typeof base64 !== 'string' || data !== undefined) problems.push('data_base64 must be text, without data')
-    payload = readPayload(Buffer.from(String(base64), 'base64'), contentType)
+    payload = readPayload(Buffer.from(asText(base64), 'base64'), contentType)
   } else if (data === undefined) payload = { data: null }
   else if (isJson(contentType ?? 'application/json')) payload = { body: memberText(text, 'data')! }
   else payload = { data }
@@ -191,7 +191,7 @@ function toIncoming(
     const value = attributes.get(name)
     if (value === undefined || value === null) return undefined
     if (typeof value !== 'string') problems.push(`${name} is not text`)
-    return String(value)
+    return asText(value)
   }
   const fields = { source: text('source'), key: text('partitionkey'), subject: text('subject'), time: text('time') }
   const id = text('id')
@@ -200,8 +200,8 @@ function toIncoming(
   const headers = new Map<string, string>(transport)
   for (const [name, value] of attributes) {
     if (FIELDS.has(name) || name === OTHER_HEADERS || value === undefined || value === null) continue
-    if (name === CONTENT_TYPE && /^application\/json\s*(;\s*charset="?utf-8"?\s*)?$/i.test(String(value))) continue
-    headers.set(name, typeof value === 'string' ? value : JSON.stringify(value))
+    if (name === CONTENT_TYPE && /^application\/json\s*(;\s*charset="?utf-8"?\s*)?$/i.test(asText(value))) continue
+    headers.set(name, asText(value))
   }
   for (const [name, value] of readOtherHeaders(attributes.get(OTHER_HEADERS))) headers.set(name, value)
   if (problems.length > 0) headers.set('oncebox-problem', problems.join('; '))
@@ -229,9 +229,11 @@ function readOtherHeaders(value: unknown): [string, string][] {
 
 /** The HTTP binding, 3.1.3.2: space, double quote, percent and everything but printable ASCII. */
 export function encodeHeader(value: string): string {
-  return value.toWellFormed().replace(/[^\x21\x23\x24\x26-\x7e]/gu, (character) =>
-    [...Buffer.from(character)].map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`).join(''),
-  )
+  return value
+    .toWellFormed()
+    .replace(/[^\x21\x23\x24\x26-\x7e]/gu, (character) =>
+      [...Buffer.from(character)].map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`).join(''),
+    )
 }
 
 /** Undefined if the bytes are not UTF-8, which must be refused. */
@@ -250,6 +252,11 @@ export function decodeHeader(value: string): string | undefined {
   }
 }
 
+/** Numbers and booleans as CloudEvents writes them; of anything else, which is not allowed, the JSON. */
+function asText(value: unknown): string {
+  return typeof value === 'string' ? value : JSON.stringify(value)
+}
+
 function isJson(contentType: string): boolean {
   return /^[^/;\s]+\/([^;\s]+\+)?json\s*(;|$)/i.test(contentType)
 }
@@ -266,18 +273,15 @@ function findHeader(headers: Readonly<Record<string, string>>, name: string): st
 /** The text of a member of an object, as it stands in the document, which is known to be JSON. */
 function memberText(json: string, name: string): string | undefined {
   let found: string | undefined
-  let at = json.indexOf('{') + 1
-  for (;;) {
-    const key = /\s*("(?:[^"\\]|\\.)*")\s*:\s*/y
-    key.lastIndex = at
-    const match = key.exec(json)
-    if (!match) return found
-    const start = key.lastIndex
+  for (let key = json.indexOf('"'); key !== -1;) {
+    const keyEnd = endOfString(json, key) + 1
+    const start = json.indexOf(':', keyEnd) + 1
     const end = endOfValue(json, start)
     // Of several members of one name the last counts, as for JSON.parse.
-    if (JSON.parse(match[1]!) === name) found = json.slice(start, end).trimEnd()
-    at = end + 1
+    if (JSON.parse(json.slice(key, keyEnd)) === name) found = json.slice(start, end).trim()
+    key = json.indexOf('"', end)
   }
+  return found
 }
 
 /** Where a value ends that is followed by a comma or the end of its object. */

@@ -13,7 +13,7 @@ import type { Claim, ClaimedMessage } from './claim.js'
 import { toResult } from './result.js'
 import type { Worker } from './running.js'
 import { applyVerdict, isLost, recordFailure, settleAll } from './settle.js'
-import { CommitUnknown, isAway, isConflict, openTransaction, resolveUnknown } from './transaction.js'
+import { CommitUnknown, isAway, isConflict, openClaimed, resolveUnknown } from './transaction.js'
 import { verdictOf } from './verdict.js'
 
 /** After so many lost connections in a row, the message itself is held responsible. */
@@ -76,7 +76,7 @@ async function attemptAlone(worker: Worker, claim: Claim, message: ClaimedMessag
   const journal = new EffectJournal(runtime, { consumer: consumer.name, source, id })
   for (;;) {
     try {
-      await openTransaction(runtime, consumer, undefined, async (tx, open) => {
+      await openClaimed(worker, claim, undefined, async (tx, open) => {
         const outgoing: Outgoing[] = []
         const run = handlerCall(consumer, message.type, message.message)
         const call = { tx, subject: [message.message], outgoing, abort, effect: journal.runIn(tx), run }
@@ -111,7 +111,13 @@ export async function runSuspect(worker: Worker, claim: Claim, message: ClaimedM
   const rows = await runtime.db.run(COUNT_ATTEMPT, { c: consumer.name, k: claim.token, s: source, i: id, lane })
   if (rows.length === 0) throw new OnceboxError('CLAIM_LOST', `message ${id} was claimed by another worker`)
   const attempts = Number(rows[0]!['attempts'])
-  const own = { ...message, attempts, suspect: false, counted: true, message: { ...message.message, attempt: attempts } }
+  const own = {
+    ...message,
+    attempts,
+    suspect: false,
+    counted: true,
+    message: { ...message.message, attempt: attempts },
+  }
   claim.replace(message, own)
   if (batchRun(consumer.handlerOf(message.type))) return runBatch(worker, claim, [own], abort, true)
   return runAlone(worker, claim, own, abort, true)

@@ -8,7 +8,7 @@ import { callHandler, noEffects } from './call.js'
 import type { Claim, ClaimedMessage } from './claim.js'
 import type { Worker } from './running.js'
 import { isLost, recordFailure, settleAll } from './settle.js'
-import { CommitUnknown, isAway, openTransaction, resolveUnknown } from './transaction.js'
+import { CommitUnknown, isAway, openClaimed, resolveUnknown } from './transaction.js'
 
 /** Messages for one batch handler; of a lane, only those with nothing else before them. */
 export function takeBatch({ consumer }: Worker, claim: Claim, handler: unknown): ClaimedMessage[] {
@@ -37,7 +37,7 @@ export async function runBatch(
   const left = list.filter((message) => queued.has(message))
   if (left.length === 0 || abort.aborted) return
   try {
-    await openTransaction(runtime, consumer, undefined, async (tx, open) => {
+    await openClaimed(worker, claim, undefined, async (tx, open) => {
       const outgoing: Outgoing[] = []
       const messages = left.map(({ message }) => message)
       const handler = batchRun(consumer.handlerOf(left[0]!.type))!

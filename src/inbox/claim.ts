@@ -59,6 +59,8 @@ export interface Claim {
   fail(message: ClaimedMessage, verdict: Verdict): Promise<boolean>
   /** Extends the lease. Answers false if any of it was lost. */
   extend(): Promise<boolean>
+  /** While frozen, nothing touches its rows: the lease is not extended. */
+  freeze(frozen: boolean): void
   /** Gives back everything that is not settled, due at once. */
   release(): Promise<void>
   /** The same message, known better. */
@@ -133,6 +135,7 @@ export function looseClaim(
 ): Claim {
   const queue = messages
   const held = new Set(messages)
+  let frozen = false
   const who = { c: consumer.name, k: token }
   const keys = (list: Iterable<ClaimedMessage>): [string, string][] => [...list].map(({ source, id }) => [source, id])
   const drop = (message: ClaimedMessage): void => {
@@ -153,9 +156,13 @@ export function looseClaim(
     },
     extend: () =>
       extendTwice(async () => {
+        if (frozen) return true
         const rows = await db.run(EXTEND, { ...who, lease: consumer.options.leaseMs, d: keys(held) })
         return Number(rows[0]!['held']) >= held.size
       }),
+    freeze(on) {
+      frozen = on
+    },
     replace(message, by) {
       held.delete(message)
       held.add(by)

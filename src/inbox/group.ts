@@ -19,14 +19,7 @@ import type { Claim, ClaimedMessage } from './claim.js'
 import { toResult } from './result.js'
 import type { Worker } from './running.js'
 import { isLost, missingHandler, quarantineInvalid, recordFailure, settleAll } from './settle.js'
-import {
-  CommitUnknown,
-  isAway,
-  isConflict,
-  openTransaction,
-  resolveUnknown,
-  SHARED_LOCK_TIMEOUT,
-} from './transaction.js'
+import { CommitUnknown, isAway, isConflict, openClaimed, resolveUnknown, SHARED_LOCK_TIMEOUT } from './transaction.js'
 
 export async function runClaim(worker: Worker, claim: Claim): Promise<void> {
   const { consumer } = worker
@@ -137,7 +130,7 @@ async function sharedPass(
   const effects = sharedEffects(worker)
   let slow: ClaimedMessage | undefined
   try {
-    await openTransaction(runtime, consumer, SHARED_LOCK_TIMEOUT, async (tx, open) => {
+    await openClaimed(worker, claim, SHARED_LOCK_TIMEOUT, async (tx, open) => {
       const outgoing: Outgoing[] = []
       const results: [ClaimedMessage, string][] = []
       const started = performance.now()

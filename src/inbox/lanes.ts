@@ -49,6 +49,7 @@ function laneClaim(
   queue: ClaimedMessage[],
 ): Claim {
   const who = { c: consumer.name, k: token }
+  let frozen = false
   const dropLane = (key: string): void => {
     lanes.delete(key)
     queue.splice(0, queue.length, ...queue.filter(({ lane }) => lane !== key))
@@ -94,10 +95,14 @@ function laneClaim(
     },
     extend: () =>
       extendTwice(async () => {
+        if (frozen) return true
         const keys = [...lanes.keys()]
         const rows = await db.run(EXTEND_LANES, { ...who, lease: consumer.options.leaseMs, lanes: keys })
         return Number(rows[0]!['held']) >= lanes.size
       }),
+    freeze(on) {
+      frozen = on
+    },
     replace(message, by) {
       const { messages } = lanes.get(message.lane!)!
       // Order within the set does not matter: the queue has it.

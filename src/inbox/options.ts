@@ -80,6 +80,14 @@ export function resolveOptions<M extends MessageMap>(
   }
   const group = given.group ?? {}
   checkKnown(`${where}: group`, group, ['messages', 'ms'])
+  const groupMs = checkNumber(`${where}: group.ms`, group.ms ?? 20, 0)
+  const leaseMs = checkInteger(`${where}: leaseMs`, given.leaseMs ?? 30_000, 100, DAY)
+  const timeoutMs = checkInteger(`${where}: timeoutMs`, given.timeoutMs ?? 30_000, 1, DAY)
+  const isolation = checkOneOf(`${where}: isolation`, given.isolation ?? 'read committed', [
+    'read committed',
+    'repeatable read',
+    'serializable',
+  ])
   return {
     mode,
     order,
@@ -89,18 +97,15 @@ export function resolveOptions<M extends MessageMap>(
       'source',
       'box',
     ]),
-    isolation: checkOneOf(`${where}: isolation`, given.isolation ?? 'read committed', [
-      'read committed',
-      'repeatable read',
-      'serializable',
-    ]),
+    isolation,
     concurrency: checkInteger(`${where}: concurrency`, given.concurrency ?? 4, 1, 1_000),
     group: {
       messages: checkInteger(`${where}: group.messages`, group.messages ?? 100, 1, 10_000),
-      ms: checkNumber(`${where}: group.ms`, group.ms ?? 20, 0),
+      ms: groupMs,
     },
-    leaseMs: checkInteger(`${where}: leaseMs`, given.leaseMs ?? 30_000, 100, DAY),
-    timeoutMs: checkInteger(`${where}: timeoutMs`, given.timeoutMs ?? 30_000, 1, DAY),
+    // Under a stronger isolation level the lease cannot be extended during a transaction, so it covers a whole one.
+    leaseMs: isolation === 'read committed' ? leaseMs : leaseMs + timeoutMs + groupMs,
+    timeoutMs,
     retainMs: checkInteger(`${where}: retainMs`, given.retainMs ?? 30 * DAY, 1, YEARS_100),
     untimed: checkOneOf(`${where}: untimed`, given.untimed ?? 'accept', ['accept', 'quarantine']),
     identity: checkFunction(`${where}: identity`, given.identity) as ResolvedOptions['identity'],

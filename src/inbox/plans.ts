@@ -11,13 +11,13 @@ const TABLES = ['message', 'work', 'lane'] as const
 const LOOK_MS = 1_000
 
 /** Answers with a function to be called when there is work. It waits for nothing and never throws. */
-export function createPlans({ db }: Runtime): () => void {
+export function createPlans({ db }: Runtime, tables: readonly string[] = TABLES): () => void {
   let lastLook = -Infinity
   let looking = false
   const look = async (): Promise<void> => {
     const outgrown = await db.run(
       OUTGROWN,
-      TABLES.map((table) => [table, db.bind(`ob.${table}`)]),
+      tables.map((table) => [table, db.bind(`ob.${table}`)]),
     )
     for (const { name } of outgrown) await db.driver.query(db.bind(`analyze ob.${name as string}`), [])
   }

@@ -8,8 +8,9 @@ import { ALIVE, OPEN, TRANSACTION_STATUS } from '../postgres/sql/settle.js'
 import type { Runtime } from '../runtime.js'
 import { backoffMs, sleep } from '../worker/backoff.js'
 import { failpoint } from '../worker/failpoints.js'
-import type { OpenGroup } from './claim.js'
+import type { Claim, OpenGroup } from './claim.js'
 import type { ConsumerDeclaration } from './consumer.js'
+import type { Worker } from './running.js'
 
 /** Longer waits for a row lock end a shared group; detecting a deadlock would take a second. */
 export const SHARED_LOCK_TIMEOUT = '20ms'
@@ -54,6 +55,26 @@ export async function openTransaction<R>(
   } catch (error) {
     if (finished && xid !== undefined && isUnknown(error)) throw new CommitUnknown(xid, error)
     throw translate(error)
+  }
+}
+
+/**
+ * The same for claimed messages. Under a stronger isolation level a heartbeat would change the very rows that the
+ * transaction settles, and fail it every time: it is sent before, for a lease that covers the whole transaction.
+ */
+export async function openClaimed<R>(
+  { runtime, consumer }: Worker,
+  claim: Claim,
+  lockTimeout: string | undefined,
+  work: (tx: unknown, open: OpenGroup) => Promise<{ result: R; settlement: Promise<unknown> }>,
+): Promise<R> {
+  if (consumer.options.isolation === 'read committed') return openTransaction(runtime, consumer, lockTimeout, work)
+  if (!(await claim.extend())) throw new OnceboxError('CLAIM_LOST', 'another worker claimed the message; raise leaseMs')
+  claim.freeze(true)
+  try {
+    return await openTransaction(runtime, consumer, lockTimeout, work)
+  } finally {
+    claim.freeze(false)
   }
 }
 

@@ -1,5 +1,5 @@
 /** Assign: events that were sent before there was a sink find theirs. */
-import { ASSIGN, RECONSIDER, REGISTER_SINKS } from '../postgres/sql/outbox.js'
+import { ASSIGN, FINISH_LEFT, RECONSIDER, REGISTER_SINKS } from '../postgres/sql/outbox.js'
 import type { Runtime } from '../runtime.js'
 import type { Attached } from './options.js'
 
@@ -15,12 +15,17 @@ export async function registerSinks(runtime: Runtime, attached: readonly Attache
   const rows = await runtime.db.run(REGISTER_SINKS, sinks)
   if (Number(rows[0]!['changed']) > 0) await runtime.db.run(RECONSIDER, null)
   await assign(runtime)
+  await untilDone(runtime, FINISH_LEFT, 'finished')
 }
 
 /** Gives every event that has none its sinks. */
-export async function assign({ db }: Runtime): Promise<void> {
+export async function assign(runtime: Runtime): Promise<void> {
+  await untilDone(runtime, ASSIGN, 'looked')
+}
+
+async function untilDone({ db }: Runtime, statement: string, count: string): Promise<void> {
   for (;;) {
-    const rows = await db.run(ASSIGN, [AT_ONCE])
-    if (Number(rows[0]!['looked']) < AT_ONCE) return
+    const rows = await db.run(statement, [AT_ONCE])
+    if (Number(rows[0]![count]) < AT_ONCE) return
   }
 }

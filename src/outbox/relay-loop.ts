@@ -1,4 +1,5 @@
 /** Runs the relay of one sink: batch after batch while there is something, then looking less and less often. */
+import { createPlans } from '../inbox/plans.js'
 import type { Runtime } from '../runtime.js'
 import { backoffMs, sleep } from '../worker/backoff.js'
 import type { Attached } from './options.js'
@@ -36,6 +37,7 @@ export function createRelayLoop(
   let nudged = false
   let rouse: (() => void) | undefined
   let inFlight: Promise<unknown> | undefined
+  const lookAfterPlans = createPlans(runtime, ['outbox', 'delivery'])
 
   /** One batch at a time: a drain and the loop must not both publish events of one key. */
   const step = async (): Promise<Step> => {
@@ -43,7 +45,9 @@ export function createRelayLoop(
     const batch = relayBatch(runtime, attached)
     inFlight = batch
     try {
-      return await batch
+      const done = await batch
+      if (done.found === 'published') lookAfterPlans()
+      return done
     } finally {
       inFlight = undefined
     }

@@ -68,17 +68,28 @@ export async function prepareSend(
   }
 }
 
+/** jsonb takes 256 MiB; larger batches are split. */
+const MAX_BATCH_BYTES = 8 * 1024 * 1024
+
 /** Writes prepared events in the caller's transaction. The same id twice is a no-op. */
 export async function writeOutgoing(runtime: Runtime, outgoing: readonly Outgoing[], tx: unknown): Promise<void> {
   if (outgoing.length === 0) return
+  const to = runtime.outbox.sinks.map(({ name, types }) => ({ n: name, t: types }))
   const rows = new Map<string, object>()
+  let bytes = 0
+  const flush = async (): Promise<void> => {
+    await runtime.db.run(SEND, { s: runtime.source, to, m: [...rows.values()] }, tx)
+    rows.clear()
+    bytes = 0
+  }
   for (const { id, type, key, body, hash, envelope, deliverAt } of outgoing) {
     if (rows.has(id)) continue
+    if (bytes + body.length > MAX_BATCH_BYTES && bytes > 0) await flush()
     const shard = key === undefined ? undefined : shardOf(key)
     rows.set(id, { i: id, t: type, k: key, g: shard, b: body, h: hash, e: envelope, at: deliverAt })
+    bytes += body.length
   }
-  const to = runtime.outbox.sinks.map(({ name, types }) => ({ n: name, t: types }))
-  await runtime.db.run(SEND, { s: runtime.source, to, m: [...rows.values()] }, tx)
+  await flush()
   // Nobody tells us when the caller commits: the relay looks a little more often for a while.
   runtime.outbox.sent()
 }

@@ -42,7 +42,10 @@ export class Pace {
   took(type: string, ms: number): void {
     const before = this.#durations.get(type)
     if (before === undefined && this.#durations.size >= 1_000) return
-    this.#durations.set(type, before === undefined ? ms : before * 0.8 + ms * 0.2)
+    // Falls fast and rises slowly: on a busy machine everything takes long now and then, and to give up sharing
+    // because of that would make it busier still. What is slow by nature is slow every time.
+    const weight = before !== undefined && ms > before ? 0.05 : 0.5
+    this.#durations.set(type, before === undefined ? ms : before + (ms - before) * weight)
   }
 
   /** Groups collided: fewer side by side, and once there is only one, smaller ones. */

@@ -293,7 +293,7 @@ test('the outbox is listed newest first, and searched by id', async () => {
   await box.migrate()
   const client = await opened.pool.connect()
   await client.query('begin')
-  for (const n of range(3)) await box.send(client as never, 'good', { n }, { id: `e${n}`, key: `k${n}` })
+  for (const n of range(3)) await box.send(client, 'good', { n }, { id: `e${n}`, key: `k${n}` })
   await client.query('commit')
   client.release()
   const all = await everything({ box: 'outbox' }, 2)

@@ -67,7 +67,7 @@ test('a consumer that is only used with once is there as soon as it has a messag
   await box.migrate()
   const client = await opened.pool.connect()
   await client.query('begin')
-  await box.once(client as never, 'by-hand', { id: 'x' }, () => 1)
+  await box.once(client, 'by-hand', { id: 'x' }, () => 1)
   await client.query('commit')
   client.release()
   expect((await box.admin.status()).consumers).toMatchObject({ 'by-hand': { ...none, handled: 1 } })
@@ -77,7 +77,7 @@ test('the outbox is counted by type', async () => {
   await box.migrate()
   const client = await opened.pool.connect()
   await client.query('begin')
-  for (const n of range(3)) await box.send(client as never, n < 2 ? 'a' : 'b', { n })
+  for (const n of range(3)) await box.send(client, n < 2 ? 'a' : 'b', { n })
   await client.query('commit')
   client.release()
   expect((await box.admin.status()).outbox).toMatchObject({

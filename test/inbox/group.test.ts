@@ -564,11 +564,11 @@ describe('isolation', () => {
         {
           async note(message, { tx }) {
             runs++
-            await tx.query('select pg_sleep(0.7)')
+            await tx.query('select pg_sleep(1.3)')
             await box.write(tx, 'a', message)
           },
         },
-        { isolation, order, leaseMs: 300, retry: { attempts: 1 } },
+        { isolation, order, leaseMs: 1_000, timeoutMs: 10_000, retry: { attempts: 1 } },
       )
       await box.receive(note('1', { key: 'k' }))
       await box.drain()
@@ -587,12 +587,12 @@ describe('the lease', () => {
     const handlers = {
       async note(message: Message, { tx }: Ctx) {
         runs++
-        await tx.query('select pg_sleep(1)')
+        await tx.query('select pg_sleep(1.2)')
         await box.write(tx, 'a', message)
       },
     }
-    box.consumer('a', handlers, { leaseMs: 300 })
-    other.consumer('a', handlers, { leaseMs: 300 })
+    box.consumer('a', handlers, { leaseMs: 900 })
+    other.consumer('a', handlers, { leaseMs: 900 })
     await box.start()
     await other.start()
     await box.receive(notes(2))
@@ -619,7 +619,7 @@ describe('the lease', () => {
           await finish.opened
         },
       },
-      { leaseMs: 1_000 },
+      { leaseMs: 60_000 },
     )
     const attempts: number[] = []
     other.consumer('a', {
@@ -631,7 +631,7 @@ describe('the lease', () => {
     await box.receive(note('1'))
     const first = box.drain()
     await started.opened
-    await box.clock.advance(2_000)
+    await box.clock.advance(61_000)
     await other.drain()
     finish.open()
     await first
@@ -661,8 +661,12 @@ describe('the lease', () => {
     await box.receive(note('1'))
     const first = box.drain()
     await started.opened
-    await box.clock.advance(2_000)
-    await other.drain()
+    // Its heartbeat may come in between, and then it has its lease back.
+    await waitUntil(async () => {
+      await box.clock.advance(2_000)
+      await other.drain()
+      return (await box.fate('1')).state === 'handled'
+    })
     await first
     await waitUntil(() => reason !== undefined)
     expect(reason).toMatchObject({ code: 'CLAIM_LOST' })

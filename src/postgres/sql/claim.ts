@@ -33,16 +33,19 @@ order by c.seq`
 export const EXTEND = `
 with p as materialized (select $1::text::jsonb j),
 d as materialized (
-  select x.ctid tid from p, jsonb_array_elements(j->'d') e cross join lateral (select w.ctid from ob.work w
-    where w.consumer = p.j->>'c' and w.source = e->>0 and w.id = e->>1 and w.token = (p.j->>'k')::uuid limit 1) x
+  select j->>'c' consumer, x->>0 source, x->>1 id, (j->>'k')::uuid token
+  from p, unnest(array(select jsonb_array_elements(j->'d') from p)) x
 ),
 u as (
   update ob.work w set due_at = ob.now() + (select (j->>'lease')::float8 * interval '1 ms' from p)
   where w.ctid = any (array(
-    select w.ctid from ob.work w where w.ctid = any (array(select tid from d)) for update skip locked))
+    select w.ctid from d, ob.work w
+    where w.consumer = d.consumer and w.source = d.source and w.id = d.id and w.token = d.token
+    for update of w skip locked))
   returning 1
 )
-select (select count(*) from d)::text held, (select count(*) from u)::text extended`
+select (select count(*) from d, ob.work w where w.consumer = d.consumer and w.source = d.source and w.id = d.id
+  and w.token = d.token)::text held, (select count(*) from u)::text extended`
 
 /** When the next message of a consumer falls due: milliseconds from now, null if none is waiting. */
 export const NEXT_DUE = `

@@ -10,9 +10,9 @@
 export const MARK = `
 with p as materialized (select $1::text::jsonb j),
 m as materialized (
-  select distinct on (x->>'s', x->>'i') x->>'s' source, x->>'i' id, x->>'t' type, x->>'k' key, x->>'b' body,
+  select distinct on (x->>'s', x->>'i') j->>'c' consumer, x->>'s' source, x->>'i' id, x->>'t' type, x->>'k' key, x->>'b' body,
     x->>'h' hash, x->>'e' envelope, x->>'os' origin_source, x->>'oi' origin_id, (x->>'at')::timestamptz at
-  from p, jsonb_array_elements(j->'m') x order by x->>'s', x->>'i'
+  from p, unnest(array(select jsonb_array_elements(j->'m') from p)) x order by x->>'s', x->>'i'
 ),
 ins as (
   insert into ob.message as t
@@ -26,8 +26,8 @@ ins as (
   on conflict do nothing returning t.source, t.id
 ),
 again as (
-  delete from ob.work w using p, m
-  where w.consumer = j->>'c' and w.source = m.source and w.id = m.id and w.lane is null
+  delete from ob.work w using m
+  where w.consumer = m.consumer and w.source = m.source and w.id = m.id and w.lane is null
     and (w.parked = 'failed' or w.parked is null and (w.token is null or w.due_at <= ob.now()))
     and not exists (select 1 from ins where ins.source = m.source and ins.id = m.id)
     and exists (select 1 from ob.message t where t.consumer = w.consumer and t.source = w.source and t.id = w.id
@@ -55,9 +55,11 @@ select (case when at is null or at > ob.now() + margin * interval '1 ms' then u 
  */
 export const SETTLE_INLINE = `
 with p as materialized (select $1::text::jsonb j),
+e as materialized (
+  select j->>'c' consumer, x->>0 source, x->>1 id from p, unnest(array(select jsonb_array_elements(j->'drop') from p)) x
+),
 u as (
-  delete from ob.message m using p, jsonb_array_elements(j->'drop') e
-  where m.consumer = j->>'c' and m.source = e->>0 and m.id = e->>1 returning 1
+  delete from ob.message m using e where m.consumer = e.consumer and m.source = e.source and m.id = e.id returning 1
 ),
 g as (delete from ob.open_group o using p where o.token = (j->>'g')::uuid returning 1)
 select case when pg_current_xact_id() <> (j->>'x')::xid8 or (select count(*) from g) <> 1

@@ -34,29 +34,34 @@ order by w.lane, w.seq`
  */
 export const SETTLE_LANES = `
 with p as materialized (select $1::text::jsonb j),
-r as materialized (select e->>0 key, (e->>1)::boolean more from p, jsonb_array_elements(j->'rel') e),
+k as materialized (
+  select j->>'c' consumer, (j->>'k')::uuid token, x->>0 key, (x->>1)::boolean more
+  from p, unnest(array(select jsonb_array_elements(j->'rel') from p)
+    || array(select jsonb_build_array(jsonb_array_elements(j->'keep')) from p)) x
+),
 l as materialized (
-  select x.key, x.ctid tid from p,
-    (select key from r union all select jsonb_array_elements_text(j->'keep') from p order by 1 collate "C") k
-  cross join lateral (select l.key, l.ctid from ob.lane l
-    where l.consumer = p.j->>'c' and l.key = k.key and l.token = (p.j->>'k')::uuid limit 1 for update) x
+  select l.key from k, ob.lane l
+  where l.consumer = k.consumer and l.key = k.key and l.token = k.token
+  order by l.key for update of l
 ),
 u as (
   update ob.lane x set token = null, suspect = false, dirty = false,
-    due_at = case when x.dirty or r.more then ob.now() else 'infinity' end
-  from r where x.ctid = any (array(select tid from l)) and x.key = r.key returning 1
+    due_at = case when x.dirty or k.more then ob.now() else 'infinity' end
+  from k join l using (key)
+  where x.consumer = k.consumer and x.key = k.key and x.token = k.token and k.more is not null returning 1
+),
+e as materialized (
+  select j->>'c' consumer, x->>0 source, x->>1 id from p, unnest(array(select jsonb_array_elements(j->'d') from p)) x
 ),
 d as (
-  delete from ob.work w where w.ctid = any (array(
-    select x.ctid from p, jsonb_array_elements(j->'d') e cross join lateral (select w.ctid from ob.work w
-      where w.consumer = p.j->>'c' and w.source = e->>0 and w.id = e->>1 and w.lane in (select key from l) limit 1) x))
-  returning 1
+  delete from ob.work w using e
+  where w.consumer = e.consumer and w.source = e.source and w.id = e.id and w.lane in (select key from l) returning 1
 ),
 g as (delete from ob.open_group o using p where o.token = (j->>'g')::uuid returning 1)
 select case
   when pg_current_xact_id() <> (j->>'x')::xid8 or (select count(*) from g) <> 1
     then ob.refuse('OB002', 'the transaction is not the one that was opened')
-  when (select count(*) from u) <> (select count(*) from r)
+  when (select count(*) from u) <> jsonb_array_length(j->'rel')
     or (select count(*) from l) <> jsonb_array_length(j->'rel') + jsonb_array_length(j->'keep')
     or (select count(*) from d) <> jsonb_array_length(j->'d')
     then ob.refuse('OB001', 'the claim was lost')
@@ -69,10 +74,13 @@ end from p`
  */
 export const RELEASE_LANES = `
 with p as materialized (select $1::text::jsonb j),
-r as materialized (select e->>0 key, (e->>1)::float8 ms from p, jsonb_array_elements(j->'rel') e),
+r as materialized (
+  select j->>'c' consumer, (j->>'k')::uuid token, x->>0 key, (x->>1)::float8 ms
+  from p, unnest(array(select jsonb_array_elements(j->'rel') from p)) x
+),
 l as materialized (
-  select l.key from p, ob.lane l join r using (key)
-  where l.consumer = j->>'c' and l.token = (j->>'k')::uuid order by l.key for update of l
+  select l.key from r, ob.lane l
+  where l.consumer = r.consumer and l.key = r.key and l.token = r.token order by l.key for update of l
 ),
 b as (
   update ob.work w set attempts = greatest(0, w.attempts - 1) from p, jsonb_array_elements(j->'undo') e, l
@@ -81,8 +89,8 @@ b as (
 update ob.lane x set token = null, suspect = false, dirty = false,
   due_at = case when r.ms is not null then ob.now() + r.ms * interval '1 ms'
                 when x.dirty then ob.now() else 'infinity' end
-from p, r join l using (key)
-where x.consumer = j->>'c' and x.key = r.key and x.token = (j->>'k')::uuid
+from r join l using (key)
+where x.consumer = r.consumer and x.key = r.key and x.token = r.token
 returning x.key`
 
 /**
@@ -119,13 +127,17 @@ select u.source, u.id, u.attempts::text from u, x`
 /** Heartbeat of lanes. In: `{ c, k, lease, lanes: [key, …] }`. Out: how many still carry our token. */
 export const EXTEND_LANES = `
 with p as materialized (select $1::text::jsonb j),
+k as materialized (
+  select j->>'c' consumer, (j->>'k')::uuid token, x key
+  from p, unnest(array(select jsonb_array_elements_text(j->'lanes') from p)) x
+),
 u as (
   update ob.lane l set due_at = ob.now() + (select (j->>'lease')::float8 * interval '1 ms' from p)
   where l.ctid = any (array(
-    select l.ctid from p, jsonb_array_elements_text(j->'lanes') k(key), ob.lane l
-    where l.consumer = j->>'c' and l.key = k.key and l.token = (j->>'k')::uuid for update of l skip locked))
+    select l.ctid from k, ob.lane l
+    where l.consumer = k.consumer and l.key = k.key and l.token = k.token for update of l skip locked))
   returning 1
 )
-select (select count(*) from p, jsonb_array_elements_text(j->'lanes') k(key), ob.lane l
-  where l.consumer = j->>'c' and l.key = k.key and l.token = (j->>'k')::uuid)::text held,
+select (select count(*) from k, ob.lane l
+  where l.consumer = k.consumer and l.key = k.key and l.token = k.token)::text held,
   (select count(*) from u)::text extended`

@@ -1,4 +1,5 @@
 /** The statement of a link between two boxes of one database. `to_box.` stands for the schema of the receiving one. */
+import { NOT_BEHIND_A_FAILED_ONE, NOT_BEHIND_AN_UNASSIGNED_ONE } from './outbox.js'
 
 /**
  * Moves the next events of leased shards straight into the inbox of another box: READ_SHARDS, RECEIVE and COMPLETE in
@@ -7,7 +8,8 @@
  * events that are not new to every consumer, too old, or wanted by nobody: they go the long way, which can judge them.
  *
  * The shard rows are locked and our token is on them, so nobody else moves events of their keys meanwhile, and within a
- * lane the sequence follows the order of sending. Shards without a rest are given back.
+ * lane, locked before it is drawn, the sequence follows the order of sending. Shards without a rest are given back. Rows are matched by grouping:
+ * the planner takes these lists for short, and would join them row by row.
  */
 export const MOVE = `
 with p as materialized (select $1::text::jsonb j),
@@ -19,10 +21,7 @@ b as materialized (
   cross join lateral (
     select d.n, d.shard, d.attempts from ob.delivery d
     where d.sink = j->>'sink' and d.shard = h.shard and d.parked is null and not d.waiting
-      and not exists (select 1 from ob.delivery f where f.sink = d.sink and f.key = d.key and f.n < d.n
-        and f.parked is null and f.waiting and f.attempts > 0)
-      and not exists (select 1 from ob.delivery u where u.sink = '' and u.key = d.key and u.n < d.n
-        and u.parked is null and not u.waiting)
+      and ${NOT_BEHIND_A_FAILED_ONE} and ${NOT_BEHIND_AN_UNASSIGNED_ONE}
     order by d.n limit (select (j->>'depth')::int from p)) d
   order by d.n limit (select (j->>'n')::int from p)
 ),
@@ -47,24 +46,26 @@ c as materialized (
   left join to_box.consumer o on o.name = s.consumer
 ),
 f as materialized (
-  select distinct on (e.n, c.consumer) e.n, e.source, e.id, e.key, c.consumer, c.ordered,
+  select distinct on (e.n, c.consumer) e.*, c.consumer, c.ordered,
          case when e.created_at > to_box.now() + c.margin then c.untimed <> 'quarantine'
               else e.created_at >= to_box.now() - c.retain + c.margin end fresh
   from e join c on c.type in (e.type, '*')
 ),
 ins as (
   insert into to_box.message as t (consumer, source, id, type, key, body, hash, envelope)
-  select f.consumer, e.source, e.id, e.type, e.key, e.body, e.hash,
-         '{"time":"' || to_char(e.created_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') || '",'
-           || substr(e.envelope, 2)
-  from f join e using (n) where f.fresh
-  order by f.consumer, e.source, e.id
+  select consumer, source, id, type, key, body, hash,
+         '{"time":"' || to_char(created_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') || '",'
+           || substr(envelope, 2)
+  from f where fresh
+  order by consumer, source, id
   on conflict do nothing
   returning t.consumer, t.source, t.id
 ),
 nw as materialized (
-  select f.n, f.consumer, f.source, f.id, case when f.ordered then f.key end lane
-  from ins join f using (consumer, source, id)
+  select max(n) n, consumer, source, id, max(lane) lane
+  from (select consumer, source, id, n, case when ordered then key end lane, 0 is_new from f
+        union all select consumer, source, id, null, null, 1 from ins) x
+  group by consumer, source, id having sum(is_new) = 1
 ),
 lanes as (
   insert into to_box.lane as l (consumer, key, due_at)
@@ -78,16 +79,18 @@ lanes as (
 w as (
   insert into to_box.work (consumer, source, id, seq, lane, due_at)
   select consumer, source, id, nextval('to_box.seq'), lane, to_box.now()
-  from (select nw.* from nw left join lanes on lanes.consumer = nw.consumer and lanes.key = nw.lane
-        where nw.lane is null or lanes.key is not null order by nw.n) o
+  from (select * from nw where (select count(*) from lanes) >= 0 order by n) o
   returning 1
 ),
 moved as materialized (
-  select f.n from f left join nw using (n, consumer) group by f.n having count(nw.id) = count(*)
+  select n from (select n, 1 due, 0 done from f union all select n, 0, 1 from nw) x group by n having sum(due) = sum(done)
 ),
-rest as materialized (select e.* from e where not exists (select 1 from moved where moved.n = e.n)),
+rest as materialized (select e.* from e where e.n not in (select n from moved)),
 d as (
-  delete from ob.delivery d using p, moved where d.n = moved.n and d.sink = j->>'sink' returning d.n
+  delete from ob.delivery d where d.ctid = any (array(
+    select d.ctid from p, moved cross join lateral (
+      select d.ctid from ob.delivery d where d.n = moved.n and d.sink = j->>'sink' limit 1) d))
+  returning d.n
 ),
 o as materialized (
   select d.n, exists (select 1 from p, ob.delivery x where x.n = d.n and x.sink <> j->>'sink') shared from d

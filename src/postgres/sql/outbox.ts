@@ -94,6 +94,18 @@ a as (update ob.delivery d set waiting = true where d.sink = '' and d.n in (sele
 select count(*)::text looked from u`
 
 /**
+ * An event waits behind a failed one of its key until that one's next try. As subqueries with a limit, or the planner
+ * would join, and scan the backlog for it.
+ */
+export const NOT_BEHIND_A_FAILED_ONE = `(select f.n from ob.delivery f
+        where f.sink = d.sink and f.key = d.key and f.n < d.n and f.parked is null and f.waiting and f.attempts > 0
+        limit 1) is null`
+
+/** It also waits behind one of its key that was sent before there was a sink, and still needs one. */
+export const NOT_BEHIND_AN_UNASSIGNED_ONE = `(select u.n from ob.delivery u
+        where u.sink = '' and u.key = d.key and u.n < d.n and u.parked is null and not u.waiting limit 1) is null`
+
+/**
  * Leases shards that have something to publish, those first that were served longest ago. In: `{ sink, k token, lease ms,
  * n shards }`. Out: the `shards`; whether waiting events fell due (`promoted`) or need a sink (`unassigned`), so that it
  * pays to ask again; and when the next one falls due, in ms. Where nothing is due, nothing is written.
@@ -112,14 +124,12 @@ c as (
   update ob.shard h set token = (select (j->>'k')::uuid from p),
     due_at = ob.now() + (select (j->>'lease')::float8 * interval '1 ms' from p)
   where h.ctid = any (array(
-    select h.ctid from ob.shard h
+    select h.ctid from ob.shard h cross join lateral (
+      select 1 from ob.delivery d
+      where d.sink = h.sink and d.shard = h.shard and d.parked is null and not d.waiting and ${NOT_BEHIND_A_FAILED_ONE}
+      limit 1) d
     where h.sink = (select j->>'sink' from p) and h.due_at <= ob.now()
-      and exists (
-        select 1 from ob.delivery d
-        where d.sink = h.sink and d.shard = h.shard and d.parked is null and not d.waiting
-          and not exists (select 1 from ob.delivery f where f.sink = d.sink and f.key = d.key and f.n < d.n
-            and f.parked is null and f.waiting and f.attempts > 0))
-    order by h.due_at, h.shard limit (select (j->>'n')::int from p) for update skip locked))
+    order by h.due_at, h.shard limit (select (j->>'n')::int from p) for update of h skip locked))
   returning h.shard
 )
 select coalesce((select jsonb_agg(shard) from c), '[]')::text shards,
@@ -141,10 +151,7 @@ b as materialized (
   cross join lateral (
     select d.n, d.shard, d.attempts from ob.delivery d
     where d.sink = j->>'sink' and d.shard = s.shard::int and d.parked is null and not d.waiting
-      and not exists (select 1 from ob.delivery f where f.sink = d.sink and f.key = d.key and f.n < d.n
-        and f.parked is null and f.waiting and f.attempts > 0)
-      and not exists (select 1 from ob.delivery u where u.sink = '' and u.key = d.key and u.n < d.n
-        and u.parked is null and not u.waiting)
+      and ${NOT_BEHIND_A_FAILED_ONE} and ${NOT_BEHIND_AN_UNASSIGNED_ONE}
     order by d.n limit (select (j->>'depth')::int from p)) d
   order by d.n limit (select (j->>'n')::int from p)
 ),
@@ -167,14 +174,23 @@ h as materialized (
   select h.shard from p, ob.shard h where h.sink = j->>'sink' and h.token = (j->>'k')::uuid order by h.shard for update of h
 ),
 d as (
-  delete from ob.delivery d using p, jsonb_array_elements_text(j->'done') x
-  where d.n = x::bigint and d.sink = j->>'sink' and d.shard in (select shard from h) returning d.n
+  delete from ob.delivery d where d.ctid = any (array(
+    select d.ctid from p, jsonb_array_elements_text(j->'done') x
+    cross join lateral (select d.ctid, d.shard from ob.delivery d where d.n = x::bigint and d.sink = j->>'sink' limit 1) d
+    where d.shard in (select shard from h)))
+  returning d.n
+),
+x as materialized (
+  select d.ctid tid, d.n, x->>'e' error, x->>'p' parked, coalesce((x->>'ms')::float8, 0) ms
+  from p, jsonb_array_elements(j->'fail') x cross join lateral (
+    select d.ctid, d.n, d.shard from ob.delivery d where d.n = (x->>'n')::bigint and d.sink = j->>'sink' limit 1) d
+  where d.shard in (select shard from h)
 ),
 f as (
-  update ob.delivery d set attempts = d.attempts + 1, error = x->>'e', parked = x->>'p', waiting = x->>'p' is null,
-    due_at = ob.now() + coalesce((x->>'ms')::float8, 0) * interval '1 ms'
-  from p, jsonb_array_elements(j->'fail') x
-  where d.n = (x->>'n')::bigint and d.sink = j->>'sink' and d.shard in (select shard from h) returning d.n
+  update ob.delivery d set attempts = d.attempts + 1, (error, parked, waiting, due_at) = (
+    select x.error, x.parked, x.parked is null, ob.now() + x.ms * interval '1 ms' from x where x.n = d.n)
+  where d.ctid = any (array(select tid from x))
+  returning d.n
 ),
 o as materialized (
   select d.n, exists (select 1 from p, ob.delivery x where x.n = d.n and x.sink <> j->>'sink') shared from d
@@ -203,6 +219,22 @@ with o as materialized (
 keep as materialized (select coalesce(max(keep_ms), 0) > 0 it from ob.sink),
 gone as (delete from ob.outbox e using o, keep where e.n = o.n and not keep.it)
 update ob.outbox e set published_at = ob.now() from o, keep where e.n = o.n and keep.it`
+
+/**
+ * Finishes events that all their sinks have published, but whose last relay died before FINISH_SHARED: an event without
+ * a delivery. Only several sinks can leave one. In: how many at most. Out: how many there were.
+ */
+export const FINISH_LEFT = `
+with o as materialized (
+  select o.n from ob.outbox o
+  where o.published_at is null and not exists (select 1 from ob.delivery d where d.n = o.n)
+    and (select count(*) from ob.sink) > 1
+  order by o.n limit (select ($1::text::jsonb->>0)::int) for update skip locked
+),
+keep as materialized (select coalesce(max(keep_ms), 0) > 0 it from ob.sink),
+gone as (delete from ob.outbox e using o, keep where e.n = o.n and not keep.it),
+kept as (update ob.outbox e set published_at = ob.now() from o, keep where e.n = o.n and keep.it)
+select count(*)::text finished from o`
 
 /** Heartbeat. In: `{ sink, k token, lease ms }`. Shards that a completion holds are skipped. Out: how many carry our token. */
 export const EXTEND_SHARDS = `

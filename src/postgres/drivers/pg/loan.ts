@@ -3,7 +3,7 @@
  * end the transaction, and is of no use once the handler has returned.
  */
 import type { OnceboxError } from '../../../errors.js'
-import type { Loan } from '../../driver.js'
+import { isConnectionLoss, type Loan, sqlState } from '../../driver.js'
 import { refusal } from '../handler-sql.js'
 import {
   handlerCalled,
@@ -31,6 +31,9 @@ interface Lent {
   readonly session: Session
   open: boolean
 }
+
+/** The status comes in the same packet as the error, or in the next. */
+const STATUS_MS = 1_000
 
 const lent = new WeakMap<object, Lent>()
 
@@ -117,7 +120,7 @@ function track(session: Session, args: unknown[]): unknown {
         const answer = send.apply(session.client, args) as Promise<unknown>
         // Also marks a rejection as seen: one that nobody awaits shows in the transaction's status.
         answer.then(() => answered(), answered)
-        return answer
+        return answer.catch((error: unknown) => whenTold(session, error))
       }
     }
     return send.apply(session.client, args)
@@ -125,6 +128,16 @@ function track(session: Session, args: unknown[]): unknown {
     answered()
     throw error
   }
+}
+
+/** pg rejects before it reads the status that follows an error, by which the next statement is judged. */
+async function whenTold(session: Session, error: unknown): Promise<never> {
+  if (sqlState(error) === undefined || isConnectionLoss(error)) throw error
+  const end = performance.now() + STATUS_MS
+  while (session.quiet && session.client.readyForQuery === false && performance.now() < end) {
+    await new Promise(setImmediate)
+  }
+  throw error
 }
 
 function watchCallback(callback: Callback, answered: (error?: unknown) => void): Callback {

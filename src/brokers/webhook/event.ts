@@ -1,0 +1,111 @@
+/** Requests and messages: what the box gets of a verified request, and what is posted of an event. */
+import { createHash } from 'node:crypto'
+import type { Incoming, Message } from '../../message.js'
+// eslint-disable-next-line oncebox/one-way -- shared by the brokers, like the seams
+import { readStructured, writeStructured, type Envelope } from '../cloudevents.js'
+import type { ResolvedSource, Scheme, VerifiedRequest } from './options.js'
+
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+export function toMessage(
+  options: ResolvedSource,
+  request: Request,
+  body: Uint8Array,
+  id: string | undefined,
+): Incoming {
+  const headers: Record<string, string> = Object.fromEntries(request.headers)
+  const data = parse(body)
+  const message = readMessage(options, { headers, body, data, id })
+  if (options.type !== undefined) {
+    const type = typeof options.type === 'string' ? options.type : options.type({ headers, body, data, message })
+    if (type !== undefined) message.type = type
+  }
+  const verified: VerifiedRequest = { headers, body, data, message }
+  return options.map ? options.map(verified) : message
+}
+
+/** In structured mode, for a signature covers the body alone. */
+export function writeEvent(message: Message): Envelope {
+  return writeStructured(message)
+}
+
+interface Parts {
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Uint8Array
+  readonly data: unknown
+  readonly id: string | undefined
+}
+
+/**
+ * Only what is signed decides who a message is: a replay under another content type must be the same message. So a
+ * CloudEvent is known by its body.
+ */
+function readMessage({ scheme, source }: ResolvedSource, { headers, body, data, id }: Parts): Incoming {
+  const message: Incoming = { id, source: source ?? scheme, type: scheme, body }
+  switch (scheme) {
+    case 'standard': {
+      if (isCloudEvent(data)) {
+        const event = readStructured(body)
+        // Under one name for many producers their ids may collide; webhook-id does not.
+        if (event) return source === undefined || event.id === undefined ? event : { ...event, source, id }
+      }
+      const { type, timestamp } = fieldsOf(data)
+      if (typeof type === 'string' && type !== '') message.type = type
+      if (typeof timestamp === 'string' && !Number.isNaN(Date.parse(timestamp))) message.time = timestamp
+      return message
+    }
+    case 'stripe': {
+      const event = fieldsOf(data)
+      message.id = data === undefined ? idOfBytes(body) : typeof event['id'] === 'string' ? event['id'] : undefined
+      if (typeof event['type'] === 'string' && event['type'] !== '') message.type = event['type']
+      const time = stripeTime(event['created'])
+      if (time) message.time = time
+      return message
+    }
+    case 'github':
+      message.type = headers['x-github-event'] ?? scheme
+      return message
+  }
+}
+
+/** Stripe counts in `pending_webhooks` how many deliveries are still to come, so copies of one event differ in it. */
+export const FINGERPRINTS: Partial<Record<Scheme, (message: Incoming) => unknown>> = {
+  stripe(message) {
+    const data = message.body === undefined ? message.data : parse(Buffer.from(message.body))
+    if (!isObject(data)) return data
+    const { pending_webhooks: _, ...rest } = data
+    return rest
+  },
+}
+
+/** Stripe has no id outside of the body. What cannot be read is kept, and kept once, under its own. */
+function idOfBytes(body: Uint8Array): string {
+  return `sha256-${createHash('sha256').update(body).digest('hex')}`
+}
+
+/** Seconds, or in newer events a date. */
+function stripeTime(created: unknown): Date | undefined {
+  const time = new Date(typeof created === 'number' ? created * 1_000 : typeof created === 'string' ? created : NaN)
+  return Number.isNaN(time.getTime()) ? undefined : time
+}
+
+function isCloudEvent(data: unknown): boolean {
+  const { specversion, id, source, type } = fieldsOf(data)
+  return specversion === '1.0' && [id, source, type].every((one) => typeof one === 'string' && one !== '')
+}
+
+function fieldsOf(data: unknown): Readonly<Record<string, unknown>> {
+  return isObject(data) ? data : {}
+}
+
+function isObject(data: unknown): data is Record<string, unknown> {
+  return typeof data === 'object' && data !== null && !Array.isArray(data)
+}
+
+function parse(body: Uint8Array): unknown {
+  try {
+    return JSON.parse(utf8.decode(body)) as unknown
+  } catch {
+    return undefined
+  }
+}

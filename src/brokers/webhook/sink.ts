@@ -1,0 +1,198 @@
+/**
+ * A webhook as a sink: each event is one signed POST, a CloudEvent in JSON, under Standard Webhooks.
+ *
+ * Events of one key go one after the other, and none after one that failed; the others side by side. An event may
+ * arrive more than once, always under the same `webhook-id`.
+ */
+import { createHash } from 'node:crypto'
+import { OnceboxError } from '../../errors.js'
+import type { Message } from '../../message.js'
+import type { Sink } from '../sink.js'
+import { readBody } from './body.js'
+import { writeEvent } from './event.js'
+import type { ResolvedSink } from './options.js'
+import { signStandard } from './verify.js'
+
+type Answer = Awaited<ReturnType<Sink['publish']>>[number]
+
+/** What a sink answers for an event that was refused. */
+export interface WebhookError extends Error {
+  /** The HTTP status; undefined if there was no answer. */
+  readonly status?: number
+  /** What the answer asked for in Retry-After. */
+  readonly retryAfterMs?: number
+}
+
+/** Answers longer than this are not read to the end, which costs the connection. */
+const MAX_ANSWER_BYTES = 65_536
+/** How long `close` waits for requests before it aborts them. */
+const CLOSE_MS = 5_000
+/** 4xx means that another try will fail as well, but for these. */
+const WORTH_ANOTHER_TRY = [408, 409, 425, 429]
+/** Nobody was reached, so it is not the event's fault. */
+const UNREACHABLE = [
+  ...['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'EADDRNOTAVAIL'],
+  'UND_ERR_CONNECT_TIMEOUT',
+]
+
+export function createSink(options: ResolvedSink): Sink & { readonly name?: string } {
+  const requests = new Set<AbortController>()
+  const batches = new Set<Promise<unknown>>()
+  let closing = false
+
+  const publish = async (batch: readonly Message[]): Promise<Answer[]> => {
+    const answers = new Array<Answer>(batch.length).fill(undefined)
+    const lanes = lanesOf(batch)
+    /** Why nothing more is begun. While nobody was reached, the batch as a whole comes back, and no attempt counts. */
+    let halted: unknown
+    let reached = false
+
+    const runLane = async (lane: readonly number[]): Promise<void> => {
+      let failed: unknown
+      for (const at of lane) {
+        if (closing) halted ??= new OnceboxError('STOPPED', 'the sink is being closed')
+        if (failed !== undefined || halted !== undefined) {
+          answers[at] = { error: failed ?? halted, retry: true }
+          continue
+        }
+        const answer = await post(options, batch[at]!, requests)
+        answers[at] = answer
+        if (answer === undefined || statusOf(answer.error) !== undefined) reached = true
+        else if (!reached && isUnreachable(answer.error)) halted ??= answer.error
+        failed = answer?.error
+      }
+    }
+    const work = async (): Promise<void> => {
+      for (let lane = lanes.shift(); lane; lane = lanes.shift()) await runLane(lane)
+    }
+    await Promise.all(Array.from({ length: Math.min(options.concurrency, lanes.length) }, work))
+    if (halted !== undefined && !reached) throw halted
+    return answers
+  }
+
+  const sink: Sink & { name?: string } = {
+    async publish(batch) {
+      const publishing = publish(batch)
+      batches.add(publishing)
+      return publishing.finally(() => batches.delete(publishing))
+    },
+    async close() {
+      closing = true
+      const finished = Promise.allSettled([...batches])
+      let timer: NodeJS.Timeout | undefined
+      await Promise.race([finished, new Promise((resolve) => (timer = setTimeout(resolve, CLOSE_MS)))])
+      clearTimeout(timer)
+      for (const request of requests) request.abort(new OnceboxError('STOPPED', 'the sink was closed'))
+      await finished
+      // A box that is started again publishes again.
+      closing = false
+    },
+  }
+  if (options.name !== undefined) sink.name = options.name
+  return sink
+}
+
+/** Positions in the batch: those of one key in a row, each without a key alone. */
+function lanesOf(batch: readonly Message[]): number[][] {
+  const lanes: number[][] = []
+  const byKey = new Map<string, number[]>()
+  batch.forEach(({ key }, at) => {
+    const lane = key === undefined ? undefined : byKey.get(key)
+    if (lane) return void lane.push(at)
+    const fresh = [at]
+    lanes.push(fresh)
+    if (key !== undefined) byKey.set(key, fresh)
+  })
+  return lanes
+}
+
+async function post(options: ResolvedSink, message: Message, requests: Set<AbortController>): Promise<Answer> {
+  const { url, keys, timeoutMs, headers } = options
+  const { headers: own, body } = writeEvent(message)
+  const id = webhookId(message)
+  const timestamp = Math.floor(options.now() / 1_000)
+  const abort = new AbortController()
+  const late = (): void => abort.abort(webhookError(url, `did not answer in ${timeoutMs} ms`))
+  const timer = setTimeout(late, timeoutMs)
+  requests.add(abort)
+  try {
+    const response = await options.fetch(url.href, {
+      method: 'POST',
+      headers: {
+        'user-agent': 'oncebox',
+        ...own,
+        ...headers,
+        'webhook-id': id,
+        'webhook-timestamp': String(timestamp),
+        'webhook-signature': signStandard(id, timestamp, body, keys),
+      },
+      body,
+      redirect: 'manual',
+      signal: abort.signal,
+    })
+    // Read, so that the connection can be used again.
+    await readBody(response.body as ReadableStream<Uint8Array> | null, MAX_ANSWER_BYTES)
+    return judge(url, response, options.now())
+  } catch (error) {
+    return { error: abort.signal.aborted ? abort.signal.reason : noAnswer(url, error), retry: true }
+  } finally {
+    clearTimeout(timer)
+    requests.delete(abort)
+  }
+}
+
+/**
+ * One id for all attempts, and no dot in it. A UUID is unique anywhere, and kept to be recognised; any other id is
+ * unique within its source only, so both go into a digest.
+ */
+function webhookId({ id, source }: Message): string {
+  if (/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(id)) return id
+  const digest = createHash('sha256')
+    .update(JSON.stringify([source, id]))
+    .digest('base64url')
+  return `msg_${digest.slice(0, 32)}`
+}
+
+function judge(url: URL, { status, ok, headers }: Response, nowMs: number): Answer {
+  if (ok) return undefined
+  const retry = !(status >= 400 && status < 500) || WORTH_ANOTHER_TRY.includes(status)
+  const retryAfterMs = parseRetryAfter(headers.get('retry-after'), nowMs)
+  const error = webhookError(url, `answered ${status}`, {
+    code: `HTTP_${status}`,
+    status,
+    ...(retryAfterMs !== undefined && { retryAfterMs }),
+  })
+  return { error, retry }
+}
+
+/** Seconds, or a date. */
+function parseRetryAfter(header: string | null, nowMs: number): number | undefined {
+  if (header === null) return undefined
+  const ms = /^\d{1,9}$/.test(header) ? Number(header) * 1_000 : Date.parse(header) - nowMs
+  return Number.isNaN(ms) ? undefined : Math.max(0, ms)
+}
+
+function noAnswer(url: URL, error: unknown): WebhookError {
+  const { cause } = error as { cause?: { code?: unknown } }
+  const code = cause?.code
+  return webhookError(url, `could not be reached`, { cause: cause ?? error, ...(typeof code === 'string' && { code }) })
+}
+
+/** Names the host alone: a path may hold a token. */
+function webhookError(
+  url: URL,
+  what: string,
+  rest: { cause?: unknown; code?: string; status?: number; retryAfterMs?: number } = {},
+): WebhookError {
+  const { cause, ...fields } = rest
+  const error = cause === undefined ? new Error(`${url.host} ${what}`) : new Error(`${url.host} ${what}`, { cause })
+  return Object.assign(error, { name: 'WebhookError' }, fields)
+}
+
+function statusOf(error: unknown): number | undefined {
+  return (error as WebhookError).status
+}
+
+function isUnreachable(error: unknown): boolean {
+  return UNREACHABLE.includes((error as { code?: string }).code ?? '')
+}

@@ -1,0 +1,137 @@
+/**
+ * A webhook as a source: a request becomes a message, and the answer says what became of it.
+ *
+ *     look at the headers → read the body, up to a limit → verify → deliver → answer after the commit
+ *
+ * Nothing touches the database before the signature is verified, and nothing is answered 2xx before the commit.
+ */
+import { OnceboxError } from '../../errors.js'
+import type { Incoming, Outcome } from '../../message.js'
+import type { Source } from '../source.js'
+import { readBody } from './body.js'
+import { FINGERPRINTS, toMessage } from './event.js'
+import type { ResolvedSource } from './options.js'
+import { isSigned, readSignature } from './verify.js'
+
+export interface WebhookSource extends Source {
+  readonly push: true
+  /** Takes a request from whatever serves HTTP. It may be passed on without its object. */
+  fetch(request: Request): Promise<Response>
+}
+
+type Deliver = Parameters<Source['start']>[0]
+
+const BUSY_SECONDS = 1
+const AWAY_SECONDS = 5
+const MOST_SECONDS = 3_600
+
+export function createSource(options: ResolvedSource): WebhookSource {
+  let deliver: Deliver | undefined
+  let attached: Deliver | undefined
+  const inFlight = new Set<Promise<Response>>()
+
+  const report = (error: unknown): void => {
+    try {
+      options.onError(error)
+    } catch {
+      // The sender is answered all the same.
+    }
+  }
+
+  const away = (what: string): Response => {
+    report(new OnceboxError('STOPPED', what))
+    return answer(503, { error: 'not ready' }, { 'retry-after': String(AWAY_SECONDS) })
+  }
+  const notReady = (): Response =>
+    away(attached ? 'a webhook arrived after its box was stopped' : 'a webhook arrived before box.from(webhook)')
+
+  const deliverOne = async (message: Incoming, to: Deliver): Promise<Response> => {
+    try {
+      const [outcome] = await to([message])
+      return answerOf(outcome!, options.now())
+    } catch (error) {
+      report(error)
+      return answer(503, { error: 'try again later' }, { 'retry-after': String(AWAY_SECONDS) })
+    }
+  }
+
+  const receive = async (request: Request): Promise<Response> => {
+    const { headers } = request
+    if (request.method !== 'POST') return answer(405, { error: 'only POST' }, { allow: 'POST' })
+    if (!deliver) return notReady()
+    const coding = headers.get('content-encoding')
+    if (coding && coding.trim().toLowerCase() !== 'identity') {
+      return answer(415, { error: 'compressed bodies are not supported' }, { 'accept-encoding': 'identity' })
+    }
+    const clock = { nowMs: options.now(), toleranceMs: options.toleranceMs }
+    const signature = readSignature(options.scheme, headers, clock)
+    if ('status' in signature) return answer(signature.status, { error: signature.error })
+    if (request.bodyUsed) {
+      const advice = 'mount it before whatever parses bodies, for the signature is of the bytes'
+      report(new OnceboxError('OPTION_INVALID', `the body of a webhook had been read already; ${advice}`))
+      return answer(500, { error: 'not ready' })
+    }
+    const tooLarge = (): Response => answer(413, { error: `the limit is ${options.maxBytes} bytes` })
+    if (Number(headers.get('content-length')) > options.maxBytes) return tooLarge()
+    const body = await readBody(request.body as ReadableStream<Uint8Array> | null, options.maxBytes)
+    if ('problem' in body) {
+      return body.problem === 'too-large' ? tooLarge() : answer(400, { error: 'the body could not be read' })
+    }
+    if (!isSigned(signature, body.bytes, options.keys)) return answer(401, { error: 'no signature is right' })
+
+    const message = toMessage(options, request, body.bytes, signature.id)
+    // It may have stopped in the meantime.
+    const to = deliver
+    if (!to) return notReady()
+    const delivery = deliverOne(message, to)
+    inFlight.add(delivery)
+    return delivery.finally(() => inFlight.delete(delivery))
+  }
+
+  const source: WebhookSource & { fingerprint?: (message: Incoming) => unknown } = {
+    push: true,
+    async start(given) {
+      if (attached && attached !== given) {
+        throw new OnceboxError('OPTION_INVALID', 'a webhook belongs to one box; make a second one for the second box')
+      }
+      deliver = attached = given
+    },
+    async stop() {
+      deliver = undefined
+      await Promise.allSettled([...inFlight])
+    },
+    async fetch(request) {
+      try {
+        return await receive(request)
+      } catch (error) {
+        // `type` or `map` threw, or the request is not one. The sender keeps the message.
+        report(error)
+        return answer(500, { error: 'the message could not be read' })
+      }
+    },
+  }
+  const fingerprint = FINGERPRINTS[options.scheme]
+  if (fingerprint) source.fingerprint = fingerprint
+  return source
+}
+
+/** Whatever is kept is answered 200, a quarantined message too: sending it again would change nothing. */
+function answerOf(outcome: Outcome, nowMs: number): Response {
+  const { ack, status } = outcome
+  if (ack) return answer(200, { status })
+  if (status === 'busy') return answer(409, { status }, { 'retry-after': String(BUSY_SECONDS) })
+  return answer(503, { status }, { 'retry-after': String(retrySeconds(outcome, nowMs)) })
+}
+
+function retrySeconds({ consumers }: Outcome, nowMs: number): number {
+  const waits = consumers.map((one) => ('retryAt' in one && one.retryAt ? one.retryAt.getTime() - nowMs : 0))
+  const seconds = Math.ceil(Math.max(...waits, 0) / 1_000)
+  return seconds === 0 ? AWAY_SECONDS : Math.min(seconds, MOST_SECONDS)
+}
+
+function answer(status: number, body: object, headers: Record<string, string> = {}): Response {
+  return new Response(JSON.stringify(body), {
+    status,
+    headers: { 'content-type': 'application/json', 'cache-control': 'no-store', ...headers },
+  })
+}

@@ -1,0 +1,92 @@
+/** The examples run as their table of contents says, on PGlite and on a server, and print what they should. */
+import { execFile } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { mkdir, readdir, writeFile } from 'node:fs/promises'
+import path from 'node:path'
+import { promisify } from 'node:util'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { blocksOf, readPage, ROOT } from '../docs/markdown.js'
+import { scratchDatabase } from '../support/postgres.js'
+
+const run = promisify(execFile)
+/** A first start of PGlite takes seconds, and more on a busy machine. */
+const TIMEOUT_MS = 180_000
+
+const PRINTS: Readonly<Record<string, string | RegExp>> = {
+  hello: blocksOf(readPage('README.md')).find(({ title }) => title === 'output')!.text,
+  'inline-consumer': `
+12 orders, handled 12, failed 3 times and were delivered again
+duplicates, because their acknowledgement was lost: 5
+booked: 12 rows for 12 orders`,
+  'orders-inventory': `
+order 4: nobody drinks that much
+order 1: reserved
+order 2: reserved
+order 3: refused
+cup: 98 left
+tea: 2 left`,
+  'payments-effects': `
+worker 1 charges A-1, and is killed by SIGKILL
+worker 2 takes A-1 over, charges B-2, and is killed by SIGKILL
+worker 3 finds B-2, and exits with 0
+due-2 waits for a person: effect-unknown
+the person found charge-2, and says so
+worker 4 goes on with B-2, and exits with 0
+gateway: A-1: calls 2, keys 1, charged as charge-1
+gateway: B-2: calls 1, keys 1, charged as charge-2
+booked: A-1 charge-1, B-2 charge-2`,
+}
+
+beforeAll(() => {
+  if (!existsSync(path.join(ROOT, 'dist/index.js'))) throw new Error('there is no dist to run: run `npm run build`')
+})
+
+test('every example is in the table of contents, and is run here', async () => {
+  const entries = await readdir(path.join(ROOT, 'examples'), { withFileTypes: true })
+  const examples = entries.filter((entry) => entry.isDirectory()).map(({ name }) => name)
+  const listed = [...readPage('examples/README.md').matchAll(/`node examples\/([\w-]+)\/main\.mjs`/g)]
+  expect(listed.map(([, name]) => name).sort()).toEqual(examples.sort())
+  expect(Object.keys(PRINTS).sort()).toEqual(examples)
+})
+
+describe.each(Object.keys(PRINTS))('%s', (example) => {
+  test('runs on PGlite', { timeout: TIMEOUT_MS }, async () => {
+    expect(await output(example, {})).toBe(String(PRINTS[example]).trim())
+  })
+
+  test('runs on a server, twice', { timeout: TIMEOUT_MS }, async () => {
+    await using database = await scratchDatabase('examples')
+    const env = { DATABASE_URL: database.url }
+    expect(await output(example, env)).toBe(String(PRINTS[example]).trim())
+    expect(await output(example, env)).toBe(String(PRINTS[example]).trim())
+  })
+})
+
+test('their types are right', { timeout: TIMEOUT_MS }, async () => {
+  const directory = path.join(ROOT, 'node_modules/.cache/oncebox-examples')
+  await mkdir(directory, { recursive: true })
+  const config = {
+    extends: '../../../tsconfig.json',
+    compilerOptions: { noEmit: true, allowJs: true, checkJs: true },
+    include: ['../../../examples/**/*.mjs'],
+    exclude: [],
+  }
+  await writeFile(path.join(directory, 'tsconfig.json'), JSON.stringify(config))
+  const tsc = path.join(ROOT, 'node_modules/typescript/bin/tsc')
+  const compiled = run(process.execPath, [tsc, '-p', directory, '--pretty', 'false'], { timeout: TIMEOUT_MS })
+  const problems = await compiled.then(
+    () => [],
+    (error: { stdout: string; message: string }) => (error.stdout || error.message).split('\n').filter(Boolean),
+  )
+  expect(problems).toEqual([])
+})
+
+async function output(example: string, env: Record<string, string>): Promise<string> {
+  const { DATABASE_URL: _, ...inherited } = process.env
+  const { stdout } = await run(process.execPath, [path.join('examples', example, 'main.mjs')], {
+    cwd: ROOT,
+    env: { ...inherited, ...env },
+    timeout: TIMEOUT_MS,
+  })
+  return stdout.trim()
+}
