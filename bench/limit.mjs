@@ -91,11 +91,13 @@ order by c.seq`)
 
 const XID = statement(`select pg_current_xact_id()::text xid`)
 
+/** One look at the index for each row: as a join, a plan made on an empty table reads the whole backlog. */
 const SETTLE = statement(`
 with d as (
-  delete from lim.work w using jsonb_array_elements($1::text::jsonb) u
-  where w.consumer = 'c' and w.source = u->>0 and w.id = u->>1 and w.token = $2::uuid
-    and pg_current_xact_id() = $4::xid8
+  delete from lim.work w
+  where w.token = $2::uuid and pg_current_xact_id() = $4::xid8 and w.ctid = any (array(
+    select x.ctid from jsonb_array_elements($1::text::jsonb) u cross join lateral (select w.ctid from lim.work w
+      where w.consumer = 'c' and w.source = u->>0 and w.id = u->>1 limit 1) x))
   returning 1)
 select 1 / (case when count(*) = $3::int then 1 else 0 end) from d`)
 
@@ -132,17 +134,19 @@ order by w.key, w.seq`)
 
 const SETTLE_LANES = statement(`
 with p as materialized (select $1::text::jsonb j),
-r as materialized (select e->>0 k, (e->>1)::boolean more from p, jsonb_array_elements(j->'rel') e),
+r as materialized (select e->>0 k, (e->>1)::boolean more from p, jsonb_array_elements(j->'rel') e order by 1 collate "C"),
 l as materialized (
-  select l.key from lim.lane l join r on l.key = r.k where l.consumer = 'c' and l.token = $2::uuid
-  order by l.key for update of l),
+  select x.key, x.ctid tid from r cross join lateral (select l.key, l.ctid from lim.lane l
+    where l.consumer = 'c' and l.key = r.k and l.token = $2::uuid limit 1 for update) x),
 u as (
   update lim.lane x set token = null, suspect = false, dirty = false,
     due_at = case when x.dirty or r.more then statement_timestamp() else 'infinity' end
-  from r join l on l.key = r.k where x.consumer = 'c' and x.key = r.k and x.token = $2::uuid returning 1),
+  from r where x.ctid = any (array(select tid from l)) and x.key = r.k returning 1),
 d as (
-  delete from lim.work w using p, jsonb_array_elements(j->'done') e
-  where w.consumer = 'c' and w.source = e->>0 and w.id = e->>1 returning 1)
+  delete from lim.work w where w.ctid = any (array(
+    select x.ctid from p, jsonb_array_elements(j->'done') e cross join lateral (select w.ctid from lim.work w
+      where w.consumer = 'c' and w.source = e->>0 and w.id = e->>1 limit 1) x))
+  returning 1)
 select 1 / (case when (select count(*) from u) = (select count(*) from r)
   and (select count(*) from d) = jsonb_array_length(j->'done') and pg_current_xact_id() = $3::xid8
   then 1 else 0 end) from p`)

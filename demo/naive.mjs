@@ -29,11 +29,16 @@ const SERVICES = {
   },
 }
 
+/** So many deliveries at a time, as with oncebox. */
+const CONCURRENCY = 4
+
 /** `mayDie` is called where a real process may be killed; it throws when a kill is simulated (see simulated.mjs). */
 export function startNaive(service, context, mayDie = () => {}) {
   const { port } = context
-  port.listen(({ deliver: settle, event }) => {
-    if (settle === undefined) return
+  const waiting = []
+  let working = 0
+
+  const work = async ({ deliver: settle, event }) => {
     let acknowledged = false
     const acknowledge = () => {
       if (service === 'inventory') mayDie()
@@ -41,9 +46,21 @@ export function startNaive(service, context, mayDie = () => {}) {
       port.post({ settle, ack: true })
       if (service === 'payment') mayDie()
     }
-    SERVICES[service](event.data, context, acknowledge).catch(() => {
+    try {
+      await SERVICES[service](event.data, context, acknowledge)
+    } catch {
       if (!acknowledged) port.post({ settle, ack: false })
-    })
+    }
+  }
+  const next = async () => {
+    working++
+    while (waiting.length > 0) await work(waiting.shift())
+    working--
+  }
+  port.listen((message) => {
+    if (message.deliver === undefined) return
+    waiting.push(message)
+    if (working < CONCURRENCY) void next()
   })
   port.post({ ready: true })
 }

@@ -8,8 +8,8 @@ Places orders, carries their events over a link that duplicates, delays and reor
 processes that handle them, again and again. Then counts what was done twice and what was lost: by a naive consumer, and
 by oncebox.
 
-  --messages N     how many orders (default 1500, about half a minute; 300 on PGlite)
-  --rate N         orders per second (default 80)
+  --messages N     how many orders (default 1000, about half a minute; 300 on PGlite)
+  --rate N         orders per second (default 60)
   --seed S         repeats the same orders, duplicates, delays and kills
   --database URL   a PostgreSQL to use, or the word pglite (default: DATABASE_URL, else a private server)
   --json           the result as JSON
@@ -27,7 +27,7 @@ export function readOptions() {
     ;({ values } = parseArgs({
       options: {
         messages: { type: 'string' },
-        rate: { type: 'string', default: '80' },
+        rate: { type: 'string', default: '60' },
         seed: { type: 'string', default: String(randomInt(1_000_000)) },
         database: { type: 'string', default: process.env.DATABASE_URL },
         json: { type: 'boolean', default: false },

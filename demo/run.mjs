@@ -79,7 +79,7 @@ async function run() {
   const database = await openDatabase(options.database, (line) => progress.say(line))
   atEnd.push(database.close)
   const { db, url, schema } = database
-  const orders = options.orders ?? (url ? 1500 : 300)
+  const orders = options.orders ?? (url ? 1000 : 300)
   await createTables(database)
   const gateway = start('./gateway.mjs', [], { ONCEBOX_DEMO_SEED: seed, ONCEBOX_DEMO_DIR: directory })
   atEnd.push(endAll)
@@ -158,7 +158,7 @@ async function isDone(box) {
 function verdict({ ok, oncebox, kills, seconds, seed }) {
   if (!ok) return `oncebox doubled or lost something: please report it, with the seed ${seed}`
   return (
-    `${oncebox.orders} orders, ${oncebox.deliveries} deliveries, ${kills} kills: ` +
+    `${oncebox.orders} orders, ${oncebox.deliveries} deliveries, ${kills} ${kills === 1 ? 'kill' : 'kills'}: ` +
     `with oncebox every order was reserved once and charged once. (${seconds} s, seed ${seed})`
   )
 }

@@ -12,8 +12,6 @@ import { startService } from './services.mjs'
 const [side, service] = process.argv.slice(2)
 const { url, ...settings } = JSON.parse(process.env.ONCEBOX_DEMO)
 const pool = new pg.Pool({ connectionString: url, max: 5 })
-// An idle connection that breaks is replaced; without a listener it would end the process.
-pool.on('error', () => {})
 const context = { ...settings, db: fromPg(pool), port: parentPort() }
 
 if (side === 'orders') await startOrders(context)

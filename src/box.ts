@@ -211,7 +211,7 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
     },
     to(sink, sinkOptions) {
       relays.add(sink, sinkOptions)
-      if (state === 'started') announce().then(() => relays.start(), (error: unknown) => report(error, { sink }))
+      if (state === 'started') relays.start()
       return sink
     },
     async start() {

@@ -13,13 +13,33 @@ export function toFailure(error: unknown, depth = 0): Failure {
       name: clip(String(error.name || 'Error'), 200),
       message: clip(String(error.message), MAX_MESSAGE),
     }
-    if (typeof error.stack === 'string') failure.stack = clip(error.stack, MAX_STACK)
+    const stack = stackOf(error)
+    if (stack !== undefined) failure.stack = clip(stack, MAX_STACK)
     const code = (error as { code?: unknown }).code
     if (typeof code === 'string' || typeof code === 'number') failure.code = clip(String(code), 100)
     if (error.cause !== undefined && depth < MAX_CAUSES) failure.cause = toFailure(error.cause, depth + 1)
     return failure
   } catch {
     return { name: 'NonError', message: 'something was thrown that could not be read' }
+  }
+}
+
+/** The stack is written when it is first read, and that may fail where the name is no string. */
+function stackOf(error: Error): string | undefined {
+  try {
+    return typeof error.stack === 'string' ? error.stack : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Handlers may throw anything: what cannot even be looked at is replaced, before everybody down the line looks. */
+export function readable(error: unknown): unknown {
+  try {
+    for (const cause of causes(error)) void [cause instanceof Error, (cause as { code?: unknown }).code]
+    return error
+  } catch {
+    return new Error('something was thrown that could not be read')
   }
 }
 

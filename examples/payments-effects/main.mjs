@@ -10,7 +10,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { openDatabase } from '../database.mjs'
-import { createPayments } from './payments.mjs'
+import { createPayments, LEASE_MS } from './payments.mjs'
 
 const directory = await mkdtemp(path.join(tmpdir(), 'oncebox-example-'))
 const gateway = fork(new URL('gateway.mjs', import.meta.url))
@@ -73,14 +73,14 @@ async function runWorker(env) {
   return signal ? `and is killed by ${signal}` : `and exits with ${code}`
 }
 
-/** The claims of the dead workers run out after `leaseMs`. */
+/** Until then the message belongs to the dead worker. */
 function leaseIsOver() {
-  return new Promise((resolve) => setTimeout(resolve, 1_200))
+  return new Promise((resolve) => setTimeout(resolve, LEASE_MS + 100))
 }
 
 /** @returns {Promise<{ calls: { key: string, invoice: string }[], charges: { chargeId: string, invoice: string }[] }>} */
 async function askGateway() {
-  return (await fetch(url)).json()
+  return /** @type {any} */ (await (await fetch(url)).json())
 }
 
 async function report() {

@@ -12,7 +12,7 @@ import type { Runtime } from '../runtime.js'
 import { sleep } from '../worker/backoff.js'
 import { checkSelection, type CheckedFilter } from './filter.js'
 import type { Bulk, Filter } from './types.js'
-import { placesOf, possibleStates, step, type Place, type Position } from './walk.js'
+import { placesOf, possibleStates, startOf, step, type Place, type Position } from './walk.js'
 
 const BATCH = 500
 const EXAMINE = 2_000
@@ -103,7 +103,7 @@ async function walk(
   let sum = 0
   let taken = 0
   for (const place of await placesOf(runtime, filter, states)) {
-    let position: Position | undefined
+    let position: Position | undefined = await startOf(runtime, place, filter, 'oldest')
     for (let done = false; !done;) {
       const until = end[place]
       const options = { direction: 'oldest', states, position, until, count: EXAMINE, bodies: false } as const

@@ -8,9 +8,9 @@ import type { Runtime } from '../runtime.js'
 import { readCursor, writeCursor } from './cursor.js'
 import { checkFilter, type CheckedFilter } from './filter.js'
 import type { Filter } from './types.js'
-import { placesOf, positionOf, possibleStates, step, type Place, type Position, type Step } from './walk.js'
+import { placesOf, positionOf, possibleStates, startOf, step, type Place, type Position, type Step } from './walk.js'
 
-/** What one call may examine before it answers with what it has, and a cursor. */
+/** What one call may examine in one place before it answers with what it has, and a cursor. */
 const MAX_EXAMINED = 20_000
 const MAX_STEP = 2_000
 
@@ -44,17 +44,30 @@ interface Trail {
   consumed: Position | undefined
   /** Behind the last row examined. */
   examined: Position | undefined
+  /** When that row was received: what is newer was seen. */
+  frontier: number
+  /** How many rows it may still examine. */
+  left: number
   done: boolean
 }
 
 async function startTrails(runtime: Runtime, filter: CheckedFilter, cursor: string | undefined): Promise<Trail[]> {
-  const positions =
-    cursor === undefined
-      ? (await placesOf(runtime, filter, possibleStates(filter, filter.states))).map(
-          (place) => [place, undefined] as const,
-        )
-      : [...readCursor(filter, cursor)]
-  return positions.map(([place, at]) => ({ place, buffer: [], consumed: at, examined: at, done: false }))
+  const positions: [Place, Position | undefined][] = []
+  if (cursor !== undefined) positions.push(...readCursor(filter, cursor))
+  else {
+    for (const place of await placesOf(runtime, filter, possibleStates(filter, filter.states))) {
+      positions.push([place, await startOf(runtime, place, filter, 'newest')])
+    }
+  }
+  return positions.map(([place, at]) => ({
+    place,
+    buffer: [],
+    consumed: at,
+    examined: at,
+    frontier: Infinity,
+    left: MAX_EXAMINED,
+    done: false,
+  }))
 }
 
 async function merge(
@@ -64,21 +77,21 @@ async function merge(
   limit: number,
 ): Promise<readonly Row[]> {
   const page: Row[] = []
-  let left = MAX_EXAMINED
   let count = limit + 1
   for (;;) {
     for (const trail of trails) {
-      while (trail.buffer.length === 0 && !trail.done && left > 0) {
-        const found = await look(runtime, filter, trail, Math.min(count, MAX_STEP, left))
-        left -= found.examined
+      while (trail.buffer.length === 0 && !trail.done && trail.left > 0) {
+        const found = await look(runtime, filter, trail, Math.min(count, MAX_STEP, trail.left))
+        trail.left -= found.examined
         count *= 2
       }
     }
-    // A place that was not searched to its next message could hold a newer one than the others.
-    if (page.length === limit || trails.some(({ buffer, done }) => buffer.length === 0 && !done)) return page
     const next = newest(trails)
-    if (!next) return page
+    if (!next || page.length === limit) return page
     const [row, ...rest] = next.buffer
+    // A place that was not searched as far back as this could hold a newer one.
+    if (trails.some(({ buffer, done, frontier }) => buffer.length === 0 && !done && frontier > receivedMs(row!)))
+      return page
     page.push(row!)
     next.buffer = rest
     next.consumed = rest.length === 0 ? next.examined : positionOf(next.place, row!)
@@ -91,6 +104,7 @@ async function look(runtime: Runtime, filter: CheckedFilter, trail: Trail, count
   const found = await step(runtime, trail.place, filter, options)
   trail.buffer = found.rows
   trail.examined = found.position
+  trail.frontier = found.receivedMs ?? trail.frontier
   trail.done = found.done
   if (found.rows.length === 0) trail.consumed = found.position
   return found
@@ -100,7 +114,11 @@ function newest(trails: readonly Trail[]): Trail | undefined {
   let best: Trail | undefined
   for (const trail of trails) {
     if (trail.buffer.length === 0) continue
-    if (!best || Number(trail.buffer[0]!['received']) > Number(best.buffer[0]!['received'])) best = trail
+    if (!best || receivedMs(trail.buffer[0]!) > receivedMs(best.buffer[0]!)) best = trail
   }
   return best
+}
+
+function receivedMs(row: Row): number {
+  return Number(row['received'])
 }

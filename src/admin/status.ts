@@ -1,13 +1,14 @@
 /** How many messages there are, by consumer and state, and how far behind each consumer is. */
-import { STATUS, OUTBOX_STATUS } from '../postgres/sql/admin.js'
+import { OUTBOX_STATUS, STATUS } from '../postgres/sql/admin.js'
+import { runUnjitted } from '../postgres/unjitted.js'
 import type { Runtime } from '../runtime.js'
 import type { Row } from '../postgres/database.js'
 import { STATES } from './filter.js'
 import type { Counts, Status } from './types.js'
 
 export async function status({ db }: Runtime, local: readonly string[]): Promise<Status> {
-  const inbox = await db.run(STATUS, local)
-  const outbox = await db.run(OUTBOX_STATUS, null)
+  const inbox = await runUnjitted(db, STATUS, local)
+  const outbox = await runUnjitted(db, OUTBOX_STATUS, null)
   return {
     consumers: byName(inbox.map((row) => [row['name'], { ...counts(row), ...(row['paused'] === 'true' && PAUSED) }])),
     outbox: byName(outbox.map((row) => [row['type'], counts(row)])),

@@ -8,9 +8,10 @@ import type { State } from '../message.js'
 import type { Row } from '../postgres/database.js'
 import {
   BACKLOG, BY_ID, JOURNAL, OUTBOX, OUTBOX_BY_ID, OUTBOX_PARKED, PARKED, QUARANTINED, QUARANTINED_BY_ID, QUARANTINED_OF,
-  WAITING, type Walk,
+  SEEK_QUARANTINE, WAITING, type Walk,
 } from '../postgres/sql/search.js' // prettier-ignore
 import type { Runtime } from '../runtime.js'
+import { runUnjitted } from '../postgres/unjitted.js'
 import { contains } from './contains.js'
 import { STATES, type CheckedFilter } from './filter.js'
 
@@ -74,6 +75,8 @@ export interface Step {
   /** Behind the last row examined. */
   readonly position: Position | undefined
   readonly examined: number
+  /** When the last row examined was received. */
+  readonly receivedMs: number | undefined
   readonly done: boolean
 }
 
@@ -93,22 +96,53 @@ export async function step(runtime: Runtime, place: Place, filter: CheckedFilter
   const { box: _, states: __, data, ...criteria } = filter
   const { direction, states, position, until, count, bodies } = options
   const lean = !bodies && data === undefined
-  const rows = await runtime.db.run(PLACES[place][direction], {
-    ...criteria,
-    states,
-    pos: position,
-    until,
-    n: count,
-    lean,
-  })
+  const param = { ...criteria, states, pos: position, until, n: count, lean }
+  const rows = await runUnjitted(runtime.db, PLACES[place][direction], param)
   const last = rows.at(-1)
   const examined = Number(last?.['ord'] ?? 0)
   return {
     rows: rows.filter((row) => row['fits'] === 'true' && (data === undefined || contains(dataOf(row), data))),
     position: last ? positionOf(place, last) : position,
     examined,
-    done: examined < count,
+    receivedMs: last ? Number(last['received']) : undefined,
+    done: examined < count || isBeyond(place, filter, direction, last),
   }
+}
+
+/** The quarantine has no index by time, but its rows are numbered as they come: within this of each other. */
+const OUT_OF_ORDER_MS = 600_000
+
+/** Where a walk begins: in the quarantine, near the first row that the filter's times allow. */
+export async function startOf(
+  { db }: Runtime,
+  place: Place,
+  { before, after }: CheckedFilter,
+  direction: keyof Walk,
+): Promise<Position | undefined> {
+  const bound = direction === 'newest' ? before : after
+  if (bound === undefined || !isQuarantine(place)) return undefined
+  const slack = direction === 'newest' ? OUT_OF_ORDER_MS : -OUT_OF_ORDER_MS
+  const time = new Date(Date.parse(bound) + slack).toISOString()
+  const [row] = await db.run(SEEK_QUARANTINE, { time })
+  const n = BigInt(row!['n'] as string)
+  return String(direction === 'newest' ? n + 1n : n)
+}
+
+/** Is all that follows in the quarantine outside the filter's times? */
+function isBeyond(
+  place: Place,
+  { before, after }: CheckedFilter,
+  direction: keyof Walk,
+  last: Row | undefined,
+): boolean {
+  if (!last || !isQuarantine(place)) return false
+  const received = Number(last['received'])
+  if (direction === 'newest') return after !== undefined && received < Date.parse(after) - OUT_OF_ORDER_MS
+  return before !== undefined && received > Date.parse(before) + OUT_OF_ORDER_MS
+}
+
+function isQuarantine(place: Place): boolean {
+  return place === 'quarantine' || place === 'quarantineOf'
 }
 
 /** The data of a row; undefined where it cannot be decoded. */

@@ -1,5 +1,6 @@
 /** One handler call: its context, its deadline, and what it sent. */
 import { OnceboxError } from '../errors.js'
+import { readable } from '../failure.js'
 import type { BatchContext, Context, EffectOptions, Logger, Send } from '../handler.js'
 import type { Json, Message, MessageMap } from '../message.js'
 import { prepareSend, type Outgoing } from '../outbox/send.js'
@@ -96,7 +97,7 @@ function withDeadline(
         (error: unknown) => {
           end()
           // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- handlers may throw anything
-          reject(error)
+          reject(readable(error))
         },
       )
   })

@@ -61,9 +61,9 @@ async function deliverNow(
     refused.map((one) => ({ consumer: NO_CONSUMER, refused: one })),
   )
   const perMessage = new Map<Prepared, Ackable[]>(accepted.map((message) => [message, []]))
-  const names = now.map(({ consumer }) => consumer.name)
-  if (accepted.length > 0 && (await isStoredForAny(runtime, accepted, declared, names, options))) {
-    const stored = { consumers: declared, only: options.only, except: names, unrouted: 'skip' } as const
+  const except = pairsOf(accepted, now)
+  if (accepted.length > 0 && (await isStoredForAny(runtime, accepted, declared, except, options))) {
+    const stored = { consumers: declared, only: options.only, except, unrouted: 'skip' } as const
     const outcomes = await receive(runtime, accepted, stored)
     accepted.forEach((message, at) => {
       for (const outcome of outcomes[at]!.consumers) perMessage.get(message)!.push({ outcome })
@@ -95,17 +95,27 @@ async function directly(worker: Worker, messages: readonly Prepared[]): Promise<
   return outcomes
 }
 
+/** Which consumers run which types now. A type that only a newer version of a consumer takes is none of them. */
+function pairsOf(messages: readonly Prepared[], now: readonly Worker[]): [consumer: string, type: string][] {
+  const types = [...new Set(messages.map(({ type }) => type))]
+  return now.flatMap(({ consumer }) =>
+    types
+      .filter((type) => consumer.handlerOf(type) !== undefined)
+      .map((type): [string, string] => [consumer.name, type]),
+  )
+}
+
 /** Is there anybody, here or in another process, for whom these messages have to be stored? */
 async function isStoredForAny(
   runtime: Runtime,
   messages: readonly Prepared[],
   declared: readonly ConsumerDeclaration[],
-  now: readonly string[],
-  { only }: DeliverOptions,
+  except: readonly (readonly [consumer: string, type: string])[],
+  { only, how }: DeliverOptions,
 ): Promise<boolean> {
-  const local = declared.filter((consumer) => !now.includes(consumer.name) && isMeant(consumer, only))
+  const local = declared.filter((consumer) => how(consumer) === 'store' && isMeant(consumer, only))
   if (messages.some(({ type }) => local.some((consumer) => consumer.handlerOf(type) !== undefined))) return true
   const types = [...new Set(messages.map(({ type }) => type))]
-  const others = await runtime.db.run(OTHER_CONSUMERS, { t: types, c: now })
+  const others = await runtime.db.run(OTHER_CONSUMERS, { t: types, not: except })
   return others.some((row) => only === undefined || only.includes(row['consumer'] as string))
 }

@@ -196,10 +196,15 @@ function fingerprintOf(
   choose: PrepareOptions['fingerprint'],
 ): string | null | undefined {
   if (!choose) return fingerprint(data)
-  const chosen = choose(incoming)
-  if (chosen === false) return null
-  const text = JSON.stringify(chosen)
-  return text === undefined ? null : fingerprint(JSON.parse(text) as unknown)
+  try {
+    const chosen = choose(incoming)
+    if (chosen === false) return null
+    const text = JSON.stringify(chosen)
+    return text === undefined ? null : fingerprint(JSON.parse(text) as unknown)
+  } catch {
+    // A source that cannot choose, or data nested too deep for it: all of the data counts.
+    return fingerprint(data)
+  }
 }
 
 function refusal(

@@ -15,8 +15,8 @@ export interface ReceiveOptions {
   readonly consumers: readonly ConsumerDeclaration[]
   /** Only for these consumers; undefined for all. */
   readonly only?: readonly string[] | undefined
-  /** Not for these consumers: they get it in another way. */
-  readonly except?: readonly string[] | undefined
+  /** Not for these consumers, of these types: they get them in another way. */
+  readonly except?: readonly (readonly [consumer: string, type: string])[] | undefined
   readonly unrouted?: 'quarantine' | 'skip' | undefined
   /** Released by a person: the age was judged already. */
   readonly force?: boolean
@@ -57,7 +57,8 @@ async function receiveBatch(runtime: Runtime, batch: readonly Prepared[], option
   const answer = await store(runtime, batch, options)
   const perMessage = batch.map(({ type }) => {
     const targets = new Map<string, Ackable>()
-    for (const consumer of answer.targets[type] ?? []) targets.set(consumer, stored(consumer))
+    const names = Object.hasOwn(answer.targets, type) ? answer.targets[type]! : []
+    for (const consumer of names) targets.set(consumer, stored(consumer))
     return targets
   })
   if (answer.rest.length > 0) await classifyRest(runtime, batch, answer, perMessage, options)
@@ -183,7 +184,8 @@ export async function classify(
     pairs.map(({ consumer, message }) => [...identityOf(message, consumer), message.hash]),
     tx,
   )
-  const known = new Array<Known | undefined>(pairs.length)
+  // Filled: callers ask `every`, which would pass over holes, and take what is unknown for handled.
+  const known = new Array<Known | undefined>(pairs.length).fill(undefined)
   for (const row of rows) {
     known[Number(row['at'])] = {
       same: row['same'] === 'true',
@@ -201,8 +203,8 @@ export type Identified = Pick<Prepared, 'id' | 'source' | 'hash' | 'ids'>
 
 /** The key of a message in a consumer's journal: the producer's, or the consumer's business key. */
 export function identityOf(message: Identified, consumer: string): [consumer: string, source: string, id: string] {
-  const own = message.ids?.[consumer]
-  return own === undefined ? [consumer, message.source, message.id] : [consumer, '', own]
+  const { ids } = message
+  return ids && Object.hasOwn(ids, consumer) ? [consumer, '', ids[consumer]!] : [consumer, message.source, message.id]
 }
 
 /** The outcome of a message that needs nothing more from its sender. */

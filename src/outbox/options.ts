@@ -52,11 +52,12 @@ export function resolveSinkOptions<M extends MessageMap>(
   }
 }
 
-function checkTypes(where: string, types: readonly string[], known: readonly string[]): readonly string[] {
-  if (!Array.isArray(types) || types.length === 0) {
+function checkTypes(where: string, given: readonly string[], known: readonly string[]): readonly string[] {
+  const types: readonly string[] = Array.isArray(given) ? (given as readonly string[]) : []
+  if (types.length === 0) {
     throw new OnceboxError('OPTION_INVALID', `${where}: types must be a list of message types; leave it out for all`)
   }
-  for (const type of types as readonly string[]) {
+  for (const type of types) {
     const problem = nameProblem(type)
     if (problem) throw new OnceboxError('OPTION_INVALID', `${where}: a type ${problem}`)
     if (known.length === 0 || known.includes(type)) continue

@@ -74,7 +74,10 @@ export async function publish(sink: Sink, events: readonly OutgoingEvent[], retr
 
 function checkAnswers(answers: unknown, expected: number): void {
   const wrong = (what: string): OnceboxError =>
-    new OnceboxError('OPTION_INVALID', `publish must answer with one undefined or { error, retry } per message; ${what}`)
+    new OnceboxError(
+      'OPTION_INVALID',
+      `publish must answer with one undefined or { error, retry } per message; ${what}`,
+    )
   if (!Array.isArray(answers)) throw wrong(`got ${answers === null ? 'null' : typeof answers}`)
   if (answers.length !== expected) throw wrong(`got ${answers.length} answers for ${expected} messages`)
   for (const answer of answers as unknown[]) {

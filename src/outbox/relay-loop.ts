@@ -28,6 +28,8 @@ const AWAY_MS = { first: 50, most: 1_000 }
 export function createRelayLoop(
   runtime: Runtime,
   attached: Attached,
+  /** Resolves once the sink is in the database. */
+  registered: () => Promise<void>,
   report: (error: unknown) => void,
 ): RelayLoop {
   let running: Promise<void> | undefined
@@ -42,7 +44,7 @@ export function createRelayLoop(
   /** One batch at a time: a drain and the loop must not both publish events of one key. */
   const step = async (): Promise<Step> => {
     while (inFlight) await inFlight.catch(() => undefined)
-    const batch = relayBatch(runtime, attached)
+    const batch = registered().then(() => relayBatch(runtime, attached))
     inFlight = batch
     try {
       const done = await batch
@@ -81,7 +83,9 @@ export function createRelayLoop(
       } catch (error) {
         const isDown = error instanceof DestinationDown
         report(isDown ? error.cause : error)
-        const ms = isDown ? backoffMs(down++, DOWN_MS.first, DOWN_MS.most) : backoffMs(away++, AWAY_MS.first, AWAY_MS.most)
+        const ms = isDown
+          ? backoffMs(down++, DOWN_MS.first, DOWN_MS.most)
+          : backoffMs(away++, AWAY_MS.first, AWAY_MS.most)
         // Not cut short by a nudge: what is sent now would fail like the rest.
         await sleep(ms, untilStopped)
       }

@@ -167,7 +167,7 @@ function tellDead(runtime: Runtime, sink: string, failed: Verdicts['failed']): v
     const { message } = event
     log.error({ sink, id: message.id, type: message.type, error: failure.message }, 'an event could not be published')
     const entry = { message, consumer: sink, state: 'dead', error: failure } as const
-    if (hooks.dead) callHook(runtime, 'dead', () => hooks.dead!(entry as never))
+    if (hooks.dead) callHook(runtime, 'dead', () => hooks.dead!(entry))
   }
 }
 
@@ -205,7 +205,10 @@ async function moveInto(
     if (![...causes(error)].some((cause) => sqlState(cause)?.startsWith('42'))) throw error
     notAllowed.add(attached.sink)
     const why = error instanceof Error ? error.message : String(error)
-    runtime.log.warn({ sink: attached.name, error: why }, 'events cannot be moved inside the database; they are received')
+    runtime.log.warn(
+      { sink: attached.name, error: why },
+      'events cannot be moved inside the database; they are received',
+    )
     return undefined
   }
 }

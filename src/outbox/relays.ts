@@ -24,12 +24,19 @@ export function createRelays(runtime: Runtime, report: (error: unknown, where: {
   const loops: RelayLoop[] = []
   const attached = (): Attached[] => loops.map((loop) => loop.attached)
   const registered = new Set<string>()
+  /** Sinks that may have opened something since they were last closed. */
+  const open = new Set<Sink>()
+  /** A sink that is attached late, or while the database is away, is registered by its relay. */
+  const ensureRegistered = async (): Promise<void> => {
+    if (loops.some(({ attached: { name } }) => !registered.has(name))) await relays.register()
+  }
 
   const relays: Relays = {
     add(sink, options) {
       const name = nameOfSink(sink, loops.length + 1, (one) => loops.some((loop) => loop.attached.name === one))
       const resolved = resolveSinkOptions(name, options, runtime.types)
-      loops.push(createRelayLoop(runtime, { name, sink, options: resolved }, (error) => report(error, { sink })))
+      const one = { name, sink, options: resolved }
+      loops.push(createRelayLoop(runtime, one, ensureRegistered, (error) => report(error, { sink })))
       runtime.outbox.sinks = attached().map((one) => ({ name: one.name, types: one.options.types }))
     },
     async register() {
@@ -38,13 +45,16 @@ export function createRelays(runtime: Runtime, report: (error: unknown, where: {
       for (const { name } of sinks) registered.add(name)
     },
     start() {
-      for (const loop of loops) loop.start()
+      for (const loop of loops) {
+        open.add(loop.attached.sink)
+        loop.start()
+      }
     },
     nudge() {
       for (const loop of loops) loop.nudge()
     },
     async drain() {
-      if (loops.some(({ attached: { name } }) => !registered.has(name))) await relays.register()
+      for (const { sink } of attached()) open.add(sink)
       const results = await Promise.allSettled(loops.map((loop) => loop.drain()))
       for (const result of results) if (result.status === 'rejected') throw result.reason
       return results.some((result) => result.status === 'fulfilled' && result.value)
@@ -53,6 +63,7 @@ export function createRelays(runtime: Runtime, report: (error: unknown, where: {
       const ends = loops.map(async (loop) => {
         const { sink } = loop.attached
         await loop.stop(timeoutMs)
+        if (!open.delete(sink)) return
         try {
           await sleep(timeoutMs, sink.close())
         } catch (error) {

@@ -76,7 +76,7 @@ test('every order is reserved once and charged once, while workers are killed an
 })
 
 test('on PGlite it says that its crashes are simulated, and the audit is the same', async () => {
-  const { output, exit } = demo(['--messages', '100', '--seed', '7', '--database', 'pglite'], { FORCE_COLOR: '0' })
+  const { output, exit } = demo(['--messages', '60', '--seed', '7', '--database', 'pglite'], { FORCE_COLOR: '0' })
   expect(await exit, output.stderr).toBe(0)
   expect(output.stderr).toMatch(/kills are simulated/)
   expect(output.stdout).toMatch(/double reservations +[1-9]\d* +0\n/)

@@ -10,9 +10,9 @@ import { scratchDatabase } from '../support/postgres.js'
 
 const run = promisify(execFile)
 /** A first start of PGlite takes seconds, and more on a busy machine. */
-const TIMEOUT_MS = 180_000
+const TIMEOUT_MS = 300_000
 
-const PRINTS: Readonly<Record<string, string | RegExp>> = {
+const PRINTS: Readonly<Record<string, string>> = {
   hello: blocksOf(readPage('README.md')).find(({ title }) => title === 'output')!.text,
   'inline-consumer': `
 12 orders, handled 12, failed 3 times and were delivered again
@@ -35,6 +35,10 @@ worker 4 goes on with B-2, and exits with 0
 gateway: A-1: calls 2, keys 1, charged as charge-1
 gateway: B-2: calls 1, keys 1, charged as charge-2
 booked: A-1 charge-1, B-2 charge-2`,
+  webhook: `
+orders sent: 3, deliveries: 6
+a stranger: 401 {"error":"no signature is right"}
+invoices: A-1 500, A-2 700, A-3 900`,
 }
 
 beforeAll(() => {
@@ -51,15 +55,19 @@ test('every example is in the table of contents, and is run here', async () => {
 
 describe.each(Object.keys(PRINTS))('%s', (example) => {
   test('runs on PGlite', { timeout: TIMEOUT_MS }, async () => {
-    expect(await output(example, {})).toBe(String(PRINTS[example]).trim())
+    expect(await output(example, {})).toBe(PRINTS[example]!.trim())
   })
 
-  test('runs on a server, twice', { timeout: TIMEOUT_MS }, async () => {
+  test('runs on a server', { timeout: TIMEOUT_MS }, async () => {
     await using database = await scratchDatabase('examples')
-    const env = { DATABASE_URL: database.url }
-    expect(await output(example, env)).toBe(String(PRINTS[example]).trim())
-    expect(await output(example, env)).toBe(String(PRINTS[example]).trim())
+    expect(await output(example, { DATABASE_URL: database.url })).toBe(PRINTS[example]!.trim())
   })
+})
+
+test('an example can be run again on the same database', { timeout: TIMEOUT_MS }, async () => {
+  await using database = await scratchDatabase('examples')
+  const env = { DATABASE_URL: database.url }
+  expect(await output('orders-inventory', env)).toBe(await output('orders-inventory', env))
 })
 
 test('their types are right', { timeout: TIMEOUT_MS }, async () => {

@@ -1,7 +1,8 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { createBox } from 'oncebox'
 import { fromPg } from 'oncebox/pg'
 import { link } from 'oncebox/link'
+import { createTestBox } from 'oncebox/testing'
 import { waitUntil } from '../support/wait.js'
 import { SILENT, useServer, type PgBox } from '../outbox/fixture.js'
 
@@ -14,7 +15,8 @@ const WAYS = ['one database', 'two databases'] as const
 async function open(way: (typeof WAYS)[number]) {
   const db = fromPg(server.pool)
   const from = await server.open({ db, source: 'shop' })
-  const to = way === 'one database' ? await server.open({ db, source: 'billing' }) : await elsewhere.open({ source: 'billing' })
+  const to =
+    way === 'one database' ? await server.open({ db, source: 'billing' }) : await elsewhere.open({ source: 'billing' })
   const host = way === 'one database' ? server : elsewhere
   return { from, to, inbox: (text: string) => host.sql(to.schema, text) }
 }
@@ -26,6 +28,7 @@ test.each(WAYS)('%s: an event arrives as it was sent, and leaves the outbox', as
   const seen: unknown[] = []
   to.consumer('c', { placed: (message) => void seen.push(message) })
   from.to(link({ to }))
+  const receive = vi.spyOn(to, 'receive')
   const before = Date.now()
   await server.send(from, {
     type: 'placed',
@@ -36,6 +39,8 @@ test.each(WAYS)('%s: an event arrives as it was sent, and leaves the outbox', as
     data: { b: 1, a: [2, 'ü'] },
   })
   await from.drain()
+  expect(receive).toHaveBeenCalledTimes(way === 'one database' ? 0 : 1)
+  receive.mockRestore()
   await to.drain()
   expect(seen).toMatchObject([
     {
@@ -54,7 +59,7 @@ test.each(WAYS)('%s: an event arrives as it was sent, and leaves the outbox', as
   const [{ time }] = seen as [{ time: Date }]
   expect(Math.abs(time.getTime() - before)).toBeLessThan(10_000)
   expect(await outbox(from.schema)).toEqual([])
-  expect(await inbox('select body, encode(hash, \'hex\') hash from ob.message')).toEqual([
+  expect(await inbox("select body, encode(hash, 'hex') hash from ob.message")).toEqual([
     { body: '{"b":1,"a":[2,"ü"]}', hash: expect.any(String) },
   ])
   // The same message by the front door is a duplicate: the hashes agree.
@@ -162,9 +167,18 @@ test.each(WAYS)('%s: published but not recorded, it is published again and handl
 test('a consumer with its own identity gets what comes over a link inside one database', async () => {
   const { from, to } = await open('one database')
   const seen: string[] = []
-  to.consumer('c', { '*': ({ id }) => void seen.push(id) }, { identity: ({ data }) => String((data as { order: number }).order) })
+  to.consumer(
+    'c',
+    { '*': ({ id }) => void seen.push(id) },
+    { identity: ({ data }) => String((data as { order: number }).order) },
+  )
   from.to(link({ to }))
-  await server.send(from, { id: 'a', data: { order: 1 } }, { id: 'b', data: { order: 1 } }, { id: 'c', data: { order: 2 } })
+  await server.send(
+    from,
+    { id: 'a', data: { order: 1 } },
+    { id: 'b', data: { order: 1 } },
+    { id: 'c', data: { order: 2 } },
+  )
   await from.drain()
   await to.drain()
   expect(seen).toEqual(['a', 'c'])
@@ -197,6 +211,25 @@ test('boxes that only claim to share a database are found out, and still linked'
   await to.drain()
   expect(handled).toBe(1)
 })
+
+test('two boxes in one PGlite are linked', async () => {
+  await using to = await createTestBox({ source: 'billing' })
+  const from = createBox({ db: to.db, schema: 'shop', logger: SILENT })
+  await from.migrate()
+  const seen: unknown[] = []
+  to.consumer('c', { '*': ({ source, data }) => void seen.push([source, data]) }, { order: 'key' })
+  await to.migrate()
+  from.to(link({ to }))
+  await to.db.transaction(async (tx) => {
+    await from.send(tx, 'placed', 1, { key: 'k' })
+    await from.send(tx, 'placed', 2, { key: 'k' })
+    await from.send(tx, 'placed', 3)
+  })
+  await from.drain()
+  await to.drain()
+  expect(seen.toSorted()).toEqual([1, 2, 3].map((n) => ['shop', n]))
+  await from.stop()
+}, 120_000)
 
 test('link takes a box, and says so', () => {
   const box = createBox({ db: fromPg(server.pool), logger: SILENT }) as PgBox

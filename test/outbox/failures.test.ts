@@ -3,7 +3,8 @@ import { waitUntil } from '../support/wait.js'
 import { recordingSink, useServer } from './fixture.js'
 
 const server = useServer('relay_failures')
-const left = (schema: string) => server.sql(schema, `select o.id, d.* from ob.delivery d join ob.outbox o using (n) order by n`)
+const left = (schema: string) =>
+  server.sql(schema, `select o.id, d.* from ob.delivery d join ob.outbox o using (n) order by n`)
 
 test('a refused event is tried again, holds back its own key alone, and keeps the order', async () => {
   const box = await server.open()
@@ -31,7 +32,9 @@ test('a refused event is tried again, holds back its own key alone, and keeps th
 
 test('a poison event is dead-lettered at once, or after its attempts, and the rest flows', async () => {
   const dead: string[] = []
-  const box = await server.open({ hooks: { dead: ({ message, consumer }) => void dead.push(`${consumer}: ${message.id}`) } })
+  const box = await server.open({
+    hooks: { dead: ({ message, consumer }) => void dead.push(`${consumer}: ${message.id}`) },
+  })
   const sink = box.to(
     recordingSink({
       name: 'broker',
@@ -66,13 +69,20 @@ test('a poison event is dead-lettered at once, or after its attempts, and the re
 
 test.each([
   ['rejects', () => Promise.reject(new Error('connection refused'))],
-  ['throws', () => { throw new Error('connection refused') }],
+  [
+    'throws',
+    () => {
+      throw new Error('connection refused')
+    },
+  ],
   ['answers nothing', () => undefined],
   ['answers too few', () => [undefined]],
   ['answers nonsense', () => ['ok', 'ok']],
 ])('a sink that %s is backed off from, burns no attempt, and holds no other sink back', async (_, publish) => {
   const errors: unknown[] = []
-  const box = await server.open({ hooks: { error: (error, { sink }) => void errors.push([error.message, sink === broken]) } })
+  const box = await server.open({
+    hooks: { error: (error, { sink }) => void errors.push([error.message, sink === broken]) },
+  })
   let calls = 0
   const broken = box.to({
     publish() {
@@ -110,9 +120,12 @@ test('a relay that lost its lease does not complete: the events are published ag
   // As if this process had not run for longer than its lease.
   await server.sql(box.schema, `update ob.shard set due_at = now() - interval '1 s' where token is not null`)
   const other = await server.open({ schema: box.schema })
-  const second = other.to(recordingSink({ name: 's', answer: ({ id }) => (id === 'b' ? { error: 'x', retry: true } : undefined) }), {
-    retry: { baseMs: 60_000, jitter: 'none' },
-  })
+  const second = other.to(
+    recordingSink({ name: 's', answer: ({ id }) => (id === 'b' ? { error: 'x', retry: true } : undefined) }),
+    {
+      retry: { baseMs: 60_000, jitter: 'none' },
+    },
+  )
   await other.drain()
   expect(second.ids).toEqual(['a'])
   release()

@@ -62,14 +62,14 @@ export function useServer(name: string, config: pg.PoolConfig = {}): Server {
       const box = createBox({ db: fromPg(pool), logger: SILENT, source: 'shop', ...options, schema })
       await box.migrate()
       opened.push(box as unknown as PgBox)
-      return Object.assign(box, { schema }) as never
+      return Object.assign(box, { schema })
     },
     async send(box, ...events) {
       const client = await pool.connect()
       try {
         await client.query('begin')
         const list = events.map(({ type = 'event', data = null, ...rest }) => ({ type, data, ...rest }))
-        await box.sendMany(client, list as never)
+        await box.sendMany(client, list)
         await client.query('commit')
       } finally {
         client.release()

@@ -7,7 +7,12 @@ import { command, emit } from '../support/child.mjs'
 const { DATABASE_URL, SCHEMA } = process.env
 const pool = new pg.Pool({ connectionString: DATABASE_URL, max: 4 })
 pool.on('error', () => {})
-const box = createBox({ db: fromPg(pool), schema: SCHEMA, source: 'shop', logger: { debug() {}, info() {}, warn() {}, error() {} } })
+const box = createBox({
+  db: fromPg(pool),
+  schema: SCHEMA,
+  source: 'shop',
+  logger: { debug() {}, info() {}, warn() {}, error() {} },
+})
 let refuse = 0
 
 box.to(

@@ -143,11 +143,39 @@ test('two sinks that complete the same events at the same time leave nothing beh
   await waitUntil(async () => (await events(box.schema)).length === 0)
 })
 
+test('an event whose last relay died before it could finish it is finished at the next start', async () => {
+  const box = await server.open()
+  box.to(recordingSink())
+  box.to(recordingSink())
+  await server.send(box, { id: 'a' })
+  // Both sinks have it, and each relay saw the other's delivery.
+  await server.sql(box.schema, 'delete from ob.delivery')
+  await box.start()
+  expect(await events(box.schema)).toEqual([])
+})
+
+test('a box without sinks runs no relay, and stop() closes a sink once', async () => {
+  const box = await server.open()
+  await box.start()
+  await server.send(box, { id: 'a' })
+  await box.stop()
+  expect(await server.sql(box.schema, 'select * from ob.shard')).toEqual([])
+  const sink = box.to(recordingSink())
+  await box.drain()
+  expect(sink.ids).toEqual(['a'])
+  await box.stop()
+  await box.stop()
+  expect(sink.closed).toBe(1)
+})
+
 test('a type that does not exist is refused when the sink is attached', async () => {
   const box = await server.open({ messages: defineMessages({ placed: unchecked<number>() }) })
-  const refused = (attach: () => unknown) => expect(attach).toThrow(expect.objectContaining({ code: 'MESSAGE_TYPE_UNKNOWN' }))
+  const refused = (attach: () => unknown) =>
+    expect(attach).toThrow(expect.objectContaining({ code: 'MESSAGE_TYPE_UNKNOWN' }))
   refused(() => box.to(recordingSink(), { types: ['plaecd' as never] }))
-  expect(() => box.to(recordingSink(), { type: 1 } as never)).toThrow(expect.objectContaining({ code: 'OPTION_INVALID' }))
+  expect(() => box.to(recordingSink(), { type: 1 } as never)).toThrow(
+    expect.objectContaining({ code: 'OPTION_INVALID' }),
+  )
   expect(() => box.to({} as never)).toThrow(expect.objectContaining({ code: 'OPTION_INVALID' }))
   box.to(recordingSink({ name: 'a' }))
   expect(() => box.to(recordingSink({ name: 'a' }))).toThrow(expect.objectContaining({ code: 'OPTION_INVALID' }))

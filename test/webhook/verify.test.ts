@@ -330,6 +330,17 @@ describe('answers', () => {
     expect(errors).toEqual([error])
   })
 
+  test('without onError there is a process warning, which names the kind of error and nothing that it says', async () => {
+    const hook = webhook({ scheme: 'standard', secret: SECRETS.standard })
+    await hook.start(() => Promise.reject(Object.assign(new Error('hunter2'), { code: 'ECONNREFUSED' })))
+    const warned = new Promise<Error>((resolve) => process.once('warning', resolve))
+    await hook.fetch(toRequest(await sign('standard', bodyOf('standard'))))
+    const warning = await warned
+    expect(warning).toMatchObject({ code: 'ONCEBOX_WEBHOOK' })
+    expect(warning.message).toContain('ECONNREFUSED')
+    expect(warning.message).not.toContain('hunter2')
+  })
+
   test('nothing that is told the sender or the owner holds a secret', async () => {
     const { hook } = attached({ scheme: 'standard' })
     const sent = await sign('standard', bodyOf('standard'))

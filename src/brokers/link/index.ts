@@ -27,7 +27,10 @@ export interface LinkOptions {
 export function link(options: LinkOptions): Sink {
   const { to, sameDatabase = false, name, ...unknown } = options
   for (const one of Object.keys(unknown)) {
-    throw new OnceboxError('OPTION_INVALID', `link has no option ${JSON.stringify(one)}; it takes to, sameDatabase, name`)
+    throw new OnceboxError(
+      'OPTION_INVALID',
+      `link has no option ${JSON.stringify(one)}; it takes to, sameDatabase, name`,
+    )
   }
   if (typeof to?.receive !== 'function') {
     throw new OnceboxError('OPTION_INVALID', 'link: to must be a box, as createBox returns it')

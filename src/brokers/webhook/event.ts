@@ -1,7 +1,6 @@
 /** Requests and messages: what the box gets of a verified request, and what is posted of an event. */
 import { createHash } from 'node:crypto'
 import type { Incoming, Message } from '../../message.js'
-// eslint-disable-next-line oncebox/one-way -- shared by the brokers, like the seams
 import { readStructured, writeStructured, type Envelope } from '../cloudevents.js'
 import type { ResolvedSource, Scheme, VerifiedRequest } from './options.js'
 

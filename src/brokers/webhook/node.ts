@@ -19,12 +19,20 @@ async function serve(
   outgoing: ServerResponse,
 ): Promise<void> {
   const request = await toRequest(incoming)
-  const response = request ? await webhook.fetch(request) : new Response(null, { status: 400 })
+  const response = request ? await webhook.fetch(request) : refuse(incoming)
   const body = Buffer.from(await response.arrayBuffer())
   outgoing.statusCode = response.status
   for (const [name, value] of response.headers) outgoing.setHeader(name, value)
   outgoing.end(incoming.method === 'HEAD' ? undefined : body)
   if (!incoming.complete) throwAwayTheRest(incoming)
+}
+
+/** Of a request that the Fetch API does not know. */
+function refuse({ method = '' }: IncomingMessage): Response {
+  const notAllowed = ['CONNECT', 'TRACE', 'TRACK'].includes(method)
+  return notAllowed
+    ? new Response(null, { status: 405, headers: { allow: 'POST' } })
+    : new Response(null, { status: 400 })
 }
 
 /** Closing at once would reset the connection, and the sender would not see the answer. */

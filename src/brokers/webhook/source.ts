@@ -27,7 +27,7 @@ const MOST_SECONDS = 3_600
 
 export function createSource(options: ResolvedSource): WebhookSource {
   let deliver: Deliver | undefined
-  let attached: Deliver | undefined
+  let stopped = false
   const inFlight = new Set<Promise<Response>>()
 
   const report = (error: unknown): void => {
@@ -43,7 +43,7 @@ export function createSource(options: ResolvedSource): WebhookSource {
     return answer(503, { error: 'not ready' }, { 'retry-after': String(AWAY_SECONDS) })
   }
   const notReady = (): Response =>
-    away(attached ? 'a webhook arrived after its box was stopped' : 'a webhook arrived before box.from(webhook)')
+    away(stopped ? 'a webhook arrived after its box was stopped' : 'a webhook arrived before box.from(webhook)')
 
   const deliverOne = async (message: Incoming, to: Deliver): Promise<Response> => {
     try {
@@ -91,13 +91,14 @@ export function createSource(options: ResolvedSource): WebhookSource {
   const source: WebhookSource & { fingerprint?: (message: Incoming) => unknown } = {
     push: true,
     async start(given) {
-      if (attached && attached !== given) {
+      if (deliver && deliver !== given) {
         throw new OnceboxError('OPTION_INVALID', 'a webhook belongs to one box; make a second one for the second box')
       }
-      deliver = attached = given
+      deliver = given
     },
     async stop() {
       deliver = undefined
+      stopped = true
       await Promise.allSettled([...inFlight])
     },
     async fetch(request) {

@@ -36,8 +36,8 @@ create index delivery_live on ob.delivery (sink, shard, n) where parked is null 
 create index delivery_waiting on ob.delivery (sink, due_at) where parked is null and waiting;
 create index delivery_parked on ob.delivery (sink, parked, n) where parked is not null;
 -- What holds back its key: a failed event until its next try, and one that no sink has been found for yet.
-create index delivery_failed on ob.delivery (sink, key, n) where parked is null and waiting and attempts > 0;
-create index delivery_unassigned on ob.delivery (key, n) where sink = '' and parked is null and not waiting;
+create index delivery_failed on ob.delivery (sink, key) where parked is null and waiting and attempts > 0;
+create index delivery_unassigned on ob.delivery (n, key) where sink = '' and parked is null and not waiting;
 
 -- What senders fan out to: sinks that were attached somewhere. `types` null means all.
 create table ob.sink (

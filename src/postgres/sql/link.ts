@@ -1,5 +1,5 @@
 /** The statement of a link between two boxes of one database. `to_box.` stands for the schema of the receiving one. */
-import { NOT_BEHIND_A_FAILED_ONE, NOT_BEHIND_AN_UNASSIGNED_ONE } from './outbox.js'
+import { HELD_BACK } from './outbox.js'
 
 /**
  * Moves the next events of leased shards straight into the inbox of another box: READ_SHARDS, RECEIVE and COMPLETE in
@@ -12,7 +12,7 @@ import { NOT_BEHIND_A_FAILED_ONE, NOT_BEHIND_AN_UNASSIGNED_ONE } from './outbox.
  * the planner takes these lists for short, and would join them row by row.
  */
 export const MOVE = `
-with p as materialized (select $1::text::jsonb j),
+with p as materialized (select $1::text::jsonb j),${HELD_BACK},
 h as materialized (
   select h.shard from p, ob.shard h where h.sink = j->>'sink' and h.token = (j->>'k')::uuid order by h.shard for update of h
 ),
@@ -21,7 +21,7 @@ b as materialized (
   cross join lateral (
     select d.n, d.shard, d.attempts from ob.delivery d
     where d.sink = j->>'sink' and d.shard = h.shard and d.parked is null and not d.waiting
-      and ${NOT_BEHIND_A_FAILED_ONE} and ${NOT_BEHIND_AN_UNASSIGNED_ONE}
+      and (d.key is null or d.key not in (select key from held))
     order by d.n limit (select (j->>'depth')::int from p)) d
   order by d.n limit (select (j->>'n')::int from p)
 ),

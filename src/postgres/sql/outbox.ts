@@ -94,16 +94,17 @@ a as (update ob.delivery d set waiting = true where d.sink = '' and d.n in (sele
 select count(*)::text looked from u`
 
 /**
- * An event waits behind a failed one of its key until that one's next try. As subqueries with a limit, or the planner
- * would join, and scan the backlog for it.
+ * Keys that have to wait: one of their events failed and is not due again, or was sent before there was a sink and still
+ * needs one. A list to be hashed, next to nothing as a rule: as a join or a correlated subquery the planner would expect
+ * few events to be left, and read the whole backlog to sort it.
  */
-export const NOT_BEHIND_A_FAILED_ONE = `(select f.n from ob.delivery f
-        where f.sink = d.sink and f.key = d.key and f.n < d.n and f.parked is null and f.waiting and f.attempts > 0
-        limit 1) is null`
-
-/** It also waits behind one of its key that was sent before there was a sink, and still needs one. */
-export const NOT_BEHIND_AN_UNASSIGNED_ONE = `(select u.n from ob.delivery u
-        where u.sink = '' and u.key = d.key and u.n < d.n and u.parked is null and not u.waiting limit 1) is null`
+export const HELD_BACK = `
+held as materialized (
+  select f.key from ob.delivery f
+  where f.sink = (select j->>'sink' from p) and f.parked is null and f.waiting and f.attempts > 0 and f.key is not null
+  union all
+  select u.key from ob.delivery u where u.sink = '' and u.parked is null and not u.waiting and u.key is not null
+)`
 
 /**
  * Leases shards that have something to publish, those first that were served longest ago. In: `{ sink, k token, lease ms,
@@ -111,7 +112,7 @@ export const NOT_BEHIND_AN_UNASSIGNED_ONE = `(select u.n from ob.delivery u
  * pays to ask again; and when the next one falls due, in ms. Where nothing is due, nothing is written.
  */
 export const CLAIM_SHARDS = `
-with p as materialized (select $1::text::jsonb j),
+with p as materialized (select $1::text::jsonb j),${HELD_BACK},
 w as (
   update ob.delivery d set waiting = false
   where d.ctid = any (array(
@@ -126,7 +127,8 @@ c as (
   where h.ctid = any (array(
     select h.ctid from ob.shard h cross join lateral (
       select 1 from ob.delivery d
-      where d.sink = h.sink and d.shard = h.shard and d.parked is null and not d.waiting and ${NOT_BEHIND_A_FAILED_ONE}
+      where d.sink = h.sink and d.shard = h.shard and d.parked is null and not d.waiting
+        and (d.key is null or d.key not in (select key from held))
       limit 1) d
     where h.sink = (select j->>'sink' from p) and h.due_at <= ob.now()
     order by h.due_at, h.shard limit (select (j->>'n')::int from p) for update of h skip locked))
@@ -141,17 +143,16 @@ select coalesce((select jsonb_agg(shard) from c), '[]')::text shards,
 
 /**
  * Reads the next events of leased shards, oldest first. In: `{ sink, s shards, depth per shard, n limit, bytes }`.
- * A statement of its own: the snapshot of the lease could still show what the previous holder published. An event
- * behind a failed one of its key, or behind one that still needs a sink, is not read.
+ * A statement of its own: the snapshot of the lease could still show what the previous holder published.
  */
 export const READ_SHARDS = `
-with p as materialized (select $1::text::jsonb j),
+with p as materialized (select $1::text::jsonb j),${HELD_BACK},
 b as materialized (
-  select d.n, d.shard, d.attempts from p, jsonb_array_elements_text(j->'s') s(shard)
+  select d.n, d.shard, d.attempts from p, unnest(array(select jsonb_array_elements_text(j->'s') from p)) s(shard)
   cross join lateral (
     select d.n, d.shard, d.attempts from ob.delivery d
     where d.sink = j->>'sink' and d.shard = s.shard::int and d.parked is null and not d.waiting
-      and ${NOT_BEHIND_A_FAILED_ONE} and ${NOT_BEHIND_AN_UNASSIGNED_ONE}
+      and (d.key is null or d.key not in (select key from held))
     order by d.n limit (select (j->>'depth')::int from p)) d
   order by d.n limit (select (j->>'n')::int from p)
 ),

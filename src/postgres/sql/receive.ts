@@ -5,12 +5,15 @@
  *
  * In: `m` messages `{ i id, s source, t type, k key, b body, h hash, e envelope, at time, f force, ids }`, where `ids`
  * are business keys by consumer; `c` the local consumers `{ n name, o ordered, r retainMs, g marginMs, u untimed,
- * t types }`; `only` restricts to these consumers, null for all; `not` leaves these out.
+ * t types }`; `only` restricts to these consumers, null for all; `not` leaves out pairs
+ * [consumer, type] that get theirs in another way.
  * Out, as one JSON row: `targets` by type; `rest`, the pairs [ord, consumer] that were not stored; `old`, the pairs
  * too old to be stored. A pair in neither list is stored.
  *
  * Rows are inserted in the order of their key, or two batches that share ids would deadlock. The sequence number is
- * drawn after the lane is locked, so within a lane it follows the order of commits.
+ * drawn after the lane is locked, so within a lane it follows the order of commits: counting the lanes locks them all.
+ * Nothing is joined where counts show that all is new: the planner takes what an insert returns for one row, and would
+ * compare each of a thousand messages with each of a thousand lanes.
  */
 export const RECEIVE = `
 with p as materialized (select $1::text::jsonb j),
@@ -32,17 +35,20 @@ c as materialized (
         union select consumer, type from ob.subscription) s
   left join local l on l.name = s.consumer
   left join ob.consumer o on o.name = s.consumer
-  where ((select j->'only' = 'null'::jsonb from p)
-     or s.consumer in (select jsonb_array_elements_text(j->'only') from p where j->'only' <> 'null'::jsonb))
-    and s.consumer not in (select jsonb_array_elements_text(j->'not') from p)
+  where (select j->'only' = 'null'::jsonb from p)
+     or s.consumer in (select jsonb_array_elements_text(j->'only') from p where j->'only' <> 'null'::jsonb)
+),
+t as materialized (
+  select distinct on (e.type, c.consumer) e.type, c.consumer, c.ordered, c.retain, c.margin, c.untimed
+  from (select distinct type from e) e join c on c.type in (e.type, '*')
+  where (c.consumer, e.type) not in (select x->>0, x->>1 from p, jsonb_array_elements(j->'not') x)
 ),
 f as materialized (
-  select distinct on (e.ord, c.consumer)
-         e.ord, c.consumer, case when e.ids->>c.consumer is null then e.source else '' end source,
-         coalesce(e.ids->>c.consumer, e.id) id, c.ordered,
-         e.force or case when e.at is null or e.at > ob.now() + c.margin then c.untimed <> 'quarantine'
-                         else e.at >= ob.now() - c.retain + c.margin end fresh
-  from e join c on c.type in (e.type, '*')
+  select e.ord, t.consumer, case when e.ids->>t.consumer is null then e.source else '' end source,
+         coalesce(e.ids->>t.consumer, e.id) id, case when t.ordered then e.key end lane,
+         e.force or case when e.at is null or e.at > ob.now() + t.margin then t.untimed <> 'quarantine'
+                         else e.at >= ob.now() - t.retain + t.margin end fresh
+  from e join t on t.type = e.type
 ),
 m as materialized (
   select distinct on (consumer, source, id) * from f where fresh order by consumer, source, id, ord
@@ -53,13 +59,15 @@ ins as (
          case when m.id is distinct from e.id or m.source <> e.source then e.source end,
          case when m.id is distinct from e.id or m.source <> e.source then e.id end
   from m join e using (ord)
-  order by m.consumer, m.source, m.id
+  order by m.consumer collate "C", m.source collate "C", m.id collate "C"
   on conflict do nothing
-  returning t.consumer, t.source, t.id, t.key
+  returning t.consumer, t.source, t.id
 ),
 n as materialized (
-  select m.ord, m.consumer, m.source, m.id, case when m.ordered then ins.key end lane
-  from ins join m using (consumer, source, id)
+  select ord, consumer, source, id, lane from m where (select count(*) from ins) = (select count(*) from m)
+  union all
+  select m.ord, consumer, source, id, m.lane from ins join m using (consumer, source, id)
+  where (select count(*) from ins) <> (select count(*) from m)
 ),
 lanes as (
   insert into ob.lane as l (consumer, key, due_at)
@@ -68,22 +76,21 @@ lanes as (
     dirty = true,
     due_at = case when l.due_at = 'infinity' and l.token is null and not l.blocked then excluded.due_at
                   else l.due_at end
-  returning consumer, key
+  returning 1
 ),
 w as (
   insert into ob.work (consumer, source, id, seq, lane, due_at)
   select consumer, source, id, nextval('ob.seq'), lane, ob.now()
-  from (select n.* from n left join lanes on lanes.consumer = n.consumer and lanes.key = n.lane
-        where n.lane is null or lanes.key is not null order by n.ord) o
+  from (select * from n where lane is null or (select count(*) from lanes) > 0 order by ord) o
   returning 1
 )
 select jsonb_build_object(
   'stored', (select count(*) from w),
   'targets', coalesce((select jsonb_object_agg(type, consumers) from (
-      select e.type, jsonb_agg(distinct c.consumer) consumers
-      from (select distinct type from e) e join c on c.type in (e.type, '*') group by e.type) t), '{}'),
-  'rest', coalesce((select jsonb_agg(jsonb_build_array(f.ord, f.consumer)) from f
-      where not exists (select 1 from n where n.ord = f.ord and n.consumer = f.consumer)), '[]'),
+      select type, jsonb_agg(consumer order by consumer) consumers from t group by type) t), '{}'),
+  'rest', case when (select count(*) from n) = (select count(*) from f) then '[]' else
+      coalesce((select jsonb_agg(jsonb_build_array(f.ord, f.consumer)) from f
+        where not exists (select 1 from n where n.ord = f.ord and n.consumer = f.consumer)), '[]') end,
   'old', coalesce((select jsonb_agg(jsonb_build_array(f.ord, f.consumer)) from f where not fresh), '[]')
 )::text answer`
 
@@ -127,12 +134,12 @@ order by x->>'c' collate "C", x->>'s' collate "C", x->>'i' collate "C", ord
 on conflict (consumer, source, id, reason, hash) where id is not null do nothing
 returning q.n::text, q.consumer, q.source, q.id, q.reason`
 
-/** Consumers of these types, beyond the local ones. In: `{ t types, c local consumers }`. */
+/** Consumers of these types, beyond those that run now. In: `{ t types, not: [[consumer, type], …] }`. */
 export const OTHER_CONSUMERS = `
 with p as materialized (select $1::text::jsonb j)
-select distinct s.consumer from p, ob.subscription s
-where (s.type = '*' or s.type in (select jsonb_array_elements_text(j->'t')))
-  and s.consumer not in (select jsonb_array_elements_text(j->'c'))`
+select distinct s.consumer
+from p, jsonb_array_elements_text(j->'t') t(type) join ob.subscription s on s.type in (t.type, '*')
+where (s.consumer, t.type) not in (select x->>0, x->>1 from jsonb_array_elements(j->'not') x)`
 
 /** Wakes the workers of other processes. Sent after the commit: inside a transaction it would serialise commits. */
 export const NOTIFY = `select pg_notify($1::text::jsonb->>0, '')`

@@ -226,6 +226,23 @@ const QUARANTINE_POSITION = ({ past, number }: Omit<Way, 'order'>): string => `
   q.n ${past} coalesce((select (j->>'pos')::bigint from p), ${number})
   and q.n <= coalesce((select (j->>'until')::bigint from p), ${MAX_BIGINT})`
 
+/**
+ * Where in the quarantine a time is: the number of the last row received before it, found by bisection, since rows are
+ * numbered in the order they come. In: `{ time }`. Out: 0 if there is none.
+ */
+export const SEEK_QUARANTINE = `
+with recursive p as materialized (select (j->>'time')::timestamptz at from (select $1::text::jsonb j) x),
+b(lo, hi) as (
+  select 0::bigint, coalesce((select max(n) from ob.quarantine), 0)
+  union all
+  select case when r.before then r.n else b.lo end, case when r.before then b.hi else (b.lo + b.hi + 1) / 2 - 1 end
+  from b cross join lateral (
+    select q.n, q.received_at < (select at from p) before from ob.quarantine q
+    where q.n >= (b.lo + b.hi + 1) / 2 order by q.n limit 1) r
+  where b.lo < b.hi
+)
+select lo::text n from b where lo >= hi`
+
 /** Everything in quarantine, in the order it came. Its position: the row's number. */
 export const QUARANTINED = bothWays(
   ({ order, ...way }) => `

@@ -1,0 +1,108 @@
+/**
+ * A process that runs consumers. Each message leaves one row in `effect`, written in the transaction of its handler, and
+ * its data says what else the handler does: see `act`. `ARENA` holds the settings, see arena.ts.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
+import { batch, createBox, Reject, RetryLater } from 'oncebox'
+import { fromPg } from 'oncebox/pg'
+import { command, emit } from '../../support/child.mjs'
+
+const { name, url, schema, consumers, pool: poolOptions, start, report, holds } = JSON.parse(process.env.ARENA)
+const pool = new pg.Pool({ connectionString: url, max: 8, application_name: name, ...poolOptions })
+const box = createBox({
+  db: fromPg(pool),
+  schema,
+  hooks: {
+    dead: ({ message, consumer, error }) => emit('dead', { id: message.id, consumer, code: error?.code }),
+    error: (error) => emit('trouble', { message: error.message }),
+  },
+})
+
+const EFFECT = {
+  name: 'effect',
+  text: 'insert into effect (consumer, key, id, seq, attempt, pid) values ($1, $2, $3, $4, $5, $6)',
+}
+
+async function leaveEffect(consumer, { key, id, attempt, data }, tx) {
+  await tx.query({ ...EFFECT, values: [consumer, key ?? null, id, data.seq ?? null, attempt, process.pid] })
+}
+
+/** Blocks the event loop: what follows runs before any timer. */
+function block(ms) {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
+}
+
+const seen = new Set()
+
+/** What the data of a message asks for, in this order. `first` is what happens only the first time in this process. */
+async function act({ id, attempt, data: always }, { tx, signal }) {
+  const data = seen.has(id) ? always : { ...always, ...always.first }
+  seen.add(id)
+  if (report) emit('run', { id, attempt })
+  if (data.hold && holds !== false) {
+    signal.addEventListener('abort', () => emit('aborted', { id, code: signal.reason?.code }))
+    emit('holding', { id })
+    await command(`go:${id}`)
+  }
+  if (data.blockMs && holds !== false) {
+    emit('holding', { id })
+    block(data.blockMs)
+  }
+  if (data.sleepMs) await sleep(data.sleepMs)
+  if (data.sql) await tx.query(data.sql)
+  if (data.failTimes >= attempt) throw new Error(`failure ${attempt}`)
+  if (data.later) throw new RetryLater({ afterMs: data.later })
+  if (data.reject) throw new Reject('refused')
+  if (data.die === 'exit') process.exit(7)
+  if (data.die === 'kill') process.kill(process.pid, 'SIGKILL')
+}
+
+/** The effect is there before the rest happens, unless it is to come `late`: either way it must not outlive a failure. */
+const handlerOf = (consumer) => async (message, ctx) => {
+  if (!message.data.late) await leaveEffect(consumer, message, ctx.tx)
+  await act(message, ctx)
+  if (message.data.late) await leaveEffect(consumer, message, ctx.tx)
+}
+const batchOf = (consumer) =>
+  batch(async (messages, ctx) => {
+    for (const message of messages) await handlerOf(consumer)(message, ctx)
+  })
+
+for (const { name: consumer, types = ['*'], batched, options } of consumers) {
+  const handler = batched ? batchOf(consumer) : handlerOf(consumer)
+  box.consumer(consumer, Object.fromEntries(types.map((type) => [type, handler])), options)
+}
+
+process.on('SIGTERM', () => {
+  box.stop().then(
+    async () => {
+      emit('stopped')
+      await pool.end()
+      process.exit(0)
+    },
+    (error) => {
+      emit('trouble', { message: `stop failed: ${error.stack}` })
+      process.exit(1)
+    },
+  )
+})
+
+/** The front doors, for tests that deliver from several processes: one call for each list of messages, all at once. */
+async function deliver({ door, calls, n }) {
+  const call = async (messages) => {
+    try {
+      const outcomes = await box[door](messages)
+      return outcomes.map(({ id, status, ack, reason }) => ({ id, status, ack, reason }))
+    } catch (error) {
+      return { rejected: error.message, code: error.code }
+    }
+  }
+  emit(`delivered:${n}`, { answers: await Promise.all(calls.map(call)) })
+}
+process.on('message', (message) => {
+  if (message.command === 'deliver') void deliver(message)
+})
+
+if (start !== false) await box.start()
+emit('started')

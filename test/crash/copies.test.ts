@@ -1,0 +1,73 @@
+/** Fifty copies of one message, handed at once to four processes. */
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import type { Incoming } from 'oncebox'
+import { deliverFrom, misses, openArena, type Arena, type ConsumerSpec } from './arena.js'
+
+const ROUNDS = Number(process.env['ONCEBOX_CRASH_ROUNDS'] ?? 200)
+const COPIES = 50
+const PROCESSES = 4
+/** Rounds in flight at a time. */
+const WAVE = 20
+
+let arena: Arena
+beforeAll(async () => {
+  arena = await openArena('copies')
+})
+afterEach(() => arena.endWorkers())
+afterAll(() => arena?.close())
+
+/** Delivers every round's copies and answers with the statuses by id. */
+async function deliverCopies(consumer: ConsumerSpec, door: 'receive' | 'handle', start: boolean) {
+  await arena.register([consumer])
+  const workers = await Promise.all(
+    Array.from({ length: PROCESSES }, () => arena.worker({ consumers: [consumer], start, pool: { max: 12 } })),
+  )
+  const ids = Array.from({ length: ROUNDS }, (_, round) => `${consumer.name}-${round}`)
+  const statuses = new Map<string, string[]>(ids.map((id) => [id, []]))
+  for (let at = 0; at < ROUNDS; at += WAVE) {
+    const wave = ids.slice(at, at + WAVE).map((id): Incoming => ({ id, type: consumer.name, data: { seq: 1 } }))
+    const answers = await Promise.all(
+      workers.map((worker, index) => {
+        const copies = Math.floor(COPIES / PROCESSES) + (index < COPIES % PROCESSES ? 1 : 0)
+        return deliverFrom(worker, door, Array.from({ length: copies }, (_, copy) => callsOf(wave, copy)).flat())
+      }),
+    )
+    for (const answer of answers.flat()) {
+      if ('rejected' in answer) throw new Error(`a call was rejected: ${answer.rejected}`)
+      for (const { id, status, ack } of answer) {
+        statuses.get(id)!.push(status)
+        expect(ack).toBe(status !== 'busy')
+      }
+    }
+  }
+  return { ids, statuses }
+}
+
+/** One copy of each message: one call each, or a few of them in one call. */
+function callsOf(wave: Incoming[], copy: number): Incoming[][] {
+  const size = copy % 3 === 2 ? 5 : 1
+  return Array.from({ length: Math.ceil(wave.length / size) }, (_, i) => wave.slice(i * size, (i + 1) * size))
+}
+
+test(`${COPIES} copies handled on arrival run once, in ${ROUNDS} rounds`, { timeout: 180_000 }, async () => {
+  const consumer = { name: 'inline', options: { mode: 'inline' } }
+  const { ids, statuses } = await deliverCopies(consumer, 'handle', false)
+  for (const list of statuses.values()) {
+    expect(list).toHaveLength(COPIES)
+    expect(list.filter((status) => status === 'handled')).toHaveLength(1)
+    expect(list.every((status) => ['handled', 'duplicate', 'busy'].includes(status))).toBe(true)
+  }
+  expect(misses(await arena.effects('inline'), ids)).toEqual({ doubled: [], lost: [] })
+  expect(await arena.work('inline')).toEqual([])
+})
+
+test(`${COPIES} copies received are stored once and run once, in ${ROUNDS} rounds`, { timeout: 180_000 }, async () => {
+  const { ids, statuses } = await deliverCopies({ name: 'stored' }, 'receive', true)
+  for (const list of statuses.values()) {
+    expect(list).toHaveLength(COPIES)
+    expect(list.filter((status) => status === 'stored')).toHaveLength(1)
+    expect(list.filter((status) => status === 'duplicate')).toHaveLength(COPIES - 1)
+  }
+  await arena.drained({ consumer: 'stored' })
+  expect(misses(await arena.effects('stored'), ids)).toEqual({ doubled: [], lost: [] })
+})

@@ -1,0 +1,113 @@
+/** Messages that fail, and messages that kill their worker, among a hundred that do neither. */
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import type { Incoming } from 'oncebox'
+import { waitUntil, type Child } from '../support/processes.js'
+import { misses, openArena, type Arena, type ConsumerSpec } from './arena.js'
+
+const COUNT = 100
+const BAD = 37
+const KEYS = 10
+const ATTEMPTS = 3
+
+let arena: Arena
+beforeAll(async () => {
+  arena = await openArena('killers')
+})
+beforeEach(() => arena.pool.query('truncate effect'))
+afterEach(() => arena.endWorkers())
+afterAll(() => arena?.close())
+
+/** One group for all of them: nothing but a failure splits it. */
+const group = { messages: COUNT, ms: 60_000 }
+const retry = { attempts: ATTEMPTS, baseMs: 1, maxMs: 10 }
+
+async function receive(consumer: ConsumerSpec, bad: Record<string, unknown>): Promise<string[]> {
+  await arena.register([consumer])
+  const messages = Array.from(
+    { length: COUNT },
+    (_, seq): Incoming => ({
+      id: `${consumer.name}-${seq}`,
+      type: consumer.name,
+      key: `key-${seq % KEYS}`,
+      data: { seq, ...(seq === BAD && bad) },
+    }),
+  )
+  const outcomes = await arena.box.receive(messages)
+  expect(outcomes.every(({ status }) => status === 'stored')).toBe(true)
+  return outcomes.map(({ id }) => id!)
+}
+
+/** Starts a worker again each time it dies, until nothing is left to do. Answers how often it died. */
+async function supervise(consumer: ConsumerSpec): Promise<number> {
+  let deaths = 0
+  let done = false
+  const run = async (): Promise<void> => {
+    while (!done) {
+      const worker: Child = await arena.worker({ consumers: [consumer] }).catch(() => undefined as never)
+      if (worker) await worker.exited
+      deaths++
+    }
+  }
+  const running = run()
+  await arena.drained({ consumer: consumer.name, timeoutMs: 120_000 })
+  done = true
+  await arena.endWorkers()
+  await running
+  return deaths - 1
+}
+
+test('a bad message in a group of 100 is retried, and the other 99 are handled', async () => {
+  const consumer = { name: 'bad', options: { group, retry: { ...retry, baseMs: 3_600_000, maxMs: 3_600_000, jitter: 'none' } } }
+  const ids = await receive(consumer, { failTimes: 1 })
+  await arena.worker({ consumers: [consumer] })
+  await waitUntil(async () => (await arena.work('bad')).length === 1, { what: '99 of 100 to be handled' })
+  await waitUntil(async () => (await arena.failures()).length === 1, { what: 'the failure to be recorded' })
+
+  const others = ids.filter((_, seq) => seq !== BAD)
+  const effects = await arena.effects()
+  expect(misses(effects, others)).toEqual({ doubled: [], lost: [] })
+  expect(effects.every(({ attempt }) => attempt === 1)).toBe(true)
+  expect(await arena.failures()).toEqual([ids[BAD]])
+  expect(await arena.work('bad')).toMatchObject([{ id: ids[BAD], attempts: 1, parked: null, claimed: false }])
+})
+
+test('a message that fails twice in a group of 100 is handled in its third attempt', async () => {
+  const consumer = { name: 'flaky', options: { group, retry } }
+  const ids = await receive(consumer, { failTimes: 2 })
+  await arena.worker({ consumers: [consumer] })
+  await arena.drained({ consumer: 'flaky' })
+  const effects = await arena.effects()
+  expect(misses(effects, ids)).toEqual({ doubled: [], lost: [] })
+  expect(effects.filter(({ attempt }) => attempt > 1)).toMatchObject([{ id: ids[BAD], attempt: 3 }])
+})
+
+describe.each(['exit', 'kill'])('a message that ends its worker by %s', (die) => {
+  const timeout = 120_000
+
+  test('is dead after its attempts, and takes none of the other 99 with it', { timeout }, async () => {
+    const consumer = { name: `loose-${die}`, options: { group, retry, leaseMs: 1_000 } }
+    const ids = await receive(consumer, { die })
+    const deaths = await supervise(consumer)
+    const effects = await arena.effects(consumer.name)
+    expect(misses(effects, ids)).toEqual({ doubled: [], lost: [ids[BAD]] })
+    expect(effects.every(({ attempt }) => attempt === 1)).toBe(true)
+    expect(await arena.work(consumer.name)).toMatchObject([
+      { id: ids[BAD], parked: 'dead', attempts: ATTEMPTS, code: 'WORKER_DIED' },
+    ])
+    // Once in the group, where nobody is blamed, and once for each attempt on its own.
+    expect(deaths).toBe(ATTEMPTS + 1)
+  })
+
+  test.each(['block', 'skip'])('in a key whose dead messages %s, it stops nobody else', { timeout }, async (onDead) => {
+    const consumer = { name: `${onDead}-${die}`, options: { group, retry, leaseMs: 1_000, order: 'key', onDead } }
+    const ids = await receive(consumer, { die })
+    await supervise(consumer)
+    const behind = ids.filter((_, seq) => seq % KEYS === BAD % KEYS && seq > BAD)
+    const effects = await arena.effects(consumer.name)
+    const lost = onDead === 'block' ? [ids[BAD]!, ...behind] : [ids[BAD]!]
+    expect(misses(effects, ids)).toEqual({ doubled: [], lost })
+    expect(await arena.work(consumer.name)).toMatchObject(
+      lost.map((id) => ({ id, parked: id === ids[BAD] ? 'dead' : null, attempts: id === ids[BAD] ? ATTEMPTS : 0 })),
+    )
+  })
+})

@@ -1,0 +1,314 @@
+/** A webhook as a sink: what it posts, how it takes answers, and the way through an outbox to a box elsewhere. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { Webhook } from 'standardwebhooks'
+import { describe, expect, test } from 'vitest'
+import type { Message } from 'oncebox'
+import { retryAfterMs, toNodeListener, webhook, type WebhookSinkOptions } from 'oncebox/webhook'
+import { gate, useServer } from '../inbox/fixture.js'
+import { freePort } from '../support/postgres.js'
+import { waitUntil } from '../support/wait.js'
+import { OLD_SECRETS, SECRETS, serve, type Served } from './senders.js'
+
+const server = useServer('webhook_sink')
+const secret = SECRETS.standard
+
+interface Got {
+  readonly headers: Record<string, string>
+  readonly body: string
+  readonly event: Record<string, unknown>
+}
+
+/** An endpoint that keeps what it got. */
+async function endpoint(
+  answer: (got: Got, response: ServerResponse) => unknown = (_, response) => response.end(),
+): Promise<Served & { readonly got: Got[] }> {
+  const got: Got[] = []
+  const listener = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    let body = ''
+    for await (const chunk of request) body += String(chunk)
+    const one = { headers: request.headers as Record<string, string>, body, event: JSON.parse(body) as Got['event'] }
+    got.push(one)
+    await answer(one, response)
+  }
+  const served = await serve((request, response) => void listener(request, response))
+  return Object.assign(served, { got })
+}
+
+function message(id: string, given: Partial<Message> = {}): Message {
+  return {
+    id,
+    source: 'shop',
+    type: 'note',
+    data: { id },
+    headers: {},
+    receivedAt: new Date(),
+    attempt: 1,
+    correlationId: id,
+    ...given,
+  }
+}
+
+const sinkTo = (url: string, more: Partial<WebhookSinkOptions> = {}) => webhook({ url, secret, ...more })
+
+describe('a request', () => {
+  test('is a CloudEvent that the package of Standard Webhooks verifies', async () => {
+    await using http = await endpoint()
+    const time = new Date('2024-01-01T00:00:00.000Z')
+    const sent = message('9f2c1f5e-3a0f-4f39-9b1c-0a3f3a1f2b4c', { key: 'k', time, data: { text: 'ü "€"' } })
+    expect(await sinkTo(http.url).publish([sent])).toEqual([undefined])
+    const [{ headers, body, event }] = http.got as [Got]
+    expect(new Webhook(secret).verify(body, headers)).toEqual(event)
+    expect(event).toEqual({
+      specversion: '1.0',
+      id: sent.id,
+      source: 'shop',
+      type: 'note',
+      time: '2024-01-01T00:00:00.000Z',
+      partitionkey: 'k',
+      datacontenttype: 'application/json',
+      data: { text: 'ü "€"' },
+    })
+    expect(headers).toMatchObject({
+      'webhook-id': sent.id,
+      'content-type': 'application/cloudevents+json; charset=utf-8',
+    })
+  })
+
+  test('is signed with every secret while one is being replaced', async () => {
+    await using http = await endpoint()
+    await sinkTo(http.url, { secret: [secret, OLD_SECRETS.standard] }).publish([message('1')])
+    const [{ headers, body }] = http.got as [Got]
+    for (const one of [secret, OLD_SECRETS.standard]) expect(new Webhook(one).verify(body, headers)).toBeDefined()
+  })
+
+  test.for(['a.b', 'ü', '1', 'x'.repeat(500)])(
+    'has an id without a dot, the same for every attempt and another for another source: %s',
+    async (id) => {
+      await using http = await endpoint()
+      const sink = sinkTo(http.url)
+      await sink.publish([message(id), message(id, { attempt: 2 }), message(id, { source: 'other' })])
+      const byAttempt = http.got.map(({ headers }) => headers['webhook-id']!)
+      expect(byAttempt.every((one) => /^msg_[A-Za-z0-9_-]{32}$/.test(one))).toBe(true)
+      expect(new Set(byAttempt).size).toBe(2)
+    },
+  )
+
+  test('carries headers of your own', async () => {
+    await using http = await endpoint()
+    const headers = { Authorization: 'Bearer x', 'Content-Type': 'application/json' }
+    await sinkTo(http.url, { headers }).publish([message('1')])
+    expect(http.got[0]!.headers).toMatchObject({ authorization: 'Bearer x', 'content-type': 'application/json' })
+  })
+})
+
+describe('an answer', () => {
+  test.for<[status: number, retry: boolean | undefined]>([
+    [200, undefined],
+    [202, undefined],
+    [204, undefined],
+    [302, true],
+    [400, false],
+    [401, false],
+    [404, false],
+    [408, true],
+    [409, true],
+    [410, false],
+    [425, true],
+    [429, true],
+    [500, true],
+    [502, true],
+    [503, true],
+  ])('of %i: worth another try: %s', async ([status, retry]) => {
+    await using http = await endpoint((_, response) => response.writeHead(status).end(status === 204 ? '' : 'hunter2'))
+    const [answer] = await sinkTo(http.url).publish([message('1')])
+    if (retry === undefined) return expect(answer).toBeUndefined()
+    expect(answer).toMatchObject({ retry, error: { name: 'WebhookError', status, code: `HTTP_${status}` } })
+    expect((answer!.error as Error).message).toBe(`127.0.0.1:${http.port} answered ${status}`)
+  })
+
+  test('that redirects is not followed', async () => {
+    await using elsewhere = await endpoint()
+    await using http = await endpoint((_, response) => response.writeHead(307, { location: elsewhere.url }).end())
+    expect(await sinkTo(http.url).publish([message('1')])).toMatchObject([{ retry: true, error: { status: 307 } }])
+    expect(elsewhere.got).toEqual([])
+  })
+
+  test.for<[header: string, ms: number | undefined]>([
+    ['120', 120_000],
+    ['Thu, 01 Jan 1970 00:01:40 GMT', 90_000],
+    ['Thu, 01 Jan 1970 00:00:01 GMT', 0],
+    ['soon', undefined],
+  ])('says when to come back: %s', async ([header, ms]) => {
+    await using http = await endpoint((_, response) => response.writeHead(503, { 'retry-after': header }).end())
+    const [answer] = await sinkTo(http.url, { now: () => 10_000 }).publish([message('1')])
+    expect(retryAfterMs(answer!.error)).toBe(ms)
+  })
+
+  test('that does not come in time is worth another try', async () => {
+    await using http = await endpoint(() => undefined)
+    const [answer] = await sinkTo(http.url, { timeoutMs: 50 }).publish([message('1')])
+    expect(answer).toMatchObject({ retry: true, error: { message: expect.stringContaining('50 ms') } })
+  })
+
+  test('without end is not read to its end', async () => {
+    await using http = await endpoint((_, response) => {
+      response.writeHead(200)
+      const pump = (): void => {
+        while (!response.destroyed && response.write(Buffer.alloc(65_536)));
+      }
+      response.on('drain', pump)
+      pump()
+    })
+    expect(await sinkTo(http.url).publish([message('1')])).toEqual([undefined])
+  })
+})
+
+describe('order', () => {
+  test('events of one key go one after the other, and none after one that failed; other keys go on', async () => {
+    await using http = await endpoint((got, response) => {
+      response.statusCode = got.event['id'] === 'a2' ? 500 : 200
+      response.end()
+    })
+    const batch = ['a1', 'b1', 'a2', 'b2', 'a3', 'free'].map((id) => message(id, id === 'free' ? {} : { key: id[0]! }))
+    const answers = await sinkTo(http.url).publish(batch)
+    expect(answers.map((answer) => answer?.retry)).toEqual([undefined, undefined, true, undefined, true, undefined])
+    const ids = http.got.map(({ event }) => event['id'] as string)
+    expect(ids.filter((id) => id.startsWith('a'))).toEqual(['a1', 'a2'])
+    expect(ids.filter((id) => id.startsWith('b'))).toEqual(['b1', 'b2'])
+    expect(ids).toContain('free')
+  })
+
+  test('no more requests at a time than allowed', async () => {
+    let running = 0
+    let most = 0
+    await using http = await endpoint(async (_, response) => {
+      most = Math.max(most, ++running)
+      await new Promise((resolve) => setTimeout(resolve, 5))
+      running--
+      response.end()
+    })
+    const batch = Array.from({ length: 20 }, (_, at) => message(String(at)))
+    await sinkTo(http.url, { concurrency: 3 }).publish(batch)
+    expect([http.got.length, most]).toEqual([20, 3])
+  })
+})
+
+describe('an endpoint that is away', () => {
+  test('fails the batch as a whole, so that no attempt counts, and is not asked for each event', async () => {
+    const url = `http://127.0.0.1:${await freePort()}/hunter2`
+    let asked = 0
+    const sink = sinkTo(url, { concurrency: 2, fetch: (...given) => (asked++, fetch(...given)) })
+    const error: unknown = await sink.publish(Array.from({ length: 50 }, (_, at) => message(String(at)))).then(
+      () => undefined,
+      (reason: unknown) => reason,
+    )
+    expect(error).toMatchObject({ name: 'WebhookError', code: 'ECONNREFUSED' })
+    expect((error as Error).message).not.toContain('hunter2')
+    expect(asked).toBeLessThanOrEqual(2)
+  })
+
+  test('but one that breaks off is the event’s affair', async () => {
+    await using http = await endpoint((_, response) => void response.destroy())
+    expect(await sinkTo(http.url).publish([message('1')])).toMatchObject([{ retry: true }])
+  })
+})
+
+describe('closing', () => {
+  test('lets requests in flight finish, begins no others, and can be followed by publishing', async () => {
+    const hold = gate()
+    await using http = await endpoint(async (_, response) => {
+      await hold.opened
+      response.end()
+    })
+    const sink = sinkTo(http.url, { concurrency: 1 })
+    const publishing = sink.publish([message('1'), message('2')])
+    await waitUntil(() => http.got.length === 1)
+    const closing = sink.close()
+    hold.open()
+    await closing
+    expect(await publishing).toMatchObject([undefined, { retry: true, error: { code: 'STOPPED' } }])
+    expect(http.got).toHaveLength(1)
+    expect(await sink.publish([message('2')])).toEqual([undefined])
+  })
+
+  test('aborts what does not finish', { timeout: 15_000 }, async () => {
+    await using http = await endpoint(() => undefined)
+    const sink = sinkTo(http.url, { timeoutMs: 60_000 })
+    const publishing = sink.publish([message('1')])
+    await waitUntil(() => http.got.length === 1)
+    await sink.close()
+    expect(await publishing).toMatchObject([{ retry: true, error: { code: 'STOPPED' } }])
+  })
+})
+
+describe('from box to box', () => {
+  test('events go through the outbox and over HTTP, keep what they are, in order per key, and have one effect', async () => {
+    await using shop = await server.open({ source: 'shop' })
+    await using billing = await server.open({ source: 'billing' })
+    const got: Message[] = []
+    billing.consumer(
+      'bill',
+      {
+        async note(message, { tx }) {
+          got.push(message)
+          await billing.write(tx, 'bill', message, message.key)
+        },
+      },
+      { mode: 'inline' },
+    )
+    const hook = billing.from(webhook({ scheme: 'standard', secret }))
+    await using http = await serve(toNodeListener(hook))
+    shop.to(webhook({ url: http.url, secret }))
+    const client = await server.pool.connect()
+    try {
+      await client.query('begin')
+      for (let n = 0; n < 30; n++) {
+        const options = { id: `e.${n}`, key: `k${n % 3}`, subject: 's', headers: { tenant: 'ü', 'x-a': 'b' } }
+        await shop.send(client, 'note' as never, { n, big: '1' }, options)
+      }
+      await client.query('commit')
+    } finally {
+      client.release()
+    }
+    await shop.drain()
+    const effects = await billing.effects()
+    expect(effects).toHaveLength(30)
+    for (const key of ['k0', 'k1', 'k2']) {
+      const numbers = effects.filter(({ note }) => note === key).map(({ id }) => Number(id.slice(2)))
+      expect(numbers).toEqual(numbers.toSorted((a, b) => a - b))
+    }
+    expect(got.find(({ id }) => id === 'e.7')).toMatchObject({
+      id: 'e.7',
+      source: 'shop',
+      type: 'note',
+      key: 'k1',
+      subject: 's',
+      data: { n: 7, big: '1' },
+      headers: { tenant: 'ü', 'x-a': 'b' },
+      correlationId: 'e.7',
+    })
+  })
+
+  test('while the receiver is away events wait, and are delivered once it is back', async () => {
+    await using shop = await server.open({ source: 'shop' })
+    await using billing = await server.open()
+    billing.consumer('bill', { note: (one, { tx }) => billing.write(tx, 'bill', one) }, { mode: 'inline' })
+    const hook = webhook({ scheme: 'standard', secret, onError: () => undefined })
+    await using http = await serve(toNodeListener(hook))
+    shop.to(webhook({ url: http.url, secret }), { retry: { baseMs: 20, maxMs: 20 } })
+    const client = await server.pool.connect()
+    await client.query('begin')
+    await shop.send(client, 'note' as never, { n: 1 }, { id: 'e1' })
+    await client.query('commit')
+    client.release()
+    // Not attached yet: 503.
+    await shop.drain()
+    expect(await billing.ids()).toEqual([])
+    billing.from(hook)
+    await waitUntil(async () => {
+      await shop.drain()
+      return (await billing.ids()).length > 0
+    })
+    expect(await billing.ids()).toEqual(['e1'])
+  })
+})
