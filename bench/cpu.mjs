@@ -6,27 +6,30 @@ import { readdirSync, readFileSync } from 'node:fs'
 
 /** Begins to watch; answers with a function that gives µs per message so far. */
 export function watchCpu(serverPid) {
-  const server = serverNs(serverPid)
+  const before = serverNs(serverPid)
   const own = process.cpuUsage()
   return (messages) => {
     const { user, system } = process.cpuUsage(own)
-    return { node: (user + system) / messages, postgres: (serverNs(serverPid) - server) / 1_000 / messages }
+    let server = serverPid === undefined ? NaN : 0
+    // Those that have ended are lost; connections stay open during a measurement.
+    for (const [pid, ns] of serverNs(serverPid)) server += ns - (before.get(pid) ?? 0)
+    return { node: (user + system) / messages, postgres: server / 1_000 / messages }
   }
 }
 
-/** Of the processes that live now: connections stay open during a measurement. */
-function serverNs(pid) {
-  if (pid === undefined) return NaN
-  let total = 0
-  for (const entry of readdirSync('/proc')) {
-    if (!/^\d+$/.test(entry)) continue
+/** CPU time of each process of the server. */
+function serverNs(serverPid) {
+  const spent = new Map()
+  if (serverPid === undefined) return spent
+  for (const pid of readdirSync('/proc')) {
+    if (!/^\d+$/.test(pid)) continue
     try {
-      const [, parent] = /\) \S (\d+)/.exec(readFileSync(`/proc/${entry}/stat`, 'latin1'))
-      if (Number(parent) !== pid) continue
-      total += Number(readFileSync(`/proc/${entry}/schedstat`, 'latin1').split(' ')[0])
+      const [, parent] = /\) \S (\d+)/.exec(readFileSync(`/proc/${pid}/stat`, 'latin1'))
+      if (Number(parent) !== serverPid) continue
+      spent.set(pid, Number(readFileSync(`/proc/${pid}/schedstat`, 'latin1').split(' ')[0]))
     } catch {
       // It has ended in between.
     }
   }
-  return total
+  return spent
 }

@@ -29,6 +29,7 @@ import type { Driver } from './postgres/driver.js'
 import { checkVersion, migrate } from './postgres/migrate.js'
 import { LAG } from './postgres/sql/registry.js'
 import { callHook, type Runtime } from './runtime.js'
+import { backoffMs, sleep } from './worker/backoff.js'
 import { createSources } from './worker/sources.js'
 import { createWaker } from './worker/wake.js'
 
@@ -149,6 +150,20 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
     runtime.log.warn({ pool: capacity, concurrency: needed }, `the pool cannot carry all consumers at once; ${advice}`)
   }
 
+  /** A consumer declared after `start()` begins as soon as the database has heard of it. */
+  const join = async (worker: ConsumerWorker): Promise<void> => {
+    for (let attempt = 0; state === 'started'; attempt++) {
+      try {
+        await announce()
+        if (state === 'started') worker.start()
+        return
+      } catch (error) {
+        report(error, { consumer: worker.consumer.name })
+        await sleep(backoffMs(attempt, 100, 5_000))
+      }
+    }
+  }
+
   const box: Box<M, Tx, TxIn> = {
     async migrate() {
       const moved = await migrate(db)
@@ -163,12 +178,7 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
       const worker = createWorker(runtime, consumer)
       workers.set(name, worker)
       waker.subscribe(() => worker.wake())
-      if (state === 'started') {
-        announce().then(
-          () => worker.start(),
-          (error: unknown) => report(error, { consumer: name }),
-        )
-      }
+      if (state === 'started') void join(worker)
       return {
         name,
         async start() {
@@ -185,15 +195,18 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
     receive: door(() => 'store'),
     handle: door(({ options: { mode, order } }) => (order === 'key' ? 'store' : mode === 'direct' ? 'direct' : 'run')),
     async once(tx, name, message, work) {
+      requireTransaction('once', tx)
       const outcome = await once(runtime, tx, name, workers.get(name)?.consumer, message, work)
       return outcome as OnceOutcome<never>
     },
     async send(tx, type, data, sendOptions) {
+      requireTransaction('send', tx)
       const outgoing = await prepareSend(runtime, type, data, sendOptions)
       await writeOutgoing(runtime, [outgoing], tx)
       return { id: outgoing.id }
     },
     async sendMany(tx, messages) {
+      requireTransaction('sendMany', tx)
       const outgoing = []
       for (const { type, data, ...rest } of messages) outgoing.push(await prepareSend(runtime, type, data, rest))
       await writeOutgoing(runtime, outgoing, tx)
@@ -268,6 +281,15 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
 
 function asReceiverSeesIt({ name, types, options: { order, retainMs, untimed } }: ConsumerWorker['consumer']): object {
   return { n: name, o: order === 'key', r: retainMs, u: untimed, t: types }
+}
+
+/** Without one, the driver would use a connection of its own, and what was meant to be atomic would not be. */
+function requireTransaction(what: string, tx: unknown): void {
+  if (tx !== undefined && tx !== null) return
+  throw new OnceboxError(
+    'TRANSACTION_REQUIRED',
+    `${what} needs your transaction as its first argument; got ${String(tx)}`,
+  )
 }
 
 function byMode({ options: { mode } }: ConsumerWorker['consumer']): 'store' | 'run' | 'direct' {

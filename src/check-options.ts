@@ -45,7 +45,9 @@ export function checkFunction<F>(where: string, value: F): F {
 export function nameProblem(value: unknown, maxBytes = 512): string | undefined {
   if (typeof value !== 'string') return `must be a string, not ${value === null ? 'null' : typeof value}`
   if (value === '') return 'must not be empty'
-  if (Buffer.byteLength(value) > maxBytes) return `must be at most ${maxBytes} bytes of UTF-8`
+  // A code unit takes three bytes at most, so most names need not be counted.
+  if (value.length * 3 > maxBytes && Buffer.byteLength(value) > maxBytes)
+    return `must be at most ${maxBytes} bytes of UTF-8`
   if (value.includes('\0')) return 'must not contain NUL'
   if (!value.isWellFormed()) return 'must be well-formed Unicode (it has a lone surrogate)'
   return undefined

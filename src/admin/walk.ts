@@ -57,7 +57,7 @@ export async function placesOf(runtime: Runtime, filter: CheckedFilter, states: 
 }
 
 async function isBacklogSmall({ db }: Runtime, { consumer }: CheckedFilter): Promise<boolean> {
-  const [row] = await db.run(BACKLOG, { consumer, n: SMALL_BACKLOG + 1 })
+  const [row] = await runUnjitted(db, BACKLOG, { consumer, n: SMALL_BACKLOG + 1 })
   return Number(row!['backlog']) <= SMALL_BACKLOG
 }
 

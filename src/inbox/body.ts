@@ -30,45 +30,46 @@ export function decodeBody(body: Uint8Array | string): Decoded {
 
 /** SHA-256 of the canonical JSON, in hex; undefined if the data is nested too deep to be walked. */
 export function fingerprint(data: unknown): string | undefined {
-  const order = keyOrder(data, 0)
-  if (order === 'deep') return undefined
-  return hash('sha256', order === 'sorted' ? JSON.stringify(data) : canonical(data), 'hex')
+  const text = canonical(data, 0)
+  return text === undefined ? undefined : hash('sha256', text, 'hex')
 }
 
 export function fingerprintBytes(bytes: Uint8Array | string): string {
   return hash('sha256', bytes, 'hex')
 }
 
-/** Keys sorted by UTF-16 code units, no white space: the same data always gives the same text. */
-function canonical(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`
-  if (value === null || typeof value !== 'object') return JSON.stringify(value)
-  const members = Object.keys(value)
-    .sort()
-    .map((key) => `${JSON.stringify(key)}:${canonical((value as Record<string, unknown>)[key])}`)
-  return `{${members.join(',')}}`
-}
-
-/** Most messages are built from a literal, always in the same order: then native JSON.stringify does the work. */
-function keyOrder(value: unknown, depth: number): 'sorted' | 'unsorted' | 'deep' {
-  if (value === null || typeof value !== 'object') return 'sorted'
-  if (depth >= MAX_DEPTH) return 'deep'
-  let order: 'sorted' | 'unsorted' = 'sorted'
+/**
+ * Keys sorted by UTF-16 code units, no white space: the same data always gives the same text. Every message that arrives
+ * goes through here, so it is one pass, and JSON.stringify is asked only for what needs escapes.
+ */
+function canonical(value: unknown, depth: number): string | undefined {
+  if (typeof value === 'string') return quote(value)
+  if (typeof value !== 'object' || value === null) return String(value)
+  if (depth >= MAX_DEPTH) return undefined
+  let text = ''
   if (Array.isArray(value)) {
     for (const element of value) {
-      const inner = keyOrder(element, depth + 1)
-      if (inner === 'deep') return 'deep'
-      if (inner === 'unsorted') order = 'unsorted'
+      const inner = canonical(element, depth + 1)
+      if (inner === undefined) return undefined
+      text += text === '' ? inner : `,${inner}`
     }
-    return order
+    return `[${text}]`
   }
-  let previous: string | undefined
-  for (const key of Object.keys(value)) {
-    if (previous !== undefined && key < previous) order = 'unsorted'
-    previous = key
-    const inner = keyOrder((value as Record<string, unknown>)[key], depth + 1)
-    if (inner === 'deep') return 'deep'
-    if (inner === 'unsorted') order = 'unsorted'
+  for (const key of sortedKeys(value)) {
+    const inner = canonical((value as Record<string, unknown>)[key], depth + 1)
+    if (inner === undefined) return undefined
+    text += text === '' ? `${quote(key)}:${inner}` : `,${quote(key)}:${inner}`
   }
-  return order
+  return `{${text}}`
+}
+
+function sortedKeys(value: object): string[] {
+  const keys = Object.keys(value)
+  return keys.every((key, at) => at === 0 || keys[at - 1]! < key) ? keys : keys.sort()
+}
+
+const PLAIN = /^[ !#-[\]-~]*$/
+
+function quote(text: string): string {
+  return PLAIN.test(text) ? `"${text}"` : JSON.stringify(text)
 }

@@ -175,20 +175,20 @@ async function sharedPass(
 /** In a shared transaction an effect writes and calls nothing: its message moves out of the group. */
 function sharedEffects({ pace }: Worker) {
   return ({ type }: ClaimedMessage): { run: EffectRunner; check: () => void } => {
-    let asked = false
-    const leave = new OnceboxError(
-      'GROUP_ABANDONED',
-      'the handler calls an effect, so it runs again in its own transaction',
-    )
+    // Made when it is needed: an error for each message of every group would cost more than the rest of the call.
+    let leave: OnceboxError | undefined
     return {
       run: () => {
-        asked = true
+        leave ??= new OnceboxError(
+          'GROUP_ABANDONED',
+          'the handler calls an effect, so it runs again in its own transaction',
+        )
         pace.alone.add(type)
         return Promise.reject(leave)
       },
       // A handler that catches everything must not keep the group going.
       check: () => {
-        if (asked) throw leave
+        if (leave) throw leave
       },
     }
   }

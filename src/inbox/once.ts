@@ -88,8 +88,7 @@ export async function once<R>(
     await undo().catch(() => undefined)
     throw error
   }
-  if (text !== undefined) await db.run(STORE_RESULTS, { c: name, r: [[markSource, markId, text]] }, tx)
-  await check(xid)
+  await settle(xid, text)
   await db.driver.query(`release savepoint ${savepoint}`, [], tx)
   return { status: 'handled', result: fromResult(text) }
 
@@ -111,18 +110,15 @@ export async function once<R>(
     return { status: 'duplicate', result: fromResult((found.result ?? undefined) as string | undefined) }
   }
 
-  async function check(started: string): Promise<void> {
+  async function settle(started: string, result: string | undefined): Promise<void> {
     try {
+      if (result !== undefined) await db.run(STORE_RESULTS, { c: name, r: [[markSource, markId, result]] }, tx)
       await db.run(ONCE_CHECK, [started], tx)
     } catch (error) {
-      if (sqlState(error) !== 'OB002') throw error
-      throw new OnceboxError(
-        'HANDLER_COMMITTED',
-        'the work ended the transaction it was given; leave that to its owner',
-        {
-          cause: error,
-        },
-      )
+      const outside = error instanceof OnceboxError && error.code === 'TRANSACTION_REQUIRED'
+      if (!outside && sqlState(error) !== 'OB002') throw error
+      const advice = 'the work ended the transaction it was given; leave that to its owner'
+      throw new OnceboxError('HANDLER_COMMITTED', advice, { cause: error })
     }
   }
 }

@@ -73,11 +73,20 @@ const LANE_OF_WORK = `left join lateral (select * from ob.lane l
 const JUDGED = `cross join lateral (select ${MESSAGE_STATE} state) s
   cross join lateral (select ${MESSAGE_FITS} fits) f`
 
+/** The comparison of times comes apart from the rest: a scan starts at its bound, and not at that of a whole row. */
 const JOURNAL_POSITION = ({ past, time }: Omit<Way, 'order'>): string => `
-  m.received_at ${past}= coalesce((select (j->'pos'->>0)::timestamptz from p), '${time}')
-  and (m.received_at, m.consumer, m.source, m.id) ${past} (
-    coalesce((select (j->'pos'->>0)::timestamptz from p), '${time}'), coalesce((select j->'pos'->>1 from p), ''),
-    coalesce((select j->'pos'->>2 from p), ''), coalesce((select j->'pos'->>3 from p), ''))`
+  (m.received_at ${past} coalesce((select (j->'pos'->>0)::timestamptz from p), '${time}')
+    or m.received_at = (select (j->'pos'->>0)::timestamptz from p) and (m.consumer, m.source, m.id) ${past} (
+      (select j->'pos'->>1 from p), (select j->'pos'->>2 from p), (select j->'pos'->>3 from p)))`
+
+const NEWEST_ALLOWED = `least((j->>'until')::timestamptz, before, 'infinity')`
+const OLDEST_ALLOWED = `greatest(after, '-infinity')`
+const JOURNAL_BOUNDS = ({ past }: Omit<Way, 'order'>): string =>
+  past === '<'
+    ? `m.received_at <= (select least((j->'pos'->>0)::timestamptz, ${NEWEST_ALLOWED}) from p)
+        and m.received_at >= (select ${OLDEST_ALLOWED} from p)`
+    : `m.received_at >= (select greatest((j->'pos'->>0)::timestamptz, ${OLDEST_ALLOWED}) from p)
+        and m.received_at <= (select ${NEWEST_ALLOWED} from p)`
 
 /** All messages that were stored, in the order of their receipt. Its position: `[received, consumer, source, id]`. */
 export const JOURNAL = bothWays(
@@ -94,10 +103,7 @@ e as materialized (
   from (
     select m.* from c cross join lateral (
       select * from ob.message m
-      where m.consumer = c.name and ${JOURNAL_POSITION(way)}
-        and m.received_at < coalesce((select before from p), 'infinity')
-        and m.received_at >= coalesce((select after from p), '-infinity')
-        and m.received_at <= coalesce((select (j->>'until')::timestamptz from p), 'infinity')
+      where m.consumer = c.name and ${JOURNAL_BOUNDS(way)} and ${JOURNAL_POSITION(way)}
       order by m.received_at ${order}, m.source ${order}, m.id ${order} limit (select n from p)) m
     order by m.received_at ${order}, m.consumer ${order}, m.source ${order}, m.id ${order} limit (select n from p)) m
 )
@@ -134,15 +140,24 @@ from p cross join e w ${MESSAGE_OF_WORK} ${LANE_OF_WORK} ${JUDGED}
 where f.fits or w.ord = (select count(*) from e) order by w.ord`,
 )
 
-/** How many messages wait for a worker, counted up to `n`. In: `{ consumer, n }`. */
-export const BACKLOG = `
-with p as materialized (select j->>'consumer' consumer, (j->>'n')::int n from (select $1::text::jsonb j) x)
-select count(*)::text backlog from (
-  (select 1 from ob.work w where w.lane is null and w.parked is null
-    and ((select consumer from p) is null or w.consumer = (select consumer from p)) limit (select n from p))
+/** The consumers with unsettled messages, or the one that is asked for, found by hopping through the index. */
+const WORKING = `c(name) as (
+  select coalesce((select consumer from p), (select w.consumer from ob.work w order by w.consumer limit 1)) collate "C"
   union all
-  (select 1 from ob.work w where w.lane is not null and w.parked is null
-    and ((select consumer from p) is null or w.consumer = (select consumer from p)) limit (select n from p))) x`
+  select (select w.consumer from ob.work w where w.consumer > c.name order by w.consumer limit 1)
+  from c where c.name is not null and (select consumer from p) is null
+)`
+
+/** How many messages wait for a worker, counted up to `n` of each consumer. In: `{ consumer, n }`. */
+export const BACKLOG = `
+with recursive ${CRITERIA},
+${WORKING}
+select count(*)::text backlog from c cross join lateral (
+  (select 1 from ob.work w where w.consumer = c.name and w.lane is null and w.parked is null
+    order by w.due_at limit (select n from p))
+  union all
+  (select 1 from ob.work w where w.consumer = c.name and w.lane is not null and w.parked is null
+    order by w.lane limit (select n from p))) x`
 
 /**
  * Messages that wait for a worker or are held by one, in the order of their sequence. It sorts all of them, so it is
@@ -150,16 +165,15 @@ select count(*)::text backlog from (
  */
 export const WAITING = bothWays(
   ({ past, order, number }) => `
-with ${CRITERIA},
+with recursive ${CRITERIA},
+${WORKING},
 e as materialized (
   select w.*, row_number() over (order by seq ${order}) ord
   from (
-    select * from (
-      select * from ob.work w where w.lane is null and w.parked is null
-        and ((select consumer from p) is null or w.consumer = (select consumer from p))
+    select w.* from c cross join lateral (
+      select * from ob.work w where w.consumer = c.name and w.lane is null and w.parked is null
       union all
-      select * from ob.work w where w.lane is not null and w.parked is null
-        and ((select consumer from p) is null or w.consumer = (select consumer from p))) w
+      select * from ob.work w where w.consumer = c.name and w.lane is not null and w.parked is null) w
     where w.seq ${past} coalesce((select (j->>'pos')::bigint from p), ${number})
       and w.seq <= coalesce((select (j->>'until')::bigint from p), ${MAX_BIGINT})
     order by w.seq ${order} limit (select n from p)) w

@@ -1,0 +1,327 @@
+/** `box.once`: in your own transaction, only if this consumer has not handled the message. */
+import { unchecked, type Box, type MessageMap } from 'oncebox'
+import type { PgClient } from 'oncebox/pg'
+import pg from 'pg'
+import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { gate, note, useServer } from './fixture.js'
+
+const server = useServer('once', { max: 20 })
+
+/** BEGIN, work, COMMIT; ROLLBACK if it throws. */
+async function transaction<R>(work: (client: pg.PoolClient) => Promise<R>, begin = 'begin'): Promise<R> {
+  const client = await server.pool.connect()
+  try {
+    await client.query(begin)
+    const result = await work(client)
+    await client.query('commit')
+    return result
+  } catch (error) {
+    await client.query('rollback')
+    throw error
+  } finally {
+    client.release()
+  }
+}
+
+describe('the work', () => {
+  test('runs once; the second time its stored result comes back', async () => {
+    await using box = await server.open()
+    const run = () =>
+      transaction((client) =>
+        box.once(client, 'a', { id: '1' }, async () => {
+          await box.write(client, 'a', { id: '1' })
+          return { at: new Date(0), gone: undefined }
+        }),
+      )
+    expect(await run()).toEqual({ status: 'handled', result: { at: '1970-01-01T00:00:00.000Z' } })
+    expect(await run()).toEqual({ status: 'duplicate', result: { at: '1970-01-01T00:00:00.000Z' } })
+    expect(await box.ids()).toEqual(['1'])
+  })
+
+  test.for<[name: string, result: unknown]>([
+    ['nothing', undefined],
+    ['null', null],
+    ['false', false],
+    ['an empty string', ''],
+  ])('may answer %s, and a duplicate gets the same', async ([, result]) => {
+    await using box = await server.open()
+    const run = () => transaction((client) => box.once(client, 'a', { id: '1' }, () => result))
+    expect(await run()).toEqual({ status: 'handled', result })
+    expect(await run()).toEqual({ status: 'duplicate', result })
+  })
+
+  test('is forgotten if its transaction rolls back', async () => {
+    await using box = await server.open()
+    const run = (fail: boolean) =>
+      transaction(async (client) => {
+        const outcome = await box.once(client, 'a', { id: '1' }, () => box.write(client, 'a', { id: '1' }))
+        if (fail) throw new Error('changed my mind')
+        return outcome
+      })
+    await expect(run(true)).rejects.toThrow('changed my mind')
+    expect(await box.ids()).toEqual([])
+    expect(await run(false)).toMatchObject({ status: 'handled' })
+    expect(await box.ids()).toEqual(['1'])
+  })
+
+  test('that throws leaves nothing behind, even in a transaction that is committed all the same', async () => {
+    await using box = await server.open()
+    await transaction(async (client) => {
+      await box.write(client, 'a', { id: 'before' })
+      const failing = box.once(client, 'a', { id: '1' }, async () => {
+        await box.write(client, 'a', { id: '1' })
+        throw new TypeError('mine')
+      })
+      await expect(failing).rejects.toThrow(TypeError)
+      const broken = box.once(client, 'a', { id: '2' }, () => client.query('select 1/0'))
+      await expect(broken).rejects.toMatchObject({ code: '22012' })
+      await box.write(client, 'a', { id: 'after' })
+    })
+    expect(await box.ids()).toEqual(['before', 'after'])
+    for (const id of ['1', '2']) {
+      expect(await transaction((client) => box.once(client, 'a', { id }, () => 1))).toMatchObject({ status: 'handled' })
+    }
+  })
+
+  test('is known by consumer, source and id', async () => {
+    await using box = await server.open()
+    const run = (consumer: string, source: string | undefined, id: string) =>
+      transaction((client) => box.once(client, consumer, { id, ...(source && { source }) }, () => 1))
+    for (const [consumer, source, id] of [
+      ['a', undefined, '1'],
+      ['b', undefined, '1'],
+      ['a', 's', '1'],
+      ['a', undefined, '2'],
+    ] as const) {
+      expect(await run(consumer, source, id)).toMatchObject({ status: 'handled' })
+      expect(await run(consumer, source, id)).toMatchObject({ status: 'duplicate' })
+    }
+  })
+
+  test('finds the session as it was: the limit on waiting for a copy is put back', async () => {
+    await using box = await server.open()
+    await transaction(async (client) => {
+      await client.query(`set local lock_timeout = '7s'`)
+      const show = async () => (await client.query('show lock_timeout')).rows[0].lock_timeout
+      expect(await box.once(client, 'a', { id: '1' }, show)).toMatchObject({ result: '7s' })
+      expect(await box.once(client, 'a', { id: '1' }, show)).toMatchObject({ status: 'duplicate' })
+      expect(await show()).toBe('7s')
+    })
+  })
+
+  test.for(['commit', 'commit; begin', 'rollback', 'rollback; begin'])(
+    'that ends the transaction is told so: %s',
+    async (command) => {
+      await using box = await server.open()
+      for (const result of [undefined, 1]) {
+        const run = transaction((client) =>
+          box.once(client, 'a', { id: `1${result}` }, async () => {
+            await client.query(command)
+            return result
+          }),
+        )
+        await expect(run).rejects.toMatchObject({ code: 'HANDLER_COMMITTED' })
+      }
+    },
+  )
+
+  test('inside a handler, in the handler’s transaction', async () => {
+    await using box = await server.open()
+    box.consumer('outer', {
+      note: (message, { tx }) => box.once(tx, 'inner', { id: 'shared' }, () => box.write(tx, 'inner', message)),
+    })
+    expect(await box.handle([note('1'), note('2')])).toMatchObject([
+      { result: { status: 'handled' } },
+      { result: { status: 'duplicate' } },
+    ])
+    expect(await box.ids()).toEqual(['1'])
+  })
+
+  test.for(['begin isolation level repeatable read', 'begin isolation level serializable'])(
+    'under %s',
+    async (begin) => {
+      await using box = await server.open()
+      const run = () =>
+        transaction((client) => box.once(client, 'a', { id: '1' }, () => box.write(client, 'a', { id: '1' })), begin)
+      expect(await run()).toMatchObject({ status: 'handled' })
+      expect(await run()).toMatchObject({ status: 'duplicate' })
+      expect(await box.ids()).toEqual(['1'])
+    },
+  )
+})
+
+describe('while another transaction holds the message', () => {
+  test('it throws BUSY soon, and the transaction can go on', async () => {
+    await using box = await server.open()
+    const started = gate()
+    const finish = gate()
+    const first = transaction((client) =>
+      box.once(client, 'a', { id: '1' }, async () => {
+        started.open()
+        await finish.opened
+        return 'first'
+      }),
+    )
+    await started.opened
+    await transaction(async (client) => {
+      const asked = performance.now()
+      await expect(box.once(client, 'a', { id: '1' }, () => 'second')).rejects.toMatchObject({ code: 'BUSY' })
+      expect(performance.now() - asked).toBeLessThan(10_000)
+      await box.write(client, 'a', { id: 'goes on' })
+    })
+    finish.open()
+    expect(await first).toEqual({ status: 'handled', result: 'first' })
+    expect(await transaction((client) => box.once(client, 'a', { id: '1' }, () => 'third'))).toEqual({
+      status: 'duplicate',
+      result: 'first',
+    })
+    expect(await box.ids()).toEqual(['goes on'])
+  })
+
+  test('ten at once: one runs, the others are busy or duplicates', async () => {
+    await using box = await server.open()
+    let runs = 0
+    const outcomes = await Promise.all(
+      Array.from({ length: 10 }, () =>
+        transaction((client) =>
+          box.once(client, 'a', { id: '1' }, async () => {
+            runs++
+            await box.write(client, 'a', { id: '1' })
+          }),
+        ).then(
+          ({ status }) => status,
+          (error: { code?: string }) => error.code,
+        ),
+      ),
+    )
+    expect(runs).toBe(1)
+    expect(outcomes.filter((one) => one === 'handled')).toHaveLength(1)
+    for (const one of outcomes) expect(['handled', 'duplicate', 'BUSY']).toContain(one)
+    expect(await box.ids()).toEqual(['1'])
+  })
+
+  test('a stored message that runs right now is BUSY too; one that waits is run', async () => {
+    await using box = await server.open()
+    const started = gate()
+    const finish = gate()
+    box.consumer('a', {
+      async note() {
+        started.open()
+        await finish.opened
+      },
+    })
+    await box.receive(note('1'))
+    const drained = box.drain()
+    await started.opened
+    await box.receive(note('2'))
+    const message = (id: string) => ({ id, type: 'note', data: { text: id } })
+    const busy = transaction((client) => box.once(client, 'a', message('1'), () => 1))
+    await expect(busy).rejects.toMatchObject({ code: 'BUSY' })
+    expect(await transaction((client) => box.once(client, 'a', message('2'), () => 'by once'))).toEqual({
+      status: 'handled',
+      result: 'by once',
+    })
+    finish.open()
+    await drained
+    expect(await box.handle(note('2'))).toMatchObject({ status: 'duplicate', result: 'by once' })
+  })
+})
+
+describe('dedup is shared with the other doors', () => {
+  test('what handle handled is a duplicate for once, with its result, and the other way round', async () => {
+    await using box = await server.open()
+    box.consumer('a', { note: () => 'by handle' })
+    await box.handle(note('1'))
+    const once = (id: string) =>
+      transaction((client) => box.once(client, 'a', { id, type: 'note', data: { text: id } }, () => 'by once'))
+    expect(await once('1')).toEqual({ status: 'duplicate', result: 'by handle' })
+    expect(await once('2')).toEqual({ status: 'handled', result: 'by once' })
+    expect(await box.handle(note('2'))).toMatchObject({ status: 'duplicate', result: 'by once' })
+    expect(await box.receive(note('2'))).toMatchObject({ status: 'duplicate', result: 'by once' })
+  })
+
+  test('another body under the id is quarantined as a conflict; without data there is nothing to compare', async () => {
+    await using box = await server.open()
+    const once = (data?: unknown) =>
+      transaction((client) => box.once(client, 'a', { id: '1', ...(data !== undefined && { data }) }, () => 'ran'))
+    expect(await once({ n: 1 })).toMatchObject({ status: 'handled' })
+    expect(await once({ n: 2 })).toEqual({ status: 'quarantined', reason: 'conflict' })
+    expect(await once({ n: 1 })).toEqual({ status: 'duplicate', result: 'ran' })
+    expect(await once()).toEqual({ status: 'duplicate', result: 'ran' })
+    expect(await box.quarantine()).toMatchObject([{ consumer: 'a', id: '1', reason: 'conflict', body: '{"n":2}' }])
+  })
+
+  test('data that its schema refuses is quarantined, and the work not called', async () => {
+    await using box = await server.open({
+      messages: { strict: z.object({ n: z.number() }), loose: unchecked<string>() },
+    })
+    let runs = 0
+    const once = (id: string, data: unknown) =>
+      transaction((client) => box.once(client, 'a', { id, type: 'strict', data }, () => ++runs))
+    expect(await once('1', { n: 'x' })).toEqual({ status: 'quarantined', reason: 'invalid' })
+    expect(await once('2', { n: 1 })).toEqual({ status: 'handled', result: 1 })
+    expect(await box.quarantine()).toMatchObject([{ consumer: 'a', id: '1', reason: 'invalid', body: '{"n":"x"}' }])
+  })
+
+  test('what is quarantined in a transaction that rolls back is not', async () => {
+    await using box = await server.open()
+    await transaction((client) => box.once(client, 'a', { id: '1', data: 1 }, () => 1))
+    await transaction(async (client) => {
+      await box.once(client, 'a', { id: '1', data: 2 }, () => 1)
+      throw new Error('no')
+    }).catch(() => undefined)
+    expect(await box.quarantine()).toEqual([])
+  })
+})
+
+describe('what it is given', () => {
+  test('has to be a transaction', async () => {
+    await using box = await server.open()
+    let runs = 0
+    const once = (tx: unknown) => box.once(tx as PgClient, 'a', { id: '1' }, () => ++runs)
+    const client = await server.pool.connect()
+    try {
+      for (const wrong of [server.pool, client, undefined, null, {}]) {
+        await expect(once(wrong)).rejects.toMatchObject({ code: 'TRANSACTION_REQUIRED' })
+        const send = box.send(wrong as PgClient, 'note', {})
+        await expect(send).rejects.toMatchObject({ code: 'TRANSACTION_REQUIRED' })
+      }
+    } finally {
+      client.release()
+    }
+    expect(runs).toBe(0)
+    expect(await box.sent()).toEqual([])
+  })
+
+  test('may be any client of pg, also one of no pool', async () => {
+    await using box = await server.open()
+    const client = new pg.Client(server.url)
+    await client.connect()
+    await client.query('begin')
+    expect(await box.once(client, 'a', { id: '1' }, () => 1)).toMatchObject({ status: 'handled' })
+    await client.query('commit')
+    await client.end()
+  })
+
+  test.for<[name: string, consumer: string, id: unknown, code: string]>([
+    ['no consumer', '', '1', 'OPTION_INVALID'],
+    ['no id', 'a', undefined, 'MESSAGE_INVALID'],
+    ['an empty id', 'a', '', 'MESSAGE_INVALID'],
+    ['an id with NUL', 'a', 'a\0', 'MESSAGE_INVALID'],
+    ['a lone surrogate', 'a', '\ud800', 'MESSAGE_INVALID'],
+    ['a number', 'a', 7, 'MESSAGE_INVALID'],
+  ])('needs a consumer and an id: %s', async ([, consumer, id, code]) => {
+    await using box = await server.open()
+    const run = transaction((client) => box.once(client, consumer, { id: id as string }, () => 1))
+    await expect(run).rejects.toMatchObject({ code })
+  })
+
+  test('a result that is no JSON fails it, and nothing is recorded', async () => {
+    await using box = await server.open()
+    const run = (result: unknown) =>
+      transaction((client) => (box as Box<MessageMap, unknown>).once(client, 'a', { id: '1' }, () => result))
+    await expect(run(1n)).rejects.toMatchObject({ code: 'RESULT_INVALID' })
+    expect(await run(1)).toMatchObject({ status: 'handled' })
+  })
+})
