@@ -71,7 +71,9 @@ async function verify(admin, shape, name, { stock }, left, count) {
   const done = stock ? reserved === count : effects === count && ids === count
   const right = shape.stays ? left === count && effects === 0 : left === 0 && done
   if (right) return
-  throw new Error(`${shape.name}, ${name}: ${count} messages, ${effects} effects of ${ids}, ${reserved} reserved, ${left} left`)
+  throw new Error(
+    `${shape.name}, ${name}: ${count} messages, ${effects} effects of ${ids}, ${reserved} reserved, ${left} left`,
+  )
 }
 
 export function median(values) {

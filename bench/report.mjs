@@ -28,6 +28,12 @@ export function printTable({ command, commit, machine, versions, postgres, repea
     }
   }
   const widths = rows[0].map((_, column) => Math.max(...rows.map((row) => row[column].length)))
-  for (const row of rows) lines.push(row.map((cell, column) => cell.padEnd(widths[column])).join('  ').trimEnd())
+  for (const row of rows)
+    lines.push(
+      row
+        .map((cell, column) => cell.padEnd(widths[column]))
+        .join('  ')
+        .trimEnd(),
+    )
   process.stdout.write(`${lines.join('\n')}\n`)
 }

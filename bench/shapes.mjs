@@ -65,7 +65,9 @@ export const SHAPES = [
     make: (n) => orders(n),
     contenders: {
       limit: byHand(4, (it, list) => it.handle(list, { inFlight: 4, size: 100 }), { load: false }),
-      library: byLibrary({ mode: 'inline' }, (it, list) => it.handle(list, { inFlight: 4, size: 100 }), { load: false }),
+      library: byLibrary({ mode: 'inline' }, (it, list) => it.handle(list, { inFlight: 4, size: 100 }), {
+        load: false,
+      }),
     },
     checks: [{ of: 'library', to: 'limit', target: 0.8 }],
   },

@@ -8,7 +8,9 @@ import { createBox } from 'oncebox'
 import { fromPg } from 'oncebox/pg'
 import { startServer } from './server.mjs'
 
-const { values } = parseArgs({ options: { minutes: { type: 'string', default: '10' }, rate: { type: 'string', default: '500' } } })
+const { values } = parseArgs({
+  options: { minutes: { type: 'string', default: '10' }, rate: { type: 'string', default: '500' } },
+})
 const minutes = Number(values.minutes)
 const perSecond = Number(values.rate)
 const SAMPLES = 20

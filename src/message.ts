@@ -41,9 +41,9 @@ export type SendData<M extends MessageMap, K extends Name<M>> = {
   : never
 
 /** What a stored result looks like when it comes back: `Date` is a string, functions are gone. */
-// eslint-disable-next-line @typescript-eslint/no-explicit-any -- any in, any out
 export type Json<T> = 0 extends 1 & T
-  ? any
+  ? // eslint-disable-next-line @typescript-eslint/no-explicit-any -- any in, any out
+    any
   : unknown extends T
     ? unknown
     : T extends string | number | boolean | null

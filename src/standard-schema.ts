@@ -8,6 +8,7 @@ export interface StandardSchemaV1<Input = unknown, Output = Input> {
     readonly vendor: string
     readonly validate: (
       value: unknown,
+      // eslint-disable-next-line @typescript-eslint/no-explicit-any -- vendors differ in what they take here
       options?: any,
     ) => StandardSchemaV1.Result<Output> | Promise<StandardSchemaV1.Result<Output>>
     readonly types?: { readonly input: Input; readonly output: Output } | undefined

@@ -108,7 +108,7 @@ export function resolveOptions<M extends MessageMap>(
     timeoutMs,
     retainMs: checkInteger(`${where}: retainMs`, given.retainMs ?? 30 * DAY, 1, YEARS_100),
     untimed: checkOneOf(`${where}: untimed`, given.untimed ?? 'accept', ['accept', 'quarantine']),
-    identity: checkFunction(`${where}: identity`, given.identity) as ResolvedOptions['identity'],
+    identity: checkFunction(`${where}: identity`, given.identity),
   }
 }
 

@@ -12,7 +12,7 @@ export function sumUp(id: string | undefined, consumers: readonly Ackable[]): Ou
     if (decisive) {
       const { consumer: _, ...details } = decisive as ConsumerOutcome & { retryAt?: Date }
       delete (details as { retryAt?: Date }).retryAt
-      return { id, ack, consumers: outcomes, ...details } as Outcome
+      return { id, ack, consumers: outcomes, ...details }
     }
   }
   return { id, ack: true, status: 'skipped', consumers: [] }

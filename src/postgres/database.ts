@@ -33,7 +33,7 @@ export function bindDatabase<Tx, TxIn>(driver: Driver<Tx, TxIn>, schema: string)
   }
   return {
     schema,
-    driver: driver as Driver<Tx, unknown>,
+    driver,
     channel: channelOf(schema),
     bind,
     run: async (statement, param, tx) => {

@@ -54,7 +54,7 @@ export async function createTestBox<Tx, TxIn, M extends MessageMap>(
   const pglite = given ? undefined : await openPglite()
   const db = given ?? (fromPglite(pglite!) as unknown as Driver<Tx, TxIn>)
   const schema = `oncebox_test_${randomUUID().slice(0, 8)}`
-  const box = createBox<Tx, TxIn, M>({ logger: SILENT, ...rest, db, schema } as BoxOptions<M, Tx, TxIn>)
+  const box = createBox<Tx, TxIn, M>({ logger: SILENT, ...rest, db, schema })
   const bound = bindDatabase(db, schema) as Database
   await box.migrate()
   await db.query(bound.bind(INSTALL_CLOCK), [])
@@ -92,7 +92,7 @@ export async function createTestBox<Tx, TxIn, M extends MessageMap>(
           attempts: 0,
         }
         return toMessage(envelope, JSON.parse(row['body'] as string))
-      }) as MessageOf<M>[]
+      })
     },
     async waitFor(id, state, { timeoutMs = 10_000 } = {}) {
       const end = performance.now() + timeoutMs

@@ -219,6 +219,31 @@ test('data is looked for in a bounded number of rows, and the cursor goes on beh
   expect(second).not.toHaveProperty('cursor')
 })
 
+test('times are found in a long quarantine, whichever way it is walked', async () => {
+  await box.migrate()
+  await opened.sql(
+    box.schema,
+    `insert into ob.quarantine (consumer, source, id, type, reason, hash, body, received_at)
+     select 'a', '', 'q' || n, 'odd', case n % 3 when 0 then 'invalid' else 'conflict' end, '', '{}',
+       '2020-01-01T00:00:00Z'::timestamptz + n * interval '1 hour' from generate_series(1, 30000) n`,
+  )
+  const hour = (n: number) => new Date(Date.parse('2020-01-01T00:00:00Z') + n * 3_600_000)
+  const page = async (filter: Filter) => {
+    const { entries, cursor } = await box.admin.messages(filter, { limit: 100 })
+    expect(cursor).toBeUndefined()
+    return ids(entries)
+  }
+  const expected = ['q12', 'q11', 'q10']
+  expect(await page({ after: hour(10), before: hour(13) })).toEqual(expected)
+  expect(await page({ after: hour(10), before: hour(13), consumer: 'a' })).toEqual(expected)
+  expect(await page({ after: hour(29_998), state: 'quarantined' })).toEqual(['q30000', 'q29999', 'q29998'])
+  expect(await page({ after: hour(20_001), before: hour(20_002) })).toEqual(['q20001'])
+  expect(await page({ before: hour(1) })).toEqual([])
+  expect(await page({ after: hour(30_001) })).toEqual([])
+  expect(await box.admin.discard({ after: hour(20_001), before: hour(20_004) }, { reason: 'test' })).toBe(3)
+  expect(await box.admin.discard({ before: hour(3), reason: 'conflict' }, { reason: 'test', dryRun: true })).toBe(2)
+})
+
 describe('a message', () => {
   test('with two bodies under one id shows both', async () => {
     box.consumer('a', { good: () => undefined })

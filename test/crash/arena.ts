@@ -15,7 +15,7 @@ const SCHEMA = 'oncebox'
 /** A consumer as children/worker.mjs declares it. */
 export interface ConsumerSpec {
   name: string
-  /** Default: every type. */
+  /** Default: one, of the same name. */
   types?: string[]
   /** One call for many messages. */
   batched?: boolean
@@ -64,8 +64,7 @@ export interface Work {
 
 /** What a process answered to one call of a front door. */
 export type Delivered =
-  | { id: string; status: string; ack: boolean; reason?: string }[]
-  | { rejected: string; code?: string }
+  { id: string; status: string; ack: boolean; reason?: string }[] | { rejected: string; code?: string }
 
 export interface Arena {
   readonly url: string
@@ -122,7 +121,7 @@ export async function openArena(name: string, serverUrl?: string): Promise<Arena
     pending,
     async register(consumers) {
       const own = boxOf()
-      for (const { name: consumer, types = ['*'], options } of consumers) {
+      for (const { name: consumer, types = [consumer], options } of consumers) {
         own.consumer(consumer, Object.fromEntries(types.map((type) => [type, () => {}])), options)
       }
       await own.migrate()

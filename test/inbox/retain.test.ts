@@ -163,6 +163,30 @@ describe('retention', () => {
     expect(await counts()).toMatchObject({ pending: 0, handled: 1 })
   })
 
+  test('replays at the same time leave no work without its message', async () => {
+    box.consumer('c', { t: handler })
+    await box.migrate()
+    await opened.setClock(box.schema, 40 * DAY)
+    let replayed = 0
+    for (const round of range(20)) {
+      await opened.sql(
+        box.schema,
+        `insert into ob.message (consumer, source, id, type, body, received_at)
+         select 'c', 's', 'r${round}.' || n, 't', '1', statement_timestamp() from generate_series(1, 50) n`,
+      )
+      const replays = range(2).map(() => box.admin.retry({ state: 'handled' }))
+      const pruned = range(2).map(() => box.admin.prune())
+      replayed += (await Promise.all(replays)).reduce((sum, n) => sum + n)
+      await Promise.all(pruned)
+    }
+    const orphans = await opened.sql(
+      box.schema,
+      `select w.id from ob.work w left join ob.message m using (consumer, source, id) where m.id is null`,
+    )
+    expect(orphans).toEqual([])
+    expect(await rows('work')).toBe(replayed)
+  })
+
   test('a message whose replay commits while retention waits for nobody stays', async () => {
     box.consumer('c', { t: handler })
     await box.migrate()

@@ -69,7 +69,7 @@ const batchOf = (consumer) =>
     for (const message of messages) await handlerOf(consumer)(message, ctx)
   })
 
-for (const { name: consumer, types = ['*'], batched, options } of consumers) {
+for (const { name: consumer, types = [consumer], batched, options } of consumers) {
   const handler = batched ? batchOf(consumer) : handlerOf(consumer)
   box.consumer(consumer, Object.fromEntries(types.map((type) => [type, handler])), options)
 }
