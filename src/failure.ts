@@ -59,8 +59,13 @@ function describe(value: unknown): string {
   return typeof value === 'string' ? value : inspect(value, { depth: 2, maxStringLength: 1_000, maxArrayLength: 20 })
 }
 
-/** PostgreSQL's text takes neither NUL nor lone surrogates; cutting may split a pair, so it comes first. */
+/** Cutting may split a pair, so it comes first. */
 function clip(text: string, max: number): string {
   const cut = text.length > max ? `${text.slice(0, max)}… (${text.length - max} more characters)` : text
-  return cut.toWellFormed().replaceAll('\0', '\uFFFD')
+  return storableText(cut)
+}
+
+/** PostgreSQL's text takes neither NUL nor lone surrogates. */
+export function storableText(text: string): string {
+  return text.toWellFormed().replaceAll('\0', '\uFFFD')
 }

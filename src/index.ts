@@ -18,6 +18,7 @@ export {
 export type { Entry, Hooks } from './hooks.js'
 export type { Admin, Bulk, Criteria, Filter } from './admin/index.js'
 export type { ConsumerOptions, RetryPolicy } from './inbox/options.js'
+export type { SinkOptions } from './outbox/options.js'
 export {
   defineMessages,
   unchecked,

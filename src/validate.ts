@@ -1,4 +1,5 @@
 /** Runs a Standard Schema over data that came from JSON. */
+import { storableText, toFailure } from './failure.js'
 import type { StandardSchemaV1 } from './standard-schema.js'
 
 export type Validated = { readonly value: unknown } | { readonly problem: string }
@@ -20,9 +21,9 @@ function readResult(result: StandardSchemaV1.Result<unknown>): Validated {
     const path = issue.path?.map((part) => String(typeof part === 'object' ? part.key : part)).join('.')
     return path ? `${path}: ${issue.message}` : issue.message
   })
-  return { problem: issues.join('; ').slice(0, 2_000).toWellFormed().replaceAll('\0', '\uFFFD') || 'invalid' }
+  return { problem: storableText(issues.join('; ').slice(0, 2_000)) || 'invalid' }
 }
 
 function schemaThrew(error: unknown): Validated {
-  return { problem: `the schema threw: ${error instanceof Error ? error.message : String(error)}`.slice(0, 2_000) }
+  return { problem: storableText(`the schema threw: ${toFailure(error).message}`.slice(0, 2_000)) }
 }

@@ -6,10 +6,10 @@
  */
 import type { State } from '../message.js'
 import type { Row } from '../postgres/database.js'
-import {
-  BACKLOG, BY_ID, JOURNAL, OUTBOX, OUTBOX_BY_ID, OUTBOX_PARKED, PARKED, QUARANTINED, QUARANTINED_BY_ID, QUARANTINED_OF,
-  SEEK_QUARANTINE, WAITING, type Walk,
-} from '../postgres/sql/search.js' // prettier-ignore
+import { OUTBOX, OUTBOX_BY_ID, OUTBOX_PARKED } from '../postgres/sql/search-outbox.js'
+import { QUARANTINED, QUARANTINED_BY_ID, QUARANTINED_OF, SEEK_QUARANTINE } from '../postgres/sql/search-quarantine.js'
+import { BACKLOG, BY_ID, JOURNAL, PARKED, WAITING } from '../postgres/sql/search.js'
+import type { Walk } from '../postgres/sql/walk.js'
 import type { Runtime } from '../runtime.js'
 import { runUnjitted } from '../postgres/unjitted.js'
 import { contains } from './contains.js'

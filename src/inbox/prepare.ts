@@ -1,6 +1,7 @@
 /** The first step: what arrives becomes an envelope that can be stored, or a refusal with a reason. */
 import { nameProblem } from '../check-options.js'
 import { OnceboxError } from '../errors.js'
+import { toFailure } from '../failure.js'
 import type { Incoming, Message, QuarantineReason } from '../message.js'
 import type { Runtime } from '../runtime.js'
 import { validate } from '../validate.js'
@@ -23,6 +24,8 @@ export interface Prepared {
   readonly data: unknown
   /** Business keys by consumer, where a consumer has `identity`. */
   readonly ids: Readonly<Record<string, string>> | undefined
+  /** Consumers whose `identity` gave no key, and why: they cannot take it. */
+  readonly unfit: ReadonlyMap<string, string> | undefined
 }
 
 export interface Refused {
@@ -80,12 +83,11 @@ export async function prepare(
     envelope: envelope.rest,
     time: envelope.time,
     data: decoded.data,
-    ids: undefined,
   }
   const parsed = options.unchecked ? { value: decoded.data } : validate(runtime.schemaOf(envelope.type), decoded.data)
   const checked = parsed instanceof Promise ? await parsed : parsed
   if ('problem' in checked) return refuse('invalid', checked.problem)
-  return withIdentities(prepared, checked.value, options.consumers, refuse)
+  return withIdentities(prepared, checked.value, options.consumers)
 }
 
 interface Envelope {
@@ -242,31 +244,40 @@ function decodeText(bytes: Uint8Array): string | undefined {
 }
 
 function withIdentities(
-  prepared: Omit<Prepared, 'ids'>,
+  prepared: Omit<Prepared, 'ids' | 'unfit'>,
   value: unknown,
   consumers: readonly ConsumerDeclaration[],
-  refuse: (reason: QuarantineReason, detail: string) => Refused,
-): Prepared | Refused {
+): Prepared {
   let ids: Record<string, string> | undefined
+  let unfit: Map<string, string> | undefined
   for (const consumer of consumers) {
     const { identity } = consumer.options
     if (!identity || !consumer.handlerOf(prepared.type)) continue
-    let key: unknown
-    try {
-      key = identity(viewOf(prepared, value) as never)
-    } catch (error) {
-      return refuse('no-id', `identity of consumer ${consumer.name} threw: ${String(error).slice(0, 500)}`)
-    }
-    const id = `${prepared.type}:${String(key)}`
-    const problem = typeof key !== 'string' ? nameProblem(key) : nameProblem(id, 1_024)
-    if (problem) return refuse('no-id', `identity of consumer ${consumer.name} ${problem}`)
-    ids = { ...ids, [consumer.name]: id }
+    const key = businessKey(identity, viewOf(prepared, value))
+    if ('problem' in key)
+      (unfit ??= new Map()).set(consumer.name, `identity of consumer ${consumer.name} ${key.problem}`)
+    else ids = { ...ids, [consumer.name]: `${escapeType(prepared.type)}:${key.text}` }
   }
-  return { ...prepared, ids }
+  return { ...prepared, ids, unfit }
+}
+
+function businessKey(identity: (message: never) => string, message: Message): { text: string } | { problem: string } {
+  try {
+    const text: unknown = identity(message as never)
+    const problem = nameProblem(text)
+    return problem ? { problem } : { text: text as string }
+  } catch (error) {
+    return { problem: `threw: ${toFailure(error).message.slice(0, 500)}` }
+  }
+}
+
+/** The first colon ends the type, so no type and key together look like others. */
+function escapeType(type: string): string {
+  return type.replaceAll('%', '%25').replaceAll(':', '%3A')
 }
 
 /** The message as `identity` sees it: not received yet. */
-function viewOf(prepared: Omit<Prepared, 'ids'>, data: unknown): Message {
+function viewOf(prepared: Omit<Prepared, 'ids' | 'unfit'>, data: unknown): Message {
   const row = { ...prepared, attempts: 0, receivedMs: Date.now() }
   return toMessage(row, data)
 }

@@ -1,4 +1,5 @@
 /** Keeps what cannot be handled: the reason, and the message as it came. */
+import { storableText } from '../failure.js'
 import type { Entry } from '../hooks.js'
 import type { Message, MessageMap, QuarantineReason } from '../message.js'
 import { QUARANTINE } from '../postgres/sql/receive.js'
@@ -25,7 +26,8 @@ export async function quarantine(runtime: Runtime, list: readonly Quarantined[],
       t: refused.type,
       k: refused.key,
       r: refused.reason,
-      d: refused.detail,
+      // What parsers, schemas and identities say may quote the message.
+      d: storableText(refused.detail),
       b: refused.body,
       y: refused.bytes && Buffer.from(refused.bytes).toString('base64'),
       h: refused.hash,

@@ -61,8 +61,26 @@ async function receiveBatch(runtime: Runtime, batch: readonly Prepared[], option
     for (const consumer of names) targets.set(consumer, stored(consumer))
     return targets
   })
+  await refuseUnfit(runtime, batch, perMessage)
   if (answer.rest.length > 0) await classifyRest(runtime, batch, answer, perMessage, options)
   return finish(runtime, batch, perMessage, options)
+}
+
+/** A consumer that cannot tell which message it is gets it in quarantine; the others get theirs. */
+async function refuseUnfit(
+  runtime: Runtime,
+  batch: readonly Prepared[],
+  perMessage: readonly Map<string, Ackable>[],
+): Promise<void> {
+  const refused: Quarantined[] = []
+  batch.forEach((message, at) => {
+    for (const [consumer, detail] of message.unfit ?? []) {
+      if (!perMessage[at]!.has(consumer)) continue
+      refused.push({ consumer, refused: refuse(message, 'no-id', detail) })
+      perMessage[at]!.set(consumer, quarantined(consumer, 'no-id'))
+    }
+  })
+  if (refused.length > 0) await quarantine(runtime, refused)
 }
 
 interface Answer {
@@ -86,6 +104,7 @@ async function store(runtime: Runtime, batch: readonly Prepared[], options: Rece
       at: message.time,
       f: options.force,
       ids: message.ids,
+      no: message.unfit && [...message.unfit.keys()],
     })),
     c: options.consumers.map(({ name, types, options: { order, retainMs, untimed } }) => ({
       n: name,

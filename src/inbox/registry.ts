@@ -39,7 +39,11 @@ export async function releaseUnrouted(
     after = rows.at(-1)!['n'] as string
     const own = rows.filter((row) => wanted(row['type'] as string))
     const messages: (Prepared | Refused)[] = []
-    for (const row of own) messages.push(await prepare(runtime, toIncoming(row), { consumers, anySize: true }))
+    for (const row of own) {
+      const message = await prepare(runtime, toIncoming(row), { consumers, anySize: true })
+      // Its source has chosen what counts as the same body.
+      messages.push('reason' in message ? message : { ...message, hash: (row['hash'] as string) || null })
+    }
     const outcomes = await receive(runtime, messages, { consumers, unrouted: 'skip', force: true })
     const routed = own.filter((_, at) => outcomes[at]!.consumers.length > 0).map((row) => row['n'])
     if (routed.length > 0) await runtime.db.run(REMOVE_QUARANTINED, routed)

@@ -101,7 +101,10 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
   const nextDueMs = async (): Promise<number | undefined> => {
     const rows = await runtime.db.run(NEXT_DUE, [name])
     const ms = rows[0]?.['ms']
-    return typeof ms === 'string' ? Number(ms) : undefined
+    if (typeof ms !== 'string') return undefined
+    // Something is due that a look at messages alone did not find.
+    if (ms === '0') lastLanes = -Infinity
+    return Number(ms)
   }
 
   const loop: Loop = createLoop({ slots: options.concurrency, step, nextDueMs, failed })
@@ -122,6 +125,8 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
       return loop.alive
     },
     start() {
+      // What runs is stopped by the handle that it was started with.
+      if (loop.alive) return
       stopping = false
       stop = new Abort()
       loop.start()

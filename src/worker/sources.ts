@@ -17,8 +17,12 @@ export interface Sources {
 interface Attached {
   readonly deliver: Deliver
   state: 'idle' | 'starting' | 'running' | 'stopped'
-  starting: Promise<void> | undefined
+  /** The latest start: one that a stop has overtaken must not go on. */
+  run: { readonly started: Promise<void>; overtaken: boolean } | undefined
 }
+
+/** How long a stop waits for a start that is under way. */
+const STARTING_MS = 200
 
 export function createSources(report: (error: unknown, where: { source: Source }) => void): Sources {
   const attached = new Map<Source, Attached>()

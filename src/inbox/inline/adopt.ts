@@ -24,7 +24,7 @@ export async function runAdopted(worker: Worker, item: Item, counted: boolean): 
   const { type } = item.prepared
   const message = await messageOf(worker, item, counted ? attempts - 1 : attempts)
   const { source, id } = item
-  const held = { source, id, type, lane: undefined, attempts, suspect: false, message, problem: undefined }
+  const held = { source, id, type, lane: undefined, attempts, suspect: false, counted, message, problem: undefined }
   const loose = looseClaim(runtime, consumer, token, [held])
   let verdict: Verdict | undefined
   const claim: Claim = {

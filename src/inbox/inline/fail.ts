@@ -12,7 +12,7 @@ import { classify } from '../receive.js'
 import type { Worker } from '../running.js'
 import { isConflict } from '../transaction.js'
 import { verdictOf } from '../verdict.js'
-import { judgeKnown } from './known.js'
+import { judgeAge, judgeKnown } from './known.js'
 import { markRow, type Item } from './mark.js'
 
 export async function recordFailure(
@@ -67,7 +67,10 @@ async function record({ runtime }: Worker, row: object): Promise<readonly Row[]>
 export async function countSuspect(worker: Worker, item: Item): Promise<boolean | Ackable> {
   const { runtime, consumer } = worker
   const [known] = await classify(runtime, [{ consumer: consumer.name, message: item.prepared }])
-  if (known && known.state !== 'failed') return false
+  if (known && (known.state !== 'failed' || !known.same)) return false
+  // The count leaves a row behind, which would pass for a failure that waits: too old has to be told before.
+  const old = known ? undefined : await judgeAge(worker, item)
+  if (old) return old
   const error = new OnceboxError(
     'WORKER_DIED',
     'the worker died while it ran this message; look for a crash, process.exit or an out-of-memory kill',

@@ -22,7 +22,7 @@ export async function judgeKnown(worker: Worker, item: Item): Promise<Ackable | 
 }
 
 /** Unknown, and not marked either: too old, or retention has just taken it and it is tried again. */
-async function judgeAge(worker: Worker, { prepared }: Item): Promise<Ackable | undefined> {
+export async function judgeAge(worker: Worker, { prepared }: Item): Promise<Ackable | undefined> {
   const { runtime, consumer } = worker
   const { retainMs, untimed } = consumer.options
   const [row] = await runtime.db.run(IS_FRESH, { at: prepared.time, r: retainMs, u: untimed })

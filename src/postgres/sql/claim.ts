@@ -49,10 +49,14 @@ select (select count(*) from d, ob.work w where w.consumer = d.consumer and w.so
 
 /** When the next message of a consumer falls due: milliseconds from now, null if none is waiting. */
 export const NEXT_DUE = `
-with p as materialized (select $1::text::jsonb->>0 consumer)
-select greatest(0, extract(epoch from least(
-  (select due_at from ob.work where consumer = (select consumer from p) and lane is null and parked is null
-    order by due_at limit 1),
-  (select due_at from ob.lane where consumer = (select consumer from p) and due_at < 'infinity'
-    order by due_at limit 1)) - ob.now()) * 1000)::bigint::text ms
-from p where not exists (select 1 from ob.consumer o where o.name = p.consumer and o.paused)`
+with p as materialized (select $1::text::jsonb->>0 consumer),
+d as materialized (
+  select least(
+    (select due_at from ob.work where consumer = (select consumer from p) and lane is null and parked is null
+      order by due_at limit 1),
+    (select due_at from ob.lane where consumer = (select consumer from p) and due_at < 'infinity'
+      order by due_at limit 1)) due
+)
+select case when d.due is not null
+  then greatest(0, extract(epoch from d.due - ob.now()) * 1000)::bigint::text end ms
+from p, d where not exists (select 1 from ob.consumer o where o.name = p.consumer and o.paused)`

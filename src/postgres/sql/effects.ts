@@ -48,8 +48,11 @@ w as (
   returning w.consumer, w.lane
 ),
 l as (
-  update ob.lane l set blocked = false, due_at = case when l.token is null then ob.now() else l.due_at end, dirty = true
-  from w where l.consumer = w.consumer and l.key = w.lane returning 1
+  insert into ob.lane as l (consumer, key, due_at)
+  select consumer, lane, ob.now() from w where lane is not null group by consumer, lane order by consumer, lane
+  on conflict (consumer, key) do update set blocked = false, dirty = true,
+    due_at = case when l.token is null then excluded.due_at else l.due_at end
+  returning 1
 )
 select (select count(*) from e)::text recorded, (select count(*) from w)::text released, (select count(*) from l)::text lanes`
 
@@ -89,8 +92,11 @@ w as (
   where w.consumer = m.consumer and w.source = m.source and w.id = m.id returning w.consumer, w.lane
 ),
 l as (
-  update ob.lane l set blocked = false, due_at = case when l.token is null then ob.now() else l.due_at end, dirty = true
-  from w where l.consumer = w.consumer and l.key = w.lane returning 1
+  insert into ob.lane as l (consumer, key, due_at)
+  select consumer, lane, ob.now() from w where lane is not null group by consumer, lane order by consumer, lane
+  on conflict (consumer, key) do update set blocked = false, dirty = true,
+    due_at = case when l.token is null then excluded.due_at else l.due_at end
+  returning 1
 ),
 a as (
   insert into ob.audit (action, detail) select 'answer', (j - 'r')::text from p where exists (select 1 from m)

@@ -68,7 +68,7 @@ select case when pg_current_xact_id() <> (j->>'x')::xid8 or (select count(*) fro
 /**
  * Records an inline failure: the message, and work that waits for its source ('failed'), for the box, or for a person
  * ('dead'). In: `{ c, s, i, t, k, b, h, e envelope, os, oi, n, ms, p parked, err, hist }`. No row back: another copy
- * handled it meanwhile.
+ * handled it meanwhile. What the box has stored it runs again itself: its sender was told so, and has forgotten it.
  */
 export const FAIL_INLINE = `
 with p as materialized (select $1::text::jsonb j),
@@ -85,8 +85,11 @@ w as (
   from p where exists (select 1 from ins)
     or exists (select 1 from ob.work x where x.consumer = j->>'c' and x.source = j->>'s' and x.id = j->>'i')
   on conflict (consumer, source, id) do update set
-    attempts = w.attempts + excluded.attempts, error = coalesce(excluded.error, w.error), parked = excluded.parked,
-    due_at = excluded.due_at
+    attempts = w.attempts + excluded.attempts, error = coalesce(excluded.error, w.error),
+    parked = case when w.parked is null and excluded.parked = 'failed' then null else excluded.parked end,
+    due_at = case when w.parked is null and excluded.parked = 'failed'
+                  then ob.now() + (select coalesce((j->>'ms')::float8, 0) from p) * interval '1 ms'
+                  else excluded.due_at end
     where w.parked = 'failed' or w.parked is null and w.token is null
   returning w.consumer, w.source, w.id, w.attempts
 ),

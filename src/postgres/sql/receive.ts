@@ -71,7 +71,8 @@ n as materialized (
 ),
 lanes as (
   insert into ob.lane as l (consumer, key, due_at)
-  select consumer, lane, ob.now() from n where lane is not null group by consumer, lane order by consumer, lane
+  select consumer, lane, ob.now() from n where lane is not null group by consumer, lane
+  order by consumer collate "C", lane collate "C"
   on conflict (consumer, key) do update set
     dirty = true,
     due_at = case when l.due_at = 'infinity' and l.token is null and not l.blocked then excluded.due_at

@@ -24,7 +24,7 @@ returning s.consumer, s.type`
 
 /** Takes out of quarantine what no consumer wanted until now, for its types. Locked, so that it is released once. */
 export const UNROUTED = `
-select n::text, source, id, type, key, body, envelope from ob.quarantine
+select n::text, source, id, type, key, body, encode(hash, 'hex') hash, envelope from ob.quarantine
 where reason = 'unrouted' and discarded is null and body is not null and id is not null
   and n > ($1::text::jsonb->>'after')::bigint
 order by n limit 500`
