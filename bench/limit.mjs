@@ -82,7 +82,7 @@ with c as (
   update lim.work w set suspect = (w.token is not null), token = $2::uuid, due_at = statement_timestamp() + interval '30 s'
   where w.ctid = any (array(
     select ctid from lim.work where consumer = 'c' and key is null and due_at <= statement_timestamp()
-    order by due_at, seq limit $1::int for update skip locked))
+    order by due_at, seq limit (select $1::int) for update skip locked))
   returning *)
 select c.source, c.id, c.seq::text, c.attempts, c.suspect, m.body from c
 cross join lateral (select body from lim.message m
@@ -122,7 +122,7 @@ update lim.lane l set suspect = (l.token is not null), token = $2::uuid, dirty =
   due_at = statement_timestamp() + interval '30 s'
 where l.ctid = any (array(
   select ctid from lim.lane where consumer = 'c' and due_at <= statement_timestamp() and due_at < 'infinity'
-  order by due_at limit $1::int for update skip locked))
+  order by due_at limit (select $1::int) for update skip locked))
 returning key, suspect`)
 
 const READ_LANES = statement(`

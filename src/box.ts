@@ -113,6 +113,10 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
   const declared = (): ConsumerWorker['consumer'][] => [...workers.values()].map(({ consumer }) => consumer)
   const janitor = createJanitor(runtime, declared)
   let state: 'idle' | 'started' | 'stopping' = 'idle'
+  /** How often it was told to stop: a start that a stop has overtaken goes no further. */
+  let stops = 0
+  let latestStart: { readonly turn: number; readonly done: Promise<void> } | undefined
+  let ending: Promise<void> | undefined
 
   const report = (error: unknown, where: { source?: Source; sink?: Sink; consumer?: string }): void => {
     const cause = error instanceof Error ? error : new Error(String(error))
@@ -161,6 +165,37 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
         report(error, { consumer: worker.consumer.name })
         await sleep(backoffMs(attempt, 100, 5_000))
       }
+    }
+  }
+
+  const begin = async (turn: number, before: Promise<void> | undefined): Promise<void> => {
+    await before?.catch(() => undefined)
+    await ending
+    await checkVersion(db)
+    await announce()
+    if (stops !== turn) return
+    state = 'started'
+    warnAboutPool()
+    await waker.listen((error) => report(error, {}))
+    if (stops !== turn) return waker.close()
+    for (const worker of workers.values()) worker.start()
+    relays.start()
+    janitor.start()
+    sources.startAll()
+  }
+
+  /** Also without a start: push sources, single consumers and a drain may have set something going. */
+  const end = async (timeoutMs: number): Promise<void> => {
+    state = 'stopping'
+    try {
+      await sources.stopAll(timeoutMs)
+      await Promise.all([...workers.values()].map((worker) => worker.stop(timeoutMs)))
+      await relays.stop(timeoutMs)
+      await janitor.stop(timeoutMs)
+      await waker.close()
+    } finally {
+      state = 'idle'
+      ending = undefined
     }
   }
 
@@ -227,30 +262,20 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
       if (state === 'started') relays.start()
       return sink
     },
-    async start() {
-      if (state === 'started') return
-      await checkVersion(db)
-      await announce()
-      state = 'started'
-      warnAboutPool()
-      await waker.listen((error) => report(error, {}))
-      for (const worker of workers.values()) worker.start()
-      relays.start()
-      janitor.start()
-      sources.startAll()
+    start() {
+      if (latestStart?.turn === stops) return latestStart.done
+      const done = begin(stops, latestStart?.done)
+      const own = { turn: stops, done }
+      latestStart = own
+      // One that failed may be tried again.
+      done.catch(() => {
+        if (latestStart === own) latestStart = undefined
+      })
+      return done
     },
-    async stop(stopOptions) {
-      const timeoutMs = stopOptions?.timeoutMs ?? STOP_TIMEOUT_MS
-      // A box that never started may have drained, and so opened its sinks.
-      if (state === 'idle') return relays.stop(timeoutMs)
-      if (state !== 'started') return
-      state = 'stopping'
-      await sources.stopAll(timeoutMs)
-      await Promise.all([...workers.values()].map((worker) => worker.stop(timeoutMs)))
-      await relays.stop(timeoutMs)
-      await janitor.stop()
-      await waker.close()
-      state = 'idle'
+    stop(stopOptions) {
+      stops += 1
+      return (ending ??= end(stopOptions?.timeoutMs ?? STOP_TIMEOUT_MS))
     },
     async drain() {
       for (let worked = true; worked;) {

@@ -10,14 +10,12 @@ import { failpoint, SimulatedCrash } from '../worker/failpoints.js'
 import { runBatch } from './batch.js'
 import { callHandler, handlerCall } from './call.js'
 import type { Claim, ClaimedMessage } from './claim.js'
+import { forgetLoss, isToBlame } from './losses.js'
 import { toResult } from './result.js'
 import type { Worker } from './running.js'
 import { applyVerdict, isLost, recordFailure, settleAll } from './settle.js'
 import { CommitUnknown, isAway, isConflict, openClaimed, resolveUnknown } from './transaction.js'
 import { verdictOf } from './verdict.js'
-
-/** After so many lost connections in a row, the message itself is held responsible. */
-const MAX_LOSSES = 3
 
 export async function runAlone(
   worker: Worker,
@@ -27,10 +25,10 @@ export async function runAlone(
   counted = false,
 ): Promise<void> {
   const { runtime } = worker
+  const called = { handler: false }
   try {
-    await attemptCalmly(worker, claim, message, abort)
-    worker.losses.delete(lossKey(message))
-    return
+    await attemptCalmly(worker, claim, message, abort, called)
+    return forgetLoss(worker, message)
   } catch (error) {
     if (error instanceof SimulatedCrash || isLost(error)) throw error
     if (error instanceof CommitUnknown) {
@@ -39,30 +37,22 @@ export async function runAlone(
       throw error
     }
     // Stopping is not the message's fault, and neither is a database that went away: the claim is given back.
-    if (abort.aborted || (isAway(error) && !isToBlame(worker, message))) throw error
+    if (abort.aborted || (isAway(error) && !(called.handler && isToBlame(worker, message)))) throw error
     await recordFailure(worker, claim, message, error, counted)
   }
 }
 
-function lossKey({ source, id }: ClaimedMessage): string {
-  return JSON.stringify([source, id])
-}
-
-/** A handler that kills its own connection every time would otherwise be tried for ever. */
-function isToBlame({ losses }: Worker, message: ClaimedMessage): boolean {
-  const key = lossKey(message)
-  const times = (losses.get(key) ?? 0) + 1
-  if (times >= MAX_LOSSES) return losses.delete(key)
-  if (losses.size >= 10_000) losses.clear()
-  losses.set(key, times)
-  return false
-}
-
 /** A deadlock or a serialization failure is tried again at once, before the message goes back to the queue. */
-async function attemptCalmly(worker: Worker, claim: Claim, message: ClaimedMessage, abort: Abort): Promise<void> {
+async function attemptCalmly(
+  worker: Worker,
+  claim: Claim,
+  message: ClaimedMessage,
+  abort: Abort,
+  called: { handler: boolean },
+): Promise<void> {
   for (let tries = 1; ; tries++) {
     try {
-      return await attemptAlone(worker, claim, message, abort)
+      return await attemptAlone(worker, claim, message, abort, called)
     } catch (error) {
       if (!isConflict(error) || tries === 5 || abort.aborted) throw error
       await sleep(backoffMs(tries, 2, 50))
@@ -70,7 +60,13 @@ async function attemptCalmly(worker: Worker, claim: Claim, message: ClaimedMessa
   }
 }
 
-async function attemptAlone(worker: Worker, claim: Claim, message: ClaimedMessage, abort: Abort): Promise<void> {
+async function attemptAlone(
+  worker: Worker,
+  claim: Claim,
+  message: ClaimedMessage,
+  abort: Abort,
+  called: { handler: boolean },
+): Promise<void> {
   const { runtime, consumer, pace } = worker
   const { source, id } = message
   const journal = new EffectJournal(runtime, { consumer: consumer.name, source, id })
@@ -81,6 +77,7 @@ async function attemptAlone(worker: Worker, claim: Claim, message: ClaimedMessag
         const run = handlerCall(consumer, message.type, message.message)
         const call = { tx, subject: [message.message], outgoing, abort, effect: journal.runIn(tx), run }
         const started = performance.now()
+        called.handler = true
         const text = toResult(await callHandler(runtime, consumer, call))
         pace.took(message.type, performance.now() - started)
         journal.check()

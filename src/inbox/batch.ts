@@ -6,20 +6,23 @@ import type { Abort } from '../worker/abort.js'
 import { failpoint, SimulatedCrash } from '../worker/failpoints.js'
 import { callHandler, noEffects } from './call.js'
 import type { Claim, ClaimedMessage } from './claim.js'
+import { forgetLoss, hasLost, isToBlame, noteLoss } from './losses.js'
 import type { Worker } from './running.js'
 import { isLost, recordFailure, settleAll } from './settle.js'
 import { CommitUnknown, isAway, openClaimed, resolveUnknown } from './transaction.js'
 
 /** Messages for one batch handler; of a lane, only those with nothing else before them. */
-export function takeBatch({ consumer }: Worker, claim: Claim, handler: unknown): ClaimedMessage[] {
+export function takeBatch(worker: Worker, claim: Claim, handler: unknown): ClaimedMessage[] {
+  const { consumer } = worker
   const taken: ClaimedMessage[] = []
   const closed = new Set<string>()
-  const { type } = claim.queue[0]!
+  const head = claim.queue[0]!
+  if (hasLost(worker, head)) return [head]
   for (const message of claim.queue) {
     if (taken.length >= consumer.options.group.messages) break
     if (message.lane !== undefined && closed.has(message.lane)) continue
-    const fits = message.type === type && consumer.handlerOf(message.type) === handler
-    if (fits && !message.suspect && message.problem === undefined) taken.push(message)
+    const fits = message.type === head.type && consumer.handlerOf(message.type) === handler
+    if (fits && !hasLost(worker, message) && !message.suspect && message.problem === undefined) taken.push(message)
     else if (message.lane !== undefined) closed.add(message.lane)
   }
   return taken
@@ -36,6 +39,7 @@ export async function runBatch(
   const queued = new Set(claim.queue)
   const left = list.filter((message) => queued.has(message))
   if (left.length === 0 || abort.aborted) return
+  let called = false
   try {
     await openClaimed(worker, claim, undefined, async (tx, open) => {
       const outgoing: Outgoing[] = []
@@ -43,12 +47,14 @@ export async function runBatch(
       const handler = batchRun(consumer.handlerOf(left[0]!.type))!
       const run = (ctx: Context<MessageMap, unknown>): unknown => handler(messages, ctx)
       const started = performance.now()
+      called = true
       await callHandler(runtime, consumer, { tx, subject: messages, outgoing, abort, effect: noEffects, run })
       pace.took(left[0]!.type, (performance.now() - started) / left.length)
       return settleAll(worker, claim, left, [], outgoing, open, tx)
     })
     failpoint('committed')
     claim.settled(left)
+    for (const message of left) forgetLoss(worker, message)
   } catch (error) {
     if (error instanceof SimulatedCrash || isLost(error)) throw error
     if (error instanceof CommitUnknown) {
@@ -56,7 +62,11 @@ export async function runBatch(
       // Whoever goes on with the claim would run what is behind them in their lanes.
       throw error
     }
-    if (abort.aborted || isAway(error)) throw error
+    if (abort.aborted) throw error
+    if (isAway(error) && !(called && left.length === 1 && isToBlame(worker, left[0]!))) {
+      if (called) for (const message of left) noteLoss(worker, message)
+      throw error
+    }
     if (left.length === 1) return recordFailure(worker, claim, left[0]!, error, counted)
     const middle = left.length >> 1
     await runBatch(worker, claim, left.slice(0, middle), abort)

@@ -14,7 +14,7 @@ import type { Worker } from './running.js'
 import { quarantinedOutcome, sumUp, type Ackable } from './outcome.js'
 import { prepare, type Prepared, type Refused } from './prepare.js'
 import { NO_CONSUMER, quarantine, refuse, type Quarantined } from './quarantine.js'
-import { receive } from './receive.js'
+import { quarantined, receive } from './receive.js'
 
 export interface DeliverOptions {
   /** The local consumers, with what it takes to run them now. */
@@ -70,7 +70,8 @@ async function deliverNow(
     })
   }
   for (const worker of now) {
-    const own = accepted.filter(({ type }) => worker.consumer.handlerOf(type) !== undefined)
+    const wanted = accepted.filter(({ type }) => worker.consumer.handlerOf(type) !== undefined)
+    const own = await withoutUnfit(runtime, worker.consumer.name, wanted, perMessage)
     if (own.length === 0) continue
     const outcomes =
       options.how(worker.consumer) === 'direct' ? await directly(worker, own) : await handleFor(worker, own)
@@ -87,6 +88,23 @@ async function deliverNow(
   })
   await quarantine(runtime, unrouted)
   return answers
+}
+
+/** A consumer that cannot tell which message it is gets it in quarantine. Answers the others. */
+async function withoutUnfit(
+  runtime: Runtime,
+  consumer: string,
+  messages: readonly Prepared[],
+  perMessage: ReadonlyMap<Prepared, Ackable[]>,
+): Promise<readonly Prepared[]> {
+  const unfit = messages.filter((message) => message.unfit?.has(consumer))
+  if (unfit.length === 0) return messages
+  await quarantine(
+    runtime,
+    unfit.map((message) => ({ consumer, refused: refuse(message, 'no-id', message.unfit!.get(consumer)!) })),
+  )
+  for (const message of unfit) perMessage.get(message)!.push(quarantined(consumer, 'no-id'))
+  return messages.filter((message) => !unfit.includes(message))
 }
 
 async function directly(worker: Worker, messages: readonly Prepared[]): Promise<Ackable[]> {

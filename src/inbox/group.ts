@@ -16,6 +16,7 @@ import { runAlone, runSuspect } from './alone.js'
 import { runBatch, takeBatch } from './batch.js'
 import { callHandler, handlerCall, type EffectRunner } from './call.js'
 import type { Claim, ClaimedMessage } from './claim.js'
+import { hasLost, noteLoss } from './losses.js'
 import { toResult } from './result.js'
 import type { Worker } from './running.js'
 import { isLost, missingHandler, quarantineInvalid, recordFailure, settleAll } from './settle.js'
@@ -72,18 +73,21 @@ async function runNext(worker: Worker, claim: Claim, abort: Abort): Promise<void
   if (handler === undefined) return missingHandler(worker, claim, head)
   if (head.suspect) return runSuspect(worker, claim, head, abort)
   if (batchRun(handler)) return runBatch(worker, claim, takeBatch(worker, claim, handler), abort)
-  if (pace.alone.has(head.type)) return runAlone(worker, claim, head, abort)
+  if (pace.alone.has(head.type) || hasLost(worker, head)) return runAlone(worker, claim, head, abort, head.counted)
   const group = takeGroup(worker, claim)
-  return group.length === 1 ? runAlone(worker, claim, head, abort) : runShared(worker, claim, group, abort)
+  return group.length === 1
+    ? runAlone(worker, claim, head, abort, head.counted)
+    : runShared(worker, claim, group, abort)
 }
 
 /** The leading messages that may share a transaction. */
-function takeGroup({ consumer, pace }: Worker, claim: Claim): ClaimedMessage[] {
+function takeGroup(worker: Worker, claim: Claim): ClaimedMessage[] {
+  const { consumer, pace } = worker
   const group: ClaimedMessage[] = []
   for (const message of claim.queue) {
     if (group.length >= pace.limit || message.suspect || message.problem !== undefined) break
     const handler = consumer.handlerOf(message.type)
-    if (handler === undefined || batchRun(handler) || pace.alone.has(message.type)) break
+    if (handler === undefined || batchRun(handler) || pace.alone.has(message.type) || hasLost(worker, message)) break
     group.push(message)
   }
   return group
@@ -167,7 +171,10 @@ async function sharedPass(
         claim.settled(begun)
         return undefined
       }
-    } else if (isAway(error) || isLost(error)) throw error
+    } else if (isAway(error) || isLost(error)) {
+      if (isAway(error) && begun.length > 0) noteLoss(worker, begun.at(-1)!)
+      throw error
+    }
     return { error, slow }
   }
 }

@@ -47,6 +47,11 @@ export async function once<R>(
     await quarantine(runtime, [{ consumer: name, refused: prepared }], tx)
     return { status: 'quarantined', reason: prepared.reason }
   }
+  const unfit = prepared.unfit?.get(name)
+  if (unfit !== undefined) {
+    await quarantine(runtime, [{ consumer: name, refused: refuse(prepared, 'no-id', unfit) }], tx)
+    return { status: 'quarantined', reason: 'no-id' }
+  }
   const accepted = prepared
   const savepoint = `oncebox_${randomUUID().replaceAll('-', '')}`
   const { db } = runtime

@@ -45,7 +45,8 @@ export async function releaseUnrouted(
       messages.push('reason' in message ? message : { ...message, hash: (row['hash'] as string) || null })
     }
     const outcomes = await receive(runtime, messages, { consumers, unrouted: 'skip', force: true })
-    const routed = own.filter((_, at) => outcomes[at]!.consumers.length > 0).map((row) => row['n'])
+    // Also what was refused on this occasion: it is in quarantine for that reason now.
+    const routed = own.filter((_, at) => outcomes[at]!.status !== 'skipped').map((row) => row['n'])
     if (routed.length > 0) await runtime.db.run(REMOVE_QUARANTINED, routed)
     released += routed.length
   }

@@ -12,6 +12,7 @@ import {
   CONSUMERS, PRUNABLE, PRUNABLE_QUARANTINE, PRUNE, PRUNE_GIVEN_UP, PRUNE_LANES, PRUNE_PUBLISHED, PRUNE_QUARANTINE,
 } from '../postgres/sql/retain.js' // prettier-ignore
 import { callHook, type Runtime } from '../runtime.js'
+import { sleep } from '../worker/backoff.js'
 import type { ConsumerDeclaration } from './consumer.js'
 import { toEntry } from './entry.js'
 
@@ -151,8 +152,8 @@ function report(runtime: Runtime, error: unknown, what: string): void {
 
 export interface Janitor {
   start(): void
-  /** Resolves when the batch that runs, if any, is through. */
-  stop(): Promise<void>
+  /** Resolves when the batch that runs, if any, is through, and after `timeoutMs` at the latest. */
+  stop(timeoutMs: number): Promise<void>
 }
 
 const PASS_MS = 60_000
@@ -190,11 +191,11 @@ export function createJanitor(runtime: Runtime, consumers: () => readonly Consum
       memory.stopping = false
       schedule()
     },
-    async stop() {
+    async stop(timeoutMs) {
       memory.stopping = true
       clearTimeout(timer)
       timer = undefined
-      await running
+      await sleep(timeoutMs, running)
     },
   }
 }

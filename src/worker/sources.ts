@@ -17,8 +17,16 @@ export interface Sources {
 interface Attached {
   readonly deliver: Deliver
   state: 'idle' | 'starting' | 'running' | 'stopped'
-  /** The latest start: one that a stop has overtaken must not go on. */
-  run: { readonly started: Promise<void>; overtaken: boolean } | undefined
+  run: Run | undefined
+}
+
+/** One start, until its stop. */
+interface Run {
+  started: Promise<void>
+  /** A stop came while it was starting, and did not wait for it. */
+  overtaken: boolean
+  readonly stopped: Promise<void>
+  stop(): void
 }
 
 /** How long a stop waits for a start that is under way. */
@@ -27,27 +35,30 @@ const STARTING_MS = 200
 export function createSources(report: (error: unknown, where: { source: Source }) => void): Sources {
   const attached = new Map<Source, Attached>()
 
-  const start = async (source: Source, entry: Attached): Promise<void> => {
-    for (let attempt = 0; entry.state === 'starting'; attempt++) {
+  const start = async (source: Source, entry: Attached, run: Run): Promise<void> => {
+    const goesOn = (): boolean => entry.run === run && entry.state === 'starting'
+    for (let attempt = 0; goesOn(); attempt++) {
       try {
         await source.start(entry.deliver)
-        // stop() may have come in between; it waits for us and then stops the source.
-        if (entry.state === 'starting') entry.state = 'running'
+        if (goesOn()) entry.state = 'running'
+        // What its stop found had not begun yet; a newer start takes it over as it is.
+        else if (run.overtaken && entry.run === run) await source.stop()
         return
       } catch (error) {
         report(error, { source })
-        await sleep(backoffMs(attempt, 100, 5_000))
+        if (goesOn()) await sleep(backoffMs(attempt, 100, 5_000), run.stopped)
       }
     }
   }
 
   return {
-    add: (source, deliver) => void attached.set(source, { deliver, state: 'idle', starting: undefined }),
+    add: (source, deliver) => void attached.set(source, { deliver, state: 'idle', run: undefined }),
     start(source) {
       const entry = attached.get(source)!
       if (entry.state === 'starting' || entry.state === 'running') return
       entry.state = 'starting'
-      entry.starting = start(source, entry)
+      entry.run = createRun()
+      entry.run.started = start(source, entry, entry.run)
     },
     startAll() {
       for (const source of attached.keys()) this.start(source)
@@ -55,19 +66,33 @@ export function createSources(report: (error: unknown, where: { source: Source }
     async stopAll(timeoutMs) {
       const stops = [...attached].map(async ([source, entry]) => {
         if (entry.state === 'idle' || entry.state === 'stopped') return
+        const run = entry.run!
         const wasRunning = entry.state === 'running'
         entry.state = 'stopped'
-        if (!wasRunning) await Promise.race([entry.starting, sleep(200)])
+        run.stop()
+        let begun = wasRunning
+        if (!wasRunning)
+          await sleep(
+            STARTING_MS,
+            run.started.then(() => (begun = true)),
+          )
+        run.overtaken = !begun
         try {
           await source.stop()
         } catch (error) {
           report(error, { source })
         }
       })
-      await Promise.race([Promise.all(stops), sleep(timeoutMs)])
+      await sleep(timeoutMs, Promise.all(stops))
     },
     get healthy() {
       return [...attached.values()].every(({ state }) => state !== 'starting')
     },
   }
+}
+
+function createRun(): Run {
+  let stop = (): void => undefined
+  const stopped = new Promise<void>((resolve) => (stop = resolve))
+  return { started: Promise.resolve(), overtaken: false, stopped, stop: () => stop() }
 }

@@ -64,6 +64,8 @@ beforeAll(async () => {
     () => [],
     (error: { stdout: string; message: string }) => (error.stdout || error.message).split('\n').filter(Boolean),
   )
+  // `npm run check` reports those of the sources; anything else, such as a config that is not understood, is ours.
+  problems = problems.filter((problem) => !problem.startsWith('../'))
 }, COMPILE_TIMEOUT_MS)
 
 test('the pages have examples', () => {
@@ -76,7 +78,8 @@ test.each(examples)('$page, line $line', ({ file, line, given }) => {
 })
 
 test('nothing else is wrong with them', () => {
-  expect(problems.filter((problem) => !examples.some(({ file }) => problem.startsWith(`${file}(`)))).toEqual([])
+  const isExamples = (problem: string): boolean => examples.some(({ file }) => problem.startsWith(`${file}(`))
+  expect(problems.filter((problem) => !problem.startsWith(' ') && !isExamples(problem))).toEqual([])
 })
 
 /** An error with the line of the page in place of the module's. */

@@ -5,7 +5,6 @@ import { createBox, type Source, type StandardSchemaV1 } from 'oncebox'
 import { fromPg } from 'oncebox/pg'
 import { NEXT_DUE } from '../../src/postgres/sql/claim.js'
 import { createSources } from '../../src/worker/sources.js'
-import { scratchDatabase } from '../support/postgres.js'
 import { waitUntil } from '../support/wait.js'
 import { gate, note, notes, useServer } from './fixture.js'
 
@@ -77,7 +76,7 @@ describe('redelivered on arrival', () => {
       { mode: 'inline' },
     )
     await box.handle(note('1'))
-    expect(await box.handle(note('1', { data: { other: true }, redelivered: true } as never))).toMatchObject({
+    expect(await box.handle(note('1', { data: { other: true }, redelivered: true }))).toMatchObject({
       reason: 'conflict',
     })
     expect(await box.fate('1')).toMatchObject({ state: 'failed', attempts: 1 })
@@ -209,7 +208,7 @@ describe('looking for work', () => {
     await using box = await server.open()
     const ordered = createBox({ db: box.db, schema: box.schema, logger: SILENT })
     ordered.consumer('a', { note() {} }, { order: 'key' })
-    for (let key = 0; key < 12; key++) await ordered.receive(notes(1, { id: `m${key}`, key: `k${key}` } as never))
+    for (let key = 0; key < 12; key++) await ordered.receive(notes(1, { id: `m${key}`, key: `k${key}` }))
     let runs = 0
     box.consumer('a', { note: () => void runs++ }, { group: { messages: 2 }, concurrency: 1 })
     await box.start()
@@ -380,7 +379,7 @@ test('an unrouted message that is released keeps the fingerprint of its source',
   let send: Parameters<Source['start']>[0] | undefined
   box.from(source)
   await waitUntil(() => send !== undefined)
-  const message = (noise: number) => note('1', { data: { stable: 1, noise } } as never)
+  const message = (noise: number) => note('1', { data: { stable: 1, noise } })
   expect(await send!([message(1)])).toMatchObject([{ reason: 'unrouted' }])
   box.consumer('a', { note() {} })
   await box.migrate()

@@ -57,7 +57,8 @@ async function runGroup(worker: Worker, group: readonly Item[]): Promise<Map<Ite
   const decided = new Map<Item, Ackable>()
   const handler = consumer.handlerOf(group[0]!.prepared.type)
   if (batchRun(handler)) {
-    const same = group.filter(({ prepared }) => consumer.handlerOf(prepared.type) === handler && isPlain(prepared))
+    const { type } = group[0]!.prepared
+    const same = group.filter(({ prepared }) => prepared.type === type && isPlain(prepared))
     if (same.length > 1) {
       await runBatch(worker, same, decided)
       return decided

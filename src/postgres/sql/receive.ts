@@ -3,8 +3,8 @@
 /**
  * Stores a batch for every subscribed consumer: the journal row, the lane if the consumer is ordered, the work row.
  *
- * In: `m` messages `{ i id, s source, t type, k key, b body, h hash, e envelope, at time, f force, ids }`, where `ids`
- * are business keys by consumer; `c` the local consumers `{ n name, o ordered, r retainMs, g marginMs, u untimed,
+ * In: `m` messages `{ i id, s source, t type, k key, b body, h hash, e envelope, at time, f force, ids, no }`, where
+ * `ids` are business keys by consumer, and `no` consumers that cannot take it; `c` the local consumers `{ n name, o ordered, r retainMs, g marginMs, u untimed,
  * t types }`; `only` restricts to these consumers, null for all; `not` leaves out pairs
  * [consumer, type] that get theirs in another way.
  * Out, as one JSON row: `targets` by type; `rest`, the pairs [ord, consumer] that were not stored; `old`, the pairs
@@ -19,7 +19,7 @@ export const RECEIVE = `
 with p as materialized (select $1::text::jsonb j),
 e as materialized (
   select ord, x->>'i' id, x->>'s' source, x->>'t' type, x->>'k' key, x->>'b' body, x->>'h' hash, x->>'e' envelope,
-         (x->>'at')::timestamptz at, coalesce((x->>'f')::boolean, false) force, x->'ids' ids
+         (x->>'at')::timestamptz at, coalesce((x->>'f')::boolean, false) force, x->'ids' ids, x->'no' unfit
   from p, jsonb_array_elements(j->'m') with ordinality as a(x, ord)
 ),
 local as materialized (
@@ -49,6 +49,7 @@ f as materialized (
          e.force or case when e.at is null or e.at > ob.now() + t.margin then t.untimed <> 'quarantine'
                          else e.at >= ob.now() - t.retain + t.margin end fresh
   from e join t on t.type = e.type
+  where e.unfit is null or not e.unfit @> to_jsonb(t.consumer)
 ),
 m as materialized (
   select distinct on (consumer, source, id) * from f where fresh order by consumer, source, id, ord

@@ -1,0 +1,435 @@
+/** What is refused, and what becomes of it: kept with a reason and its original bytes, visible, and replayable. */
+import { createHash, randomBytes } from 'node:crypto'
+import {
+  createBox,
+  defineMessages,
+  OnceboxError,
+  unchecked,
+  type Entry,
+  type Incoming,
+  type MessageMap,
+  type QuarantineReason,
+  type StandardSchemaV1,
+} from 'oncebox'
+import { fromPg } from 'oncebox/pg'
+import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { note, recorder, useServer } from './fixture.js'
+
+const server = useServer('validation')
+
+const DAY = 86_400_000
+const messages = defineMessages({
+  strict: z.object({ n: z.number(), at: z.iso.datetime().transform((text) => new Date(text)) }),
+  note: unchecked<unknown>(),
+})
+const at = '2020-01-01T00:00:00.000Z'
+const strict = (id: string, data: unknown, rest: Partial<Incoming> = {}) =>
+  ({ id, type: 'strict', data, ...rest }) as Incoming
+
+describe('quarantine', () => {
+  const invalidUtf8 = Buffer.from([0x22, 0xff, 0xfe, 0x22])
+  const withNul = Buffer.from('{"a":"\0"}')
+  const reasons: [name: string, reason: QuarantineReason, message: Incoming, bytes: Buffer | string][] = [
+    ['the wrong shape', 'invalid', strict('bad', { n: 'x', at }), '{"n":"x","at":"2020-01-01T00:00:00.000Z"}'],
+    ['no type', 'invalid', { ...note('bad'), type: undefined as never }, '{"text":"bad"}'],
+    ['a key with NUL', 'invalid', note('bad', { key: 'a\0' }), '{"text":"bad"}'],
+    ['a huge key', 'invalid', note('bad', { key: 'k'.repeat(513) }), '{"text":"bad"}'],
+    ['a lone surrogate for a subject', 'invalid', note('bad', { subject: '\ud800' }), '{"text":"bad"}'],
+    ['a huge source', 'invalid', note('bad', { source: 's'.repeat(513) }), '{"text":"bad"}'],
+    ['a header that is no string', 'invalid', note('bad', { headers: { a: 1 as never } }), '{"text":"bad"}'],
+    ['a header with NUL', 'invalid', note('bad', { headers: { 'a\0': 'b' } }), '{"text":"bad"}'],
+    ['no time', 'invalid', note('bad', { time: 'yesterday' }), '{"text":"bad"}'],
+    ['a time beyond the calendar', 'invalid', note('bad', { time: new Date(8.64e15) }), '{"text":"bad"}'],
+    ['half a document', 'undecodable', { id: 'bad', type: 'note', body: '{"a":' }, '{"a":'],
+    ['an empty body', 'undecodable', { id: 'bad', type: 'note', body: '' }, ''],
+    ['invalid UTF-8', 'undecodable', { id: 'bad', type: 'note', body: invalidUtf8 }, invalidUtf8],
+    ['a byte order mark', 'undecodable', { id: 'bad', type: 'note', body: '\ufeff{}' }, '\ufeff{}'],
+    ['NUL in the text', 'undecodable', { id: 'bad', type: 'note', body: withNul }, withNul],
+    ['only NUL', 'undecodable', { id: 'bad', type: 'note', body: Buffer.from([0]) }, Buffer.from([0])],
+    [
+      'a lone surrogate in the text',
+      'undecodable',
+      { id: 'bad', type: 'note', body: '"\ud800"' },
+      Buffer.from('"\ud800"', 'utf16le'),
+    ],
+    [
+      'deep nesting',
+      'undecodable',
+      { id: 'bad', type: 'note', body: '['.repeat(9_000) + ']'.repeat(9_000) },
+      '['.repeat(9_000) + ']'.repeat(9_000),
+    ],
+    ['no id', 'no-id', note(undefined as never, { data: 1 }), '1'],
+    ['null for an id', 'no-id', note(null as never, { data: 1 }), '1'],
+    ['an empty id', 'no-id', note('', { data: 1 }), '1'],
+    ['NUL in the id', 'no-id', note('a\0b', { data: 1 }), '1'],
+    ['a lone surrogate in the id', 'no-id', note('a\ud800b', { data: 1 }), '1'],
+    ['an id of 513 bytes', 'no-id', note('ü'.repeat(256) + 'x', { data: 1 }), '1'],
+    ['a number for an id', 'no-id', note(7 as never, { data: 1 }), '1'],
+    ['more than maxBytes', 'too-large', note('bad', { data: 'x'.repeat(20_000) }), JSON.stringify('x'.repeat(20_000))],
+    ['too old', 'too-old', note('bad', { time: new Date(Date.now() - 31 * DAY) }), '{"text":"bad"}'],
+    ['a type that nobody takes', 'unrouted', note('bad', { type: 'nobody' }), '{"text":"bad"}'],
+  ]
+
+  test.for(reasons.flatMap((row) => (['receive', 'handle'] as const).map((door) => [...row, door] as const)))(
+    '%s is %s: kept as it came, told, visible, and no neighbour suffers',
+    async ([, reason, message, bytes, door]) => {
+      const told: Entry<MessageMap>[] = []
+      await using box = await server.open({
+        messages,
+        maxBytes: 18_500,
+        hooks: { quarantined: (entry) => void told.push(entry as unknown as Entry<MessageMap>) },
+      })
+      let runs = 0
+      box.consumer('a', { strict: () => void runs++, note: (one, { tx }) => box.write(tx, 'a', one) })
+      const outcomes = await box[door]([note('before'), message, note('after')])
+      expect(outcomes[1]).toMatchObject({ id: message.id, status: 'quarantined', reason, ack: true })
+      await box.drain()
+      expect((await box.ids()).sort()).toEqual(['after', 'before'])
+      expect(runs).toBe(0)
+
+      const [row, ...others] = await box.quarantine()
+      expect(others).toEqual([])
+      expect(row).toMatchObject({
+        reason,
+        id: typeof message.id === 'string' && reason !== 'no-id' ? message.id : null,
+      })
+      expect(row!.detail.length).toBeGreaterThan(0)
+      const kept = row!.bytes ?? Buffer.from(row!.body!)
+      expect(sha256(kept)).toBe(sha256(Buffer.from(bytes as string)))
+
+      const { entries } = await box.admin.messages({ state: 'quarantined', reason })
+      expect(entries).toHaveLength(1)
+      expect(entries[0]).toMatchObject({ state: 'quarantined', reason, detail: row!.detail })
+      expect(told).toMatchObject([{ state: 'quarantined', reason, detail: expect.any(String) }])
+    },
+  )
+
+  test('the same refused message twice is kept once; without an id each time', async () => {
+    await using box = await server.open({ messages })
+    box.consumer('a', { strict: () => undefined })
+    for (let time = 0; time < 2; time++)
+      await box.receive([strict('1', {}), { id: undefined, type: 'strict', data: 1 }])
+    expect((await box.quarantine()).map(({ id }) => id)).toEqual(['1', null, null])
+  })
+
+  test.for(['receive', 'handle'] as const)('a conflict keeps both bodies, by %s', async (door) => {
+    await using box = await server.open()
+    box.consumer('a', { note: (message, { tx }) => box.write(tx, 'a', message, JSON.stringify(message.data)) })
+    await box[door](note('1', { data: 'first' }))
+    for (const data of ['second', 'third', 'second']) {
+      expect(await box[door](note('1', { data }))).toMatchObject({
+        status: 'quarantined',
+        reason: 'conflict',
+        ack: true,
+      })
+    }
+    expect(await box[door](note('1', { data: 'first' }))).toMatchObject({ status: 'duplicate' })
+    await box.drain()
+    expect(await box.effects()).toMatchObject([{ note: '"first"' }])
+    expect(await box.quarantine()).toMatchObject([
+      { consumer: 'a', id: '1', reason: 'conflict', body: '"second"' },
+      { consumer: 'a', id: '1', reason: 'conflict', body: '"third"' },
+    ])
+    expect(await box.admin.message({ id: '1' })).toHaveLength(3)
+  })
+
+  test('ids of 512 bytes are fine, however random', async () => {
+    await using box = await server.open()
+    box.consumer('a', { note: (message, { tx }) => box.write(tx, 'a', message) })
+    const ids = [randomBytes(256).toString('hex'), 'ü'.repeat(256)]
+    for (const id of ids) {
+      expect(await box.receive(note(id, { source: randomBytes(256).toString('hex') }))).toMatchObject({
+        status: 'stored',
+      })
+    }
+    await box.drain()
+    expect((await box.ids()).sort()).toEqual(ids.sort())
+  })
+
+  test('maxBytes is the last size that passes, in bytes of UTF-8', async () => {
+    await using box = await server.open({ maxBytes: 10 })
+    box.consumer('a', { note: () => undefined })
+    const sizes = ['"12345678"', '"123456789"', '"üüüü"', '"üüüüü"'].map((body) => ({ id: body, type: 'note', body }))
+    expect((await box.receive(sizes)).map(({ status }) => status)).toEqual([
+      'stored',
+      'quarantined',
+      'stored',
+      'quarantined',
+    ])
+  })
+
+  test('what was invalid is released by a retry once the schema takes it', async () => {
+    await using box = await server.open({ messages: { strict: z.object({ n: z.number() }) } })
+    box.consumer('a', { strict: () => undefined })
+    await box.receive(strict('1', { n: 'x' }, { key: 'k', headers: { h: '1' } }))
+    expect(await box.admin.retry({ id: '1' })).toBe(0)
+    const fixed = createBox({
+      db: fromPg(server.pool),
+      schema: box.schema,
+      messages: { strict: z.object({ n: z.coerce.string() }) },
+      logger: recorder(),
+    })
+    const seen: unknown[] = []
+    fixed.consumer('a', { strict: ({ data, key, headers }) => void seen.push(data, key, headers) })
+    expect(await fixed.admin.retry({ id: '1' })).toBe(1)
+    await fixed.drain()
+    expect(seen).toEqual([{ n: 'x' }, 'k', { h: '1' }])
+    expect(await box.quarantine()).toEqual([])
+  })
+
+  test('a message that became invalid after it was stored is quarantined without an attempt, and can be retried', async () => {
+    await using box = await server.open()
+    box.consumer('a', { strict: (message, { tx }) => box.write(tx, 'a', message) })
+    await box.receive([strict('1', { n: 'x' }), strict('2', { n: 2, at })])
+    const told: Entry<typeof messages>[] = []
+    const stricter = createBox({
+      db: fromPg(server.pool),
+      schema: box.schema,
+      messages,
+      logger: recorder(),
+      hooks: { quarantined: (entry) => void told.push(entry) },
+    })
+    stricter.consumer('a', { strict: (message, { tx }) => box.write(tx, 'a', message) })
+    await stricter.drain()
+    expect(await box.ids()).toEqual(['2'])
+    expect(await box.fate('1')).toMatchObject({ state: 'quarantined', reason: 'invalid', attempts: 0 })
+    expect(told).toMatchObject([{ message: { id: '1' }, reason: 'invalid' }])
+    expect(await box.receive(strict('1', { n: 'x' }))).toMatchObject({ status: 'quarantined', reason: 'invalid' })
+    expect(await box.admin.retry({ id: '1' })).toBe(1)
+    await box.drain()
+    expect(await box.ids()).toEqual(['2', '1'])
+  })
+
+  test('an unrouted message that its new consumer finds invalid moves on to that reason', async () => {
+    await using box = await server.open()
+    await box.receive(strict('1', { n: 'x' }))
+    const late = createBox({ db: fromPg(server.pool), schema: box.schema, messages, logger: recorder() })
+    late.consumer('a', { strict: () => undefined })
+    await late.migrate()
+    expect((await box.quarantine()).map(({ id, reason }) => [id, reason])).toEqual([['1', 'invalid']])
+  })
+})
+
+describe('schemas', () => {
+  test.for(['receive', 'handle'] as const)(
+    'handlers get the output of the parse, the input is stored: %s',
+    async (door) => {
+      await using box = await server.open({ messages })
+      const seen: unknown[] = []
+      box.consumer('a', { strict: ({ data }) => void seen.push(data) })
+      await box[door](strict('1', { n: 1, at, extra: true }))
+      await box.drain()
+      expect(seen).toEqual([{ n: 1, at: new Date(at) }])
+      expect(await box.sql('select body from ob.message')).toEqual([{ body: `{"n":1,"at":"${at}","extra":true}` }])
+    },
+  )
+
+  const schema = (validate: (value: unknown) => unknown): StandardSchemaV1<unknown> => ({
+    '~standard': { version: 1, vendor: 'test', validate: validate as never },
+  })
+
+  test.for<[name: string, schema: StandardSchemaV1<unknown>, accepted: boolean]>([
+    ['one that answers later', schema(async (value) => ({ value })), true],
+    ['one that refuses later', schema(async () => ({ issues: [{ message: 'no' }] })), false],
+    [
+      'one that throws',
+      schema(() => {
+        throw new Error('a bug\0\ud800')
+      }),
+      false,
+    ],
+    ['one that rejects', schema(() => Promise.reject('no error')), false],
+    [
+      'one with an odd issue',
+      schema(() => ({ issues: [{ message: 'a\0\ud800', path: [Symbol('s'), { key: 1 }] }] })),
+      false,
+    ],
+    ['one with no issue to name', schema(() => ({ issues: [] })), false],
+  ])('any kind of schema is put up with: %s', async ([, odd, accepted]) => {
+    await using box = await server.open({ messages: { odd } })
+    box.consumer('a', { odd: () => undefined })
+    for (const door of [box.receive, box.handle]) {
+      const outcome = await door({ id: '1', type: 'odd', data: 1 })
+      expect(outcome.status === 'quarantined').toBe(!accepted)
+    }
+  })
+
+  test('send validates what the data becomes as JSON, and stores the input', async () => {
+    await using box = await server.open({ messages })
+    const client = await server.pool.connect()
+    await client.query('begin')
+    await box.send(client, 'strict', { n: 1, at })
+    await box.send(client, 'strict', { n: 1, at: new Date(at) as never })
+    await expect(box.send(client, 'strict', { n: NaN, at })).rejects.toMatchObject({ code: 'MESSAGE_INVALID' })
+    await expect(box.send(client, 'strict', { n: 'x' } as never)).rejects.toMatchObject({ code: 'MESSAGE_INVALID' })
+    await expect(box.send(client, 'note', 1n)).rejects.toMatchObject({ code: 'MESSAGE_INVALID' })
+    await expect(box.send(client, 'note', 'x'.repeat(2 ** 20))).rejects.toMatchObject({ code: 'MESSAGE_TOO_LARGE' })
+    await expect(box.send(client, 'strikt' as 'strict', { n: 1, at })).rejects.toMatchObject({
+      code: 'MESSAGE_TYPE_UNKNOWN',
+      message: expect.stringContaining('did you mean strict?'),
+    })
+    for (const options of [
+      { id: '' },
+      { key: 'a\0' },
+      { subject: '\ud800' },
+      { headers: { a: '\0' } },
+      { deliverAt: new Date(NaN) },
+    ]) {
+      await expect(box.send(client, 'note', 1, options)).rejects.toMatchObject({ code: 'MESSAGE_INVALID' })
+    }
+    await client.query('commit')
+    client.release()
+    const bodies = await box.sql('select body from ob.outbox order by n')
+    expect(bodies).toEqual([{ body: `{"n":1,"at":"${at}"}` }, { body: `{"n":1,"at":"${at}"}` }])
+  })
+})
+
+describe('age', () => {
+  const HOUR = 3_600_000
+  // The margin is a tenth of what is retained, five minutes at most.
+  const options = { retainMs: HOUR }
+  const ago = (ms: number): Date => new Date(Date.now() - ms)
+
+  test.for(['receive', 'handle'] as const)(
+    'older than what is retained is too old, by the clock of the database: %s',
+    async (door) => {
+      await using box = await server.open()
+      box.consumer('a', { note: () => undefined }, options)
+      const fresh = door === 'receive' ? 'stored' : 'handled'
+      expect(await box[door](note('young', { time: ago(HOUR / 2) }))).toMatchObject({ status: fresh })
+      expect(await box[door](note('edge', { time: ago(HOUR - 2 * 60_000) }))).toMatchObject({ reason: 'too-old' })
+      expect(await box[door](note('old', { time: ago(2 * HOUR) }))).toMatchObject({ reason: 'too-old', ack: true })
+      await box.clock.advance(HOUR)
+      expect(await box[door](note('now old', { time: ago(HOUR / 2) }))).toMatchObject({ reason: 'too-old' })
+    },
+  )
+
+  test.for(['receive', 'handle'] as const)('what is known is judged by what is known first: %s', async (door) => {
+    await using box = await server.open()
+    box.consumer('a', { note: () => 'result' }, options)
+    const time = new Date()
+    await box[door](note('1', { time }))
+    await box.drain()
+    await box.clock.advance(10 * HOUR)
+    expect(await box[door](note('1', { time }))).toMatchObject({ status: 'duplicate', result: 'result' })
+    expect(await box[door](note('1', { time, data: 'other' }))).toMatchObject({ reason: 'conflict' })
+    expect(await box.admin.prune()).toBeGreaterThan(0)
+    expect(await box[door](note('1', { time }))).toMatchObject({ reason: 'too-old' })
+  })
+
+  test.for(['receive', 'handle'] as const)(
+    'without a time, the consumer says: accept or quarantine: %s',
+    async (door) => {
+      await using box = await server.open()
+      box.consumer('accepts', { note: (message, { tx }) => box.write(tx, 'accepts', message) })
+      box.consumer(
+        'refuses',
+        { note: (message, { tx }) => box.write(tx, 'refuses', message) },
+        { untimed: 'quarantine' },
+      )
+      const outcome = await box[door](note('1'))
+      expect(outcome).toMatchObject({ status: 'quarantined', reason: 'too-old', ack: true })
+      expect(outcome.consumers.map(({ consumer, status }) => [consumer, status]).sort()).toEqual([
+        ['accepts', door === 'receive' ? 'stored' : 'handled'],
+        ['refuses', 'quarantined'],
+      ])
+      await box[door](note('2', { time: new Date() }))
+      await box.drain()
+      const effects = (await box.effects()).map(({ consumer, id }) => `${consumer} ${id}`)
+      expect(effects.sort()).toEqual(['accepts 1', 'accepts 2', 'refuses 2'])
+    },
+  )
+
+  test.for(['receive', 'handle'] as const)(
+    'a time in the future beyond the margin counts as none: %s',
+    async (door) => {
+      await using box = await server.open()
+      box.consumer('a', { note: () => undefined }, { ...options, untimed: 'quarantine' })
+      const fresh = door === 'receive' ? 'stored' : 'handled'
+      expect(await box[door](note('soon', { time: ago(-60_000) }))).toMatchObject({ status: fresh })
+      expect(await box[door](note('far', { time: ago(-10 * 60_000) }))).toMatchObject({ reason: 'too-old' })
+      const lenient = box.consumer('b', { other: () => undefined }, options)
+      expect(lenient.name).toBe('b')
+      expect(await box[door](note('far', { type: 'other', time: ago(-100 * HOUR) }))).toMatchObject({ status: fresh })
+    },
+  )
+
+  test('a release from quarantine bypasses the age, never dedup', async () => {
+    await using box = await server.open()
+    box.consumer('a', { note: (message, { tx }) => box.write(tx, 'a', message) }, options)
+    await box.receive(note('1', { time: ago(2 * HOUR) }))
+    expect(await box.admin.retry({ id: '1' })).toBe(1)
+    await box.drain()
+    expect(await box.ids()).toEqual(['1'])
+    expect(await box.receive(note('1', { time: ago(2 * HOUR) }))).toMatchObject({ status: 'duplicate' })
+    expect(await box.quarantine()).toEqual([])
+  })
+})
+
+describe('options', () => {
+  const box = () => createBox({ db: fromPg(server.pool), messages })
+  const consumer = (options: object) => () => box().consumer('a', { note: () => undefined }, options)
+
+  test.for<[what: string, use: () => unknown, hint: string]>([
+    ['a box', () => createBox({ db: fromPg(server.pool), mesages: {} } as never), 'did you mean messages?'],
+    ['a box, something else entirely', () => createBox({ db: fromPg(server.pool), xyzzy: 1 } as never), 'it takes db'],
+    ['hooks', () => createBox({ db: fromPg(server.pool), hooks: { ded: () => 1 } } as never), 'did you mean dead?'],
+    ['a consumer', consumer({ concurency: 1 }), 'did you mean concurrency?'],
+    ['a consumer, in another case', consumer({ timeoutMS: 1 }), 'did you mean timeoutMs?'],
+    ['a group', consumer({ group: { message: 1 } }), 'did you mean messages?'],
+    ['retry', consumer({ retry: { attempt: 1 } }), 'did you mean attempts?'],
+    [
+      'from',
+      () => box().from({ push: false, start: async () => {}, stop: async () => {} }, { consumer: [] } as never),
+      'did you mean consumers?',
+    ],
+  ])('an unknown one is an error with a suggestion: %s', ([, use, hint]) => {
+    expect(use).toThrow(expect.objectContaining({ code: 'OPTION_INVALID', message: expect.stringContaining(hint) }))
+  })
+
+  test.for<[what: string, use: () => unknown]>([
+    ['mode', consumer({ mode: 'later' })],
+    ['order', consumer({ order: 'fifo' })],
+    ['onDead', consumer({ onDead: 'stop' })],
+    ['retry.attempts', consumer({ retry: { attempts: 0 } })],
+    ['retry.attempts, a fraction', consumer({ retry: { attempts: 1.5 } })],
+    ['retry.baseMs', consumer({ retry: { baseMs: -1 } })],
+    ['retry.maxMs', consumer({ retry: { maxMs: NaN } })],
+    ['retry.jitter', consumer({ retry: { jitter: 'half' } })],
+    ['retryBy', consumer({ retryBy: 'me' })],
+    ['isolation', consumer({ isolation: 'read uncommitted' })],
+    ['concurrency', consumer({ concurrency: 0 })],
+    ['group.messages', consumer({ group: { messages: 0 } })],
+    ['group.ms', consumer({ group: { ms: '20' } })],
+    ['leaseMs', consumer({ leaseMs: 1 })],
+    ['timeoutMs', consumer({ timeoutMs: 0 })],
+    ['retainMs', consumer({ retainMs: -5 })],
+    ['untimed', consumer({ untimed: 'maybe' })],
+    ['identity', consumer({ identity: 'id' })],
+    ['db', () => createBox({ db: server.pool as never })],
+    ['no db', () => createBox({} as never)],
+    ['maxBytes', () => createBox({ db: fromPg(server.pool), maxBytes: 0 })],
+    ['source', () => createBox({ db: fromPg(server.pool), source: 'a\0' })],
+    ['schema', () => createBox({ db: fromPg(server.pool), schema: '' })],
+    ['a reserved schema', () => createBox({ db: fromPg(server.pool), schema: 'pg_mine' })],
+    ['a long schema', () => createBox({ db: fromPg(server.pool), schema: 'x'.repeat(64) })],
+    ['a hook', () => createBox({ db: fromPg(server.pool), hooks: { dead: 'mail' as never } })],
+    ['no handlers', () => box().consumer('a', {})],
+    ['nothing for handlers', () => box().consumer('a', undefined as never)],
+    ['a handler that is none', () => box().consumer('a', { note: 'x' as never })],
+  ])('an ill-typed one is refused when it is given: %s', ([, use]) => {
+    expect(use).toThrow(expect.objectContaining({ code: 'OPTION_INVALID' }))
+    expect(use).toThrow(OnceboxError)
+  })
+
+  test('a handler for a type outside the vocabulary is refused', () => {
+    expect(() => box().consumer('a', { nope: () => undefined } as never)).toThrow(
+      expect.objectContaining({ code: 'MESSAGE_TYPE_UNKNOWN' }),
+    )
+  })
+})
+
+function sha256(bytes: Uint8Array): string {
+  return createHash('sha256').update(bytes).digest('hex')
+}
