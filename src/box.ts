@@ -250,7 +250,7 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
     from(source, fromOptions = {}) {
       checkKnown('from', fromOptions, ['consumers', 'unrouted'])
       const { consumers: only, unrouted } = fromOptions
-      const { fingerprint } = source as { fingerprint?: DeliverOptions['fingerprint'] }
+      const { fingerprint } = source as Source
       sources.add(source, (batch) =>
         arrive(batch, { how: byMode, only, unrouted, fingerprint: fingerprint?.bind(source) }),
       )

@@ -11,6 +11,8 @@ import type { Incoming, Outcome } from '../message.js'
  */
 export interface Source {
   readonly push?: boolean
+  /** What of a message tells two bodies under one id apart; false for nothing. Default: all of its data. */
+  readonly fingerprint?: (message: Incoming) => unknown
   start(deliver: (batch: readonly Incoming[]) => Promise<readonly Outcome[]>): Promise<void>
   stop(): Promise<void>
 }

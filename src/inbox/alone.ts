@@ -99,7 +99,7 @@ export async function runSuspect(worker: Worker, claim: Claim, message: ClaimedM
   if (message.attempts > 0) {
     const error = new OnceboxError(
       'WORKER_DIED',
-      `the worker died ${message.attempts} times while it ran this message; look for a crash, process.exit or an out-of-memory kill`,
+      `its worker died or lost its lease ${message.attempts} times; look for a crash, an out-of-memory kill or a blocked event loop`,
     )
     const verdict = verdictOf(error, message.attempts, consumer.options.retry, true)
     if (verdict.parked) return applyVerdict(worker, claim, message, verdict)

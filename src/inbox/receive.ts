@@ -200,7 +200,10 @@ export async function classify(
 ): Promise<(Known | undefined)[]> {
   const rows = await runtime.db.run(
     CLASSIFY,
-    pairs.map(({ consumer, message }) => [...identityOf(message, consumer), message.hash]),
+    pairs.map(({ consumer, message }) => {
+      const key = [...identityOf(message, consumer), message.hash]
+      return message.ids?.[consumer] === undefined ? key : [...key, message.id, message.source]
+    }),
     tx,
   )
   // Filled: callers ask `every`, which would pass over holes, and take what is unknown for handled.

@@ -1,5 +1,6 @@
 /** Settle: what a run comes to, recorded. Success in the handlers' transaction, failure in one of its own. */
 import { OnceboxError } from '../errors.js'
+import { causes } from '../failure.js'
 import { writeOutgoing, type Outgoing } from '../outbox/send.js'
 import { STORE_RESULTS } from '../postgres/sql/settle.js'
 import { callHook } from '../runtime.js'
@@ -84,5 +85,6 @@ export async function applyVerdict(
 
 /** A lost claim is no error: whoever took it runs its messages. */
 export function isLost(error: unknown): boolean {
-  return error instanceof OnceboxError && error.code === 'CLAIM_LOST'
+  for (const cause of causes(error)) if (cause instanceof OnceboxError && cause.code === 'CLAIM_LOST') return true
+  return false
 }

@@ -73,7 +73,7 @@ export async function countSuspect(worker: Worker, item: Item): Promise<boolean 
   if (old) return old
   const error = new OnceboxError(
     'WORKER_DIED',
-    'the worker died while it ran this message; look for a crash, process.exit or an out-of-memory kill',
+    'its worker died before it could answer; look for a crash, process.exit or an out-of-memory kill',
   )
   const rows = await record(worker, { ...failRow(consumer, item), n: 1, p: 'failed', hist: false })
   const attempts = Number(rows[0]?.['attempts'] ?? 0)

@@ -45,7 +45,6 @@ export function fromPglite<T>(db: PgliteDb<T>): Driver<T> {
 const XID = 'select pg_current_xact_id_if_assigned()::text as xid'
 
 class PgliteDriver implements Driver<Tx> {
-  readonly capacity = 1
   readonly pipelines = true
   readonly #db: Db
   readonly #watches = new WeakMap<object, Watch>()

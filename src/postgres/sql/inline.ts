@@ -31,7 +31,8 @@ again as (
     and (w.parked = 'failed' or w.parked is null and (w.token is null or w.due_at <= ob.now()))
     and not exists (select 1 from ins where ins.source = m.source and ins.id = m.id)
     and exists (select 1 from ob.message t where t.consumer = w.consumer and t.source = w.source and t.id = w.id
-      and (t.hash is null or m.hash is null or t.hash = decode(m.hash, 'hex')))
+      and (t.hash is null or m.hash is null or t.hash = decode(m.hash, 'hex') or m.origin_id is not null
+        and (t.origin_id, t.origin_source) is distinct from (m.origin_id, m.origin_source)))
   returning w.source, w.id, w.attempts
 ),
 ours as (

@@ -100,10 +100,14 @@ select jsonb_build_object(
  * What became of messages that are known already. Always a statement of its own: inside the statement that waited for
  * a conflicting row, that row is still invisible.
  *
- * In: `k`, a list of `[consumer, source, id, hash]`. Out: one row for each that exists, with its position.
+ * In: a list of `[consumer, source, id, hash,
+ * producer's id, producer's source]`, the last two only where `id` is a business key: two messages about one fact may
+ * differ, one message may not. Out: one row for each that exists, with its position.
  */
 export const CLASSIFY = `
-select (k.ord - 1)::text "at", (m.hash is null or x->>3 is null or m.hash = decode(x->>3, 'hex'))::text same, m.result,
+select (k.ord - 1)::text "at", m.result,
+       (m.hash is null or x->>3 is null or m.hash = decode(x->>3, 'hex')
+        or (m.origin_id, m.origin_source) is distinct from (x->>4, x->>5) and x->>4 is not null)::text same,
        case when w.id is null then 'handled'
             when w.parked is not null then w.parked
             when coalesce(l.token, w.token) is not null and coalesce(l.due_at, w.due_at) > ob.now() then 'processing'
