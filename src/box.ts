@@ -102,6 +102,8 @@ export interface Box<M extends MessageMap, Tx, TxIn = Tx> {
 }
 
 const STOP_TIMEOUT_MS = 30_000
+/** A database that takes longer to answer is not there. */
+const HEALTH_TIMEOUT_MS = 5_000
 
 export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap>(
   options: BoxOptions<M, Tx, TxIn>,
@@ -323,8 +325,10 @@ function byMode({ options: { mode } }: ConsumerWorker['consumer']): 'store' | 'r
 
 async function readLag({ db }: Runtime): Promise<number | undefined> {
   try {
-    const rows = await db.run(LAG, null)
-    return Number(rows[0]!['lag'])
+    let lag: number | undefined
+    const asked = db.run(LAG, null).then((rows) => (lag = Number(rows[0]!['lag'])))
+    await sleep(HEALTH_TIMEOUT_MS, asked)
+    return lag
   } catch {
     return undefined
   }

@@ -98,6 +98,11 @@ export class EffectJournal {
     if (row!['held'] === '0') throw new OnceboxError('CLAIM_LOST', `message ${key.i} was claimed by another worker`)
     // Somebody called before and nobody recorded what came of it.
     if (row!['before'] === 'intent' && options.onUnknown === 'park') throw new EffectUnknown(name)
+    if (abort.aborted) {
+      // Nothing was called: the intent must not pass for a call whose outcome nobody knows.
+      if (row!['before'] === null) await this.#runtime.db.run(FORGET_EFFECT, key)
+      throw abort.aborted
+    }
     failpoint('intended')
     let text: string | null
     try {
@@ -168,6 +173,7 @@ export class EffectJournal {
 }
 
 interface Abortable {
+  readonly aborted: Error | undefined
   onAbort(listener: (reason: Error) => void): () => void
 }
 

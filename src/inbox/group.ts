@@ -26,9 +26,10 @@ export async function runClaim(worker: Worker, claim: Claim): Promise<void> {
   const { consumer } = worker
   const abort = new Abort()
   const forward = worker.stop.onAbort((reason) => abort.abort(reason))
-  const endLease = keepLease(claim, consumer.options.leaseMs, (why) => {
+  const endLease = keepLease(claim, consumer.options.leaseMs, (why, away) => {
     abort.abort(new OnceboxError('CLAIM_LOST', `${consumer.name} lost its lease: ${why}`))
-    claim.abandon()
+    // What nobody has claimed by the time the database is back is given back then: it is no suspect.
+    if (!away) claim.abandon()
   })
   const started = performance.now()
   try {
@@ -112,6 +113,8 @@ async function runShared(worker: Worker, claim: Claim, group: ClaimedMessage[], 
     endTurn()
   }
   if (abort.aborted) return
+  // No handler was called: nothing would come of trying again at once.
+  if (begun.length === 0) throw failure.error
   for (const message of begun) {
     // A failure before it in its lane has taken it out of the queue.
     if (!claim.queue.includes(message) || worker.stopping()) continue

@@ -101,6 +101,8 @@ export async function once<R>(
     const [found] = await classify(runtime, [{ consumer: name, message: accepted }], tx)
     await db.driver.query(`release savepoint ${savepoint}`, [], tx)
     if (found === undefined) {
+      // Known a moment ago: retention has just taken it.
+      if (declared?.options.untimed !== 'quarantine') throw busy(name, id)
       const refused = refuse(accepted, 'too-old', tooOld(accepted))
       await quarantine(runtime, [{ consumer: name, refused }], tx)
       return { status: 'quarantined', reason: 'too-old' }

@@ -202,7 +202,7 @@ export async function classify(
     CLASSIFY,
     pairs.map(({ consumer, message }) => {
       const key = [...identityOf(message, consumer), message.hash]
-      return message.ids?.[consumer] === undefined ? key : [...key, message.id, message.source]
+      return hasIdentity(message, consumer) ? [...key, message.id, message.source] : key
     }),
     tx,
   )
@@ -223,10 +223,16 @@ export async function classify(
 
 export type Identified = Pick<Prepared, 'id' | 'source' | 'hash' | 'ids'>
 
+/** Asked by name, because a consumer may be called `constructor`. */
+function hasIdentity({ ids }: Identified, consumer: string): boolean {
+  return ids !== undefined && Object.hasOwn(ids, consumer)
+}
+
 /** The key of a message in a consumer's journal: the producer's, or the consumer's business key. */
 export function identityOf(message: Identified, consumer: string): [consumer: string, source: string, id: string] {
-  const { ids } = message
-  return ids && Object.hasOwn(ids, consumer) ? [consumer, '', ids[consumer]!] : [consumer, message.source, message.id]
+  return hasIdentity(message, consumer)
+    ? [consumer, '', message.ids![consumer]!]
+    : [consumer, message.source, message.id]
 }
 
 /** The outcome of a message that needs nothing more from its sender. */

@@ -15,7 +15,7 @@ import type { Worker } from './running.js'
 /** Longer waits for a row lock end a shared group; detecting a deadlock would take a second. */
 export const SHARED_LOCK_TIMEOUT = '20ms'
 
-/** The server's answer to COMMIT never came. */
+/** The server's answer to COMMIT never came, or came with a warning. */
 export class CommitUnknown extends Error {
   override readonly name = 'CommitUnknown'
   constructor(
@@ -23,6 +23,11 @@ export class CommitUnknown extends Error {
     cause: unknown,
   ) {
     super('the connection was lost during COMMIT', { cause })
+  }
+
+  /** It committed here, and perhaps not where it would be looked for after a failover. */
+  get warned(): boolean {
+    return this.cause instanceof OnceboxError
   }
 }
 

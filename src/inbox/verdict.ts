@@ -11,9 +11,9 @@ export function verdictOf(error: unknown, attempt: number, retry: Retry, counted
   const uncounted = counted ? -1 : 0
   if (error instanceof RetryLater) {
     const { when } = error
-    if ('at' in when && !Number.isNaN(when.at.getTime())) return { attempts: uncounted, at: when.at }
+    if ('at' in when && !Number.isNaN(when.at.getTime())) return { attempts: uncounted, at: onTheCalendar(when.at) }
     const delayMs = 'afterMs' in when ? Math.max(0, Number(when.afterMs) || 0) : 0
-    return { attempts: uncounted, delayMs }
+    return { attempts: uncounted, delayMs: Math.min(delayMs, LONGEST_MS) }
   }
   if (isConflict(error)) return { attempts: uncounted, delayMs: 20 + Math.random() * 200 }
   const failure = toFailure(error)
@@ -22,6 +22,15 @@ export function verdictOf(error: unknown, attempt: number, retry: Retry, counted
   if (error instanceof Reject) return { attempts, parked: 'dead', failure }
   const delayMs = retryDelay(error, attempt, retry)
   return delayMs === null ? { attempts, parked: 'dead', failure } : { attempts, delayMs, failure }
+}
+
+/** A hundred years: PostgreSQL cannot add for ever. */
+const LONGEST_MS = 36_500 * 86_400_000
+const END_OF_9999 = 253_402_300_799_000
+
+/** PostgreSQL and JavaScript disagree on how to write other years, and a time that cannot be stored would be no delay. */
+function onTheCalendar(at: Date): Date {
+  return new Date(Math.min(Math.max(at.getTime(), 0), END_OF_9999))
 }
 
 /** A retry function that throws must not decide a message's fate: the default policy does. */

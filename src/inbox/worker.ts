@@ -49,14 +49,18 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
   const freshenPlans = createPlans(runtime)
 
   const claim = async (): Promise<Claim | undefined> => {
+    const size = pace.claimSize
     const loose = async (): Promise<Claim | undefined> => {
       const hinted = hint()
-      const found = await claimMessages(runtime, consumer, pace.claimSize, hinted)
-      if (found ?? hinted === undefined) return found
-      low = undefined
-      return claimMessages(runtime, consumer, pace.claimSize, undefined)
+      let found = await claimMessages(runtime, consumer, size, hinted)
+      if (!found && hinted !== undefined) {
+        low = undefined
+        found = await claimMessages(runtime, consumer, size, undefined)
+      }
+      pace.claimed(found?.queue.length ?? 0, size)
+      return found
     }
-    const lanes = (): Promise<Claim | undefined> => claimLanes(runtime, consumer, pace.claimSize)
+    const lanes = (): Promise<Claim | undefined> => claimLanes(runtime, consumer, size)
     if (options.order === 'none') {
       const found = await loose()
       if (found) return remember(found)

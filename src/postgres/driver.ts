@@ -67,11 +67,14 @@ export function notTheDatabase<E>(error: E): E {
   return error
 }
 
-/** True if the error says nothing about whether the server finished what it was doing: connection lost, shutdown. */
+/**
+ * True if the error says nothing about whether the server finished what it was doing: connection lost, shutdown, or no
+ * connection to be had.
+ */
 export function isConnectionLoss(error: unknown): boolean {
   if (typeof error === 'object' && error !== null && othersFault.has(error)) return false
   const state = sqlState(error)
-  return state === undefined ? isClientError(error) : state.startsWith('08') || /^57P0[1-5]$/.test(state)
+  return state === undefined ? isClientError(error) : state.startsWith('08') || /^(57P0[1-5]|53300)$/.test(state)
 }
 
 const LOST = new Set([

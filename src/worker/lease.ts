@@ -1,4 +1,5 @@
 /** Keeps a lease alive while its holder works, and tells the holder when it is lost. */
+import { toFailure } from '../failure.js'
 import { isConnectionLoss } from '../postgres/driver.js'
 
 export interface Leased {
@@ -6,27 +7,35 @@ export interface Leased {
   extend(): Promise<boolean>
 }
 
-/** Extends every third of the lease. Answers with a function that stops it. */
-export function keepLease(leased: Leased, leaseMs: number, lost: (why: string) => void): () => void {
+/**
+ * Extends every third of the lease. Answers with a function that stops it. `lost` is told whether the database is to
+ * blame: a holder that did not get round to it may have been kept from it by its own work.
+ */
+export function keepLease(leased: Leased, leaseMs: number, lost: (why: string, away: boolean) => void): () => void {
   let lastExtended = performance.now()
   let running = false
   let stopped = false
+  let failure: unknown
   const beat = async (): Promise<void> => {
     if (running) return
     running = true
     const asked = performance.now()
     try {
       if (await leased.extend()) lastExtended = asked
-      else if (!stopped) lost('another worker has claimed it')
+      else if (!stopped) lost('another worker has claimed it', false)
+      failure = undefined
     } catch (error) {
-      // The database is away: the lease still stands until it runs out.
-      if (!isConnectionLoss(error) && !stopped) lost(`it could not be extended: ${String(error)}`)
+      // The database is away, or too busy: the lease still stands until it runs out.
+      failure = error
     } finally {
       running = false
     }
   }
   const timer = setInterval(() => {
-    if (performance.now() - lastExtended > leaseMs) lost('it ran out before it could be extended')
+    if (performance.now() - lastExtended > leaseMs) {
+      const why = failure === undefined ? '' : `: ${toFailure(failure).message}`
+      lost(`it ran out before it could be extended${why}`, isConnectionLoss(failure))
+    }
     void beat()
   }, leaseMs / 3)
   return () => {

@@ -1,3 +1,6 @@
+/** Most messages that are claimed ahead where groups are smaller: should one turn out slow, the others wait for it. */
+const MOST_AHEAD = 8
+
 /**
  * Pace: how much a consumer puts into one transaction, and how many transactions run side by side. Learned from how
  * long its handlers take and from how often its groups collide on row locks.
@@ -12,6 +15,7 @@ export class Pace {
   #permits: number
   #inUse = 0
   #calm = 0
+  #ahead = 1
   readonly #waiting: (() => void)[] = []
 
   constructor(max: { readonly messages: number; readonly ms: number }, concurrency: number) {
@@ -26,12 +30,21 @@ export class Pace {
     return this.#limit
   }
 
-  /** How many messages to claim: as many as fit in one group, or slow ones would wait here while others idle. */
+  /**
+   * How many messages to claim: as many as fit in one group, or slow ones would wait here while others idle. Small
+   * groups claim for several once there is a backlog: a claim is a commit, and one for each message would double them.
+   */
   get claimSize(): number {
     let slowest = 0
     for (const ms of this.#durations.values()) if (ms > slowest) slowest = ms
-    if (slowest * this.#max.messages <= this.#max.ms * 4) return this.#max.messages
-    return Math.max(1, Math.min(this.#max.messages, Math.floor((this.#max.ms * 4) / slowest)))
+    const most = Math.max(this.#max.messages, this.#ahead)
+    if (slowest * most <= this.#max.ms * 4) return most
+    return Math.max(1, Math.min(most, Math.floor((this.#max.ms * 4) / slowest)))
+  }
+
+  /** So many were claimed of those asked for. As long as there are more, and they are known to be quick, claims grow. */
+  claimed(count: number, asked: number): void {
+    this.#ahead = count < asked || this.#durations.size === 0 ? 1 : Math.min(asked * 2, MOST_AHEAD)
   }
 
   /** What a call of this type takes on average. */

@@ -64,7 +64,8 @@ export interface Work {
 
 /** What a process answered to one call of a front door. */
 export type Delivered =
-  { id: string; status: string; ack: boolean; reason?: string }[] | { rejected: string; code?: string }
+  | { id: string; status: string; ack: boolean; reason?: string }[]
+  | { rejected: string; code?: string }
 
 export interface Arena {
   readonly url: string
@@ -213,4 +214,12 @@ export function runsOf(...workers: Child[]): Map<string, number> {
     for (const { event, id } of events) if (event === 'run') runs.set(id as string, (runs.get(id as string) ?? 0) + 1)
   }
   return runs
+}
+
+/** Fails if one of them has ended, and says how. */
+export async function stillAlive(...workers: Child[]): Promise<void> {
+  for (const { exited, output } of workers) {
+    const end = await Promise.race([exited, undefined])
+    if (end) throw new Error(`a worker ended (${end.signal ?? end.code}):\n${output.slice(-4_000)}`)
+  }
 }

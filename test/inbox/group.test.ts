@@ -619,7 +619,7 @@ describe('the lease', () => {
           await finish.opened
         },
       },
-      { leaseMs: 60_000 },
+      { leaseMs: 60_000, concurrency: 1 },
     )
     const attempts: number[] = []
     other.consumer('a', {
@@ -655,7 +655,7 @@ describe('the lease', () => {
           reason = signal.reason
         },
       },
-      { leaseMs: 600 },
+      { leaseMs: 600, concurrency: 1 },
     )
     other.consumer('a', { note: () => 'next' })
     await box.receive(note('1'))

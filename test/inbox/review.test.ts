@@ -1,9 +1,10 @@
 /** Narrow windows: interleavings, odd input and lifecycles that a careful reading of the flow turned up. */
 import pg from 'pg'
-import { describe, expect, test } from 'vitest'
-import { createBox, type Source, type StandardSchemaV1 } from 'oncebox'
+import { describe, expect, test, vi } from 'vitest'
+import { createBox, RetryLater, type Source, type StandardSchemaV1 } from 'oncebox'
 import { fromPg } from 'oncebox/pg'
 import { NEXT_DUE } from '../../src/postgres/sql/claim.js'
+import { keepLease } from '../../src/worker/lease.js'
 import { createSources } from '../../src/worker/sources.js'
 import { waitUntil } from '../support/wait.js'
 import { gate, note, notes, useServer } from './fixture.js'
@@ -384,6 +385,194 @@ test('an unrouted message that is released keeps the fingerprint of its source',
   box.consumer('a', { note() {} })
   await box.migrate()
   expect(await send!([message(2)])).toMatchObject([{ status: 'duplicate' }])
+})
+
+test('a key that keeps getting messages is settled under repeatable read', async () => {
+  await using box = await server.open()
+  let runs = 0
+  box.consumer(
+    'a',
+    {
+      async note(message, { tx }) {
+        // Whatever commits to the lane during the transaction must not fail its settlement every time.
+        await box.receive(note(`more-${++runs}`, { key: 'k' }))
+        if (message.id === 'n1') await box.write(tx, 'a', message)
+        if (runs > 200) throw new Error('it never ends')
+      },
+    },
+    { order: 'key', isolation: 'repeatable read', concurrency: 1, group: { messages: 1 } },
+  )
+  await box.receive(note('n1', { key: 'k' }))
+  await box.start()
+  await waitUntil(async () => (await box.ids()).length === 1, { what: 'the first message', timeoutMs: 3_000 })
+})
+
+describe('a handler that asks to be run at an impossible time', () => {
+  test.each([
+    ['after for ever', { afterMs: Infinity }],
+    ['after longer than an interval holds', { afterMs: 1e300 }],
+    ['beyond the calendar', { at: new Date(8.64e15) }],
+    ['before the calendar', { at: new Date(-8.64e15) }],
+  ])('%s', async (_name, when) => {
+    await using box = await server.open()
+    let runs = 0
+    box.consumer('a', {
+      note() {
+        if (++runs === 1) throw new RetryLater(when)
+      },
+    })
+    await box.receive(note('1'))
+    await box.drain()
+    expect(await box.fate('1')).toMatchObject({ attempts: 0, state: 'at' in when && runs > 1 ? 'handled' : 'pending' })
+  })
+})
+
+test('an effect whose worker is told to stop while its intent is written is not called', async () => {
+  await using box = await server.open()
+  let calls = 0
+  let signalled = false
+  box.consumer('a', {
+    async note(_message, { effect }) {
+      await effect('call', ({ signal }) => (calls++, (signalled = signal.aborted)), { onUnknown: 'park' })
+    },
+  })
+  const blocker = await server.pool.connect()
+  try {
+    await blocker.query('begin')
+    await blocker.query(`lock table ${box.schema}.effect in share mode`)
+    await box.start()
+    await box.receive(note('1'))
+    await waitUntil(async () => {
+      const waiting = await box.sql(
+        `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+      )
+      return waiting.length > 0
+    })
+    const stopped = box.stop({ timeoutMs: 50 })
+    await new Promise((resolve) => setTimeout(resolve, 200))
+    await blocker.query('commit')
+    await stopped
+  } finally {
+    blocker.release()
+  }
+  expect(calls).toBe(0)
+  await box.start()
+  await waitUntil(async () => (await box.fate('1')).state === 'handled', { what: 'the message' })
+  expect({ calls, signalled }).toEqual({ calls: 1, signalled: false })
+})
+
+test('what the box has acknowledged stays with the box when a run on arrival fails after an effect', async () => {
+  await using box = await server.open()
+  let fails = true
+  box.consumer(
+    'a',
+    {
+      async note(_message, { effect }) {
+        await effect('call', () => 1)
+        if (fails) throw new Error('not yet')
+      },
+    },
+    { mode: 'inline', retry: { baseMs: 0 } },
+  )
+  await box.receive(note('1'))
+  expect(await box.handle(note('1'))).toMatchObject({ status: 'failed', ack: true })
+  expect(await box.fate('1')).toMatchObject({ state: 'pending', attempts: 1 })
+  fails = false
+  await box.drain()
+  expect(await box.fate('1')).toMatchObject({ state: 'handled' })
+})
+
+test('once for a message that retention takes at this very moment is busy, not too old', async () => {
+  await using box = await server.open()
+  const { db } = box
+  const watched: typeof db = {
+    transaction: (work, options) => db.transaction(work, options),
+    async query(text, values, tx) {
+      // Between the mark, which finds it known, and the look at what is known of it.
+      if (text.includes('with ordinality k(x, ord)')) await box.sql('delete from ob.message')
+      return db.query(text, values, tx)
+    },
+  }
+  const other = createBox({ db: watched, schema: box.schema, logger: SILENT })
+  const once = (): Promise<unknown> => db.transaction((tx) => other.once(tx, 'a', { id: '1' }, () => 1))
+  expect(await once()).toMatchObject({ status: 'handled' })
+  await expect(once()).rejects.toMatchObject({ code: 'BUSY' })
+  expect(await once()).toMatchObject({ status: 'handled' })
+  expect(await box.quarantine()).toEqual([])
+})
+
+describe('a lease', () => {
+  test('that could not be extended once is not lost yet', async () => {
+    let tries = 0
+    let lost: string | undefined
+    const extend = async (): Promise<boolean> => {
+      if (++tries === 1)
+        throw Object.assign(new Error('canceling statement due to statement timeout'), { code: '57014' })
+      return true
+    }
+    const end = keepLease({ extend }, 300, (why) => (lost ??= why))
+    await waitUntil(() => tries >= 4)
+    end()
+    expect(lost).toBeUndefined()
+  })
+
+  test('that can never be extended is lost when it runs out', async () => {
+    let lost: string | undefined
+    const begun = performance.now()
+    const end = keepLease({ extend: () => Promise.reject(new Error('no')) }, 150, (why) => (lost ??= why))
+    await waitUntil(() => lost !== undefined)
+    end()
+    expect(lost).toContain('no')
+    expect(performance.now() - begun).toBeGreaterThan(150)
+  })
+})
+
+test('a database that is away for longer than the lease burns no attempt', async () => {
+  await using box = await server.open()
+  const { db } = box
+  let away = false
+  const flaky: typeof db = {
+    lend: (tx) => db.lend!(tx),
+    transaction: (work, options) => db.transaction(work, options),
+    async query(text, values, tx) {
+      if (away && tx === undefined) throw Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
+      return db.query(text, values, tx)
+    },
+  }
+  const other = createBox({ db: flaky, schema: box.schema, logger: SILENT })
+  let runs = 0
+  other.consumer(
+    'a',
+    {
+      async note(message, { tx, signal }) {
+        if (++runs > 2) return box.write(tx, 'a', message)
+        away = true
+        setTimeout(() => (away = false), 900)
+        await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error)))
+      },
+    },
+    { leaseMs: 300, retry: { attempts: 1 } },
+  )
+  await other.start()
+  try {
+    await other.receive(note('1'))
+    await waitUntil(async () => (await box.fate('1')).state === 'handled', { what: 'the message' })
+  } finally {
+    away = false
+    await other.stop()
+  }
+})
+
+test('health answers though the database does not', async () => {
+  vi.useFakeTimers()
+  try {
+    const db = { query: () => new Promise<never>(() => {}), transaction: () => new Promise<never>(() => {}) }
+    const health = createBox({ db, logger: SILENT }).health()
+    await vi.advanceTimersByTimeAsync(5_000)
+    expect(await health).toMatchObject({ ok: false, database: false })
+  } finally {
+    vi.useRealTimers()
+  }
 })
 
 function timers(): number {

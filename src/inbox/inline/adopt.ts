@@ -21,6 +21,7 @@ export async function runAdopted(worker: Worker, item: Item, counted: boolean): 
   const rows = await runtime.db.run(ADOPT, { ...failRow(consumer, item), token, lease: consumer.options.leaseMs })
   if (rows.length === 0) return judgeKnown(worker, item)
   const attempts = Number(rows[0]!['attempts'])
+  const ofTheBox = consumer.options.retryBy === 'box' || rows[0]!['stored'] === 'true'
   const { type } = item.prepared
   const message = await messageOf(worker, item, counted ? attempts - 1 : attempts)
   const { source, id } = item
@@ -30,7 +31,7 @@ export async function runAdopted(worker: Worker, item: Item, counted: boolean): 
   const claim: Claim = {
     ...loose,
     fail(failed, given) {
-      verdict = given.parked || consumer.options.retryBy === 'box' ? given : { ...given, parked: 'failed' }
+      verdict = given.parked || ofTheBox ? given : { ...given, parked: 'failed' }
       return loose.fail(failed, verdict)
     },
   }

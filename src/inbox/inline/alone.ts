@@ -10,7 +10,7 @@ import { CommitUnknown, isAway, isConflict, openTransaction } from '../transacti
 import { runAdopted } from './adopt.js'
 import { call, handled } from './call.js'
 import { countSuspect, recordFailure } from './fail.js'
-import { committed, judgeKnown } from './known.js'
+import { asSafeAs, committed, judgeKnown } from './known.js'
 import { mark, settle, type Item } from './mark.js'
 
 /** How long the copy of a message in flight waits for the other one before it is told `busy`. */
@@ -65,7 +65,7 @@ async function tryOne(worker: Worker, item: Item, counted: boolean): Promise<Ack
     if (error instanceof Contended) return undefined
     if (journal.takeWanted()) return runAdopted(worker, item, counted)
     if (error instanceof CommitUnknown) {
-      return (await committed(worker, error, [item])) ? handled(consumer.name, text) : undefined
+      return (await committed(worker, error, [item])) ? asSafeAs(error, handled(consumer.name, text)) : undefined
     }
     if (isAway(error) || worker.stop.aborted) throw error
     if (isConflict(error)) return undefined

@@ -9,7 +9,7 @@ import type { Worker } from '../running.js'
 import { CommitUnknown, isAway, openTransaction, SHARED_LOCK_TIMEOUT } from '../transaction.js'
 import { runOne } from './alone.js'
 import { handled, messageOf } from './call.js'
-import { committed } from './known.js'
+import { asSafeAs, committed } from './known.js'
 import { mark, settle, type Item } from './mark.js'
 
 export async function runBatch(worker: Worker, items: readonly Item[], decided: Map<Item, Ackable>): Promise<void> {
@@ -40,7 +40,8 @@ export async function runBatch(worker: Worker, items: readonly Item[], decided: 
       await runBatch(worker, items.slice(0, middle), decided)
       return runBatch(worker, items.slice(middle), decided)
     }
+    for (const item of ran) decided.set(item, asSafeAs(error, handled(consumer.name, undefined)))
   }
-  for (const item of ran) decided.set(item, handled(consumer.name, undefined))
+  for (const item of ran) if (!decided.has(item)) decided.set(item, handled(consumer.name, undefined))
   for (const item of items) if (!decided.has(item)) decided.set(item, await runOne(worker, item))
 }

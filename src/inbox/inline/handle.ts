@@ -17,7 +17,7 @@ import { CommitUnknown, isAway, isConflict, openTransaction, SHARED_LOCK_TIMEOUT
 import { runOne } from './alone.js'
 import { runBatch } from './batch.js'
 import { call, handled } from './call.js'
-import { committed, isOpen } from './known.js'
+import { asSafeAs, committed, isOpen } from './known.js'
 import { mark, settle, type Item } from './mark.js'
 
 /** Runs messages for one consumer. Answers one outcome per message, in order. */
@@ -145,6 +145,7 @@ async function sharedPass(
     if (error instanceof SimulatedCrash) throw error
     if (error instanceof CommitUnknown) {
       if (!(await committed(worker, error, ran))) return begun
+      for (const item of ran) decided.set(item, asSafeAs(error, decided.get(item)!))
     } else {
       if (isAway(error)) throw error
       if (isConflict(error)) pace.collided()

@@ -47,6 +47,11 @@ export async function committed(worker: Worker, unknown: CommitUnknown, ran: rea
   return resolveUnknown(runtime, unknown, read, deadline(stop))
 }
 
+/** What a failover may still take away is not acknowledged: the sender delivers it again, and is told what holds then. */
+export function asSafeAs(unknown: CommitUnknown, outcome: Ackable): Ackable {
+  return unknown.warned ? { ...outcome, ack: false } : outcome
+}
+
 /** A sender waits for the answer: give up in time for it to deliver again. */
 function deadline(stop: Abort, ms = 10_000): { readonly aborted: Error | undefined } {
   const end = performance.now() + ms

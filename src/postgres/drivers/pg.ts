@@ -18,7 +18,7 @@ import {
 import { listenOn } from './pg/listen.js'
 import { borrowed, isLent, lendClient } from './pg/loan.js'
 import { Reserve } from './pg/reserve.js'
-import { Session } from './pg/session.js'
+import { askCommitting, Session } from './pg/session.js'
 import { transactionStatus } from './pg/status.js'
 
 export type { PgClient, PgPool }
@@ -48,8 +48,7 @@ class PgDriver implements Driver<Client, object> {
     this.#pool = pool
     this.#prepare = prepare
     this.#reserve = new Reserve(pool)
-    // An idle client that loses its connection reports to the pool; with no listener that ends the process.
-    if (pool.listenerCount?.('error') === 0) pool.on?.('error', ignore)
+    if (!guarded.has(pool)) guard(pool)
   }
 
   get capacity(): number | undefined {
@@ -141,7 +140,7 @@ class PgDriver implements Driver<Client, object> {
     client.on('error', ignore)
     let failure: Error | undefined
     try {
-      return await ask(client, statement)
+      return await askCommitting(client, statement)
     } catch (error) {
       if (!isRefusal(error) || isStalePlan(error)) failure = error instanceof Error ? error : new Error(String(error))
       throw error
@@ -158,6 +157,17 @@ class PgDriver implements Driver<Client, object> {
     if ((await transactionStatus(client)) === 'idle') throw transactionRequired('a client that is not in a transaction')
     return ask(client, statement)
   }
+}
+
+const guarded = new WeakSet<object>()
+
+/** An 'error' event without a listener ends the process. */
+function guard(pool: Pool): void {
+  guarded.add(pool)
+  // An idle client that loses its connection reports to the pool.
+  if (pool.listenerCount?.('error') === 0) pool.on?.('error', ignore)
+  // A session that is ended as soon as it is ready tells so in the same packet, before whoever asked for it has it.
+  pool.on?.('connect', (client: Client) => void client.on('error', ignore))
 }
 
 /** True if the server itself said no: the connection is in order, and nothing was committed. */

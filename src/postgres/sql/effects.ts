@@ -105,7 +105,8 @@ select consumer, source, id from m`
 
 /**
  * Takes an inline message into the box, claimed by us, so that its effects can be called with no transaction open and
- * no copy of it runs meanwhile. In: `{ c, s, i, t, k key, b, h, e, os, oi, token, lease }`. Out: the attempts so far.
+ * no copy of it runs meanwhile. In: `{ c, s, i, t, k key, b, h, e, os, oi, token, lease }`. Out: the attempts so far, and
+ * whether it was `stored`: then its sender has forgotten it, and the box goes on with it whatever comes.
  * No row back: it is known and not ours to take.
  */
 export const ADOPT = `
@@ -114,11 +115,13 @@ ins as (
   insert into ob.message as t (consumer, source, id, type, key, body, hash, envelope, origin_source, origin_id)
   select j->>'c', j->>'s', j->>'i', j->>'t', j->>'k', j->>'b', decode(j->>'h', 'hex'), j->>'e', j->>'os', j->>'oi'
   from p on conflict do nothing returning 1
+),
+was as materialized (
+  select x.parked from p, ob.work x where x.consumer = j->>'c' and x.source = j->>'s' and x.id = j->>'i'
 )
 insert into ob.work as w (consumer, source, id, due_at, token)
 select j->>'c', j->>'s', j->>'i', ob.now() + (j->>'lease')::float8 * interval '1 ms', (j->>'token')::uuid
-from p where exists (select 1 from ins)
-  or exists (select 1 from ob.work x where x.consumer = j->>'c' and x.source = j->>'s' and x.id = j->>'i')
+from p where exists (select 1 from ins) or exists (select 1 from was)
 on conflict (consumer, source, id) do update set parked = null, due_at = excluded.due_at, token = excluded.token
   where w.lane is null and (w.parked = 'failed' or w.parked is null and (w.token is null or w.due_at <= ob.now()))
-returning w.attempts::text`
+returning w.attempts::text, exists (select 1 from was where parked is null)::text stored`

@@ -1,8 +1,11 @@
 /** Statements for strict order per key: workers claim lanes, not messages. */
 
-/** Claims due lanes. In: `{ c, k, lease, n }`. Out: their keys, and whether their last worker died. */
+/**
+ * Claims due lanes. In: `{ c, k, lease, n }`. Out: their keys, and whether their last worker died. Like CLAIM it does not
+ * wait for the disk.
+ */
 export const CLAIM_LANES = `
-with p as materialized (select $1::text::jsonb j)
+with p as materialized (select $1::text::jsonb j, set_config('synchronous_commit', 'off', true))
 update ob.lane l set suspect = (l.token is not null), token = (select (j->>'k')::uuid from p), dirty = false,
   due_at = ob.now() + (select (j->>'lease')::float8 * interval '1 ms' from p)
 where l.ctid = any (array(

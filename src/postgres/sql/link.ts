@@ -74,6 +74,7 @@ lanes as (
     dirty = true,
     due_at = case when l.due_at = 'infinity' and l.token is null and not l.blocked then excluded.due_at
                   else l.due_at end
+  where not l.dirty or l.due_at = 'infinity'
   returning consumer, key
 ),
 w as (

@@ -12,6 +12,8 @@
  *
  * Rows are inserted in the order of their key, or two batches that share ids would deadlock. The sequence number is
  * drawn after the lane is locked, so within a lane it follows the order of commits: counting the lanes locks them all.
+ * A lane that is dirty already is locked and left as it is: under a stronger isolation level each change to it would fail
+ * the transaction that is about to settle it, and a busy key would never get anywhere.
  * Nothing is joined where counts show that all is new: the planner takes what an insert returns for one row, and would
  * compare each of a thousand messages with each of a thousand lanes.
  */
@@ -78,12 +80,13 @@ lanes as (
     dirty = true,
     due_at = case when l.due_at = 'infinity' and l.token is null and not l.blocked then excluded.due_at
                   else l.due_at end
+  where not l.dirty or l.due_at = 'infinity'
   returning 1
 ),
 w as (
   insert into ob.work (consumer, source, id, seq, lane, due_at)
   select consumer, source, id, nextval('ob.seq'), lane, ob.now()
-  from (select * from n where lane is null or (select count(*) from lanes) > 0 order by ord) o
+  from (select * from n where lane is null or (select count(*) from lanes) >= 0 order by ord) o
   returning 1
 )
 select jsonb_build_object(
@@ -122,9 +125,13 @@ left join ob.lane l on l.consumer = w.consumer and l.key = w.lane`
 
 /** Hands inline failures that wait for their source over to the box. No row back: it is not waiting any more. */
 export const UNPARK_FAILED = `
-update ob.work w set parked = null, due_at = ob.now()
-from jsonb_array_elements($1::text::jsonb) x
-where w.consumer = x->>0 and w.source = x->>1 and w.id = x->>2 and w.parked = 'failed'
+with l as materialized (
+  select w.consumer, w.source, w.id from jsonb_array_elements($1::text::jsonb) x
+  join ob.work w on w.consumer = x->>0 and w.source = x->>1 and w.id = x->>2
+  where w.parked = 'failed' order by w.consumer, w.source, w.id for update of w
+)
+update ob.work w set parked = null, due_at = ob.now() from l
+where w.consumer = l.consumer and w.source = l.source and w.id = l.id and w.parked = 'failed'
 returning w.consumer, w.source, w.id`
 
 /**

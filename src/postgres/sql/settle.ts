@@ -13,14 +13,15 @@
  * its row locks for ever: the server ends a session that idles beyond every deadline (`idle`), unless it has its own limit.
  */
 export const OPEN = `
-with p as materialized (select $1::text::jsonb j),
-g as (insert into ob.open_group select (j->>'g')::uuid from p returning 1)
-select pg_current_xact_id()::text xid, (select count(*) from g)::text open,
-  set_config('oncebox.lock_timeout', current_setting('lock_timeout'), true) was,
-  case when j->>'lock' is not null then set_config('lock_timeout', j->>'lock', true) end,
-  case when current_setting('idle_in_transaction_session_timeout') = '0'
-    then set_config('idle_in_transaction_session_timeout', j->>'idle', true) end
-from p`
+insert into ob.open_group (token)
+select token from (
+  select (j->>'g')::uuid token, set_config('oncebox.lock_timeout', current_setting('lock_timeout'), true),
+    case when j->>'lock' is not null then set_config('lock_timeout', j->>'lock', true) end,
+    case when current_setting('idle_in_transaction_session_timeout') = '0'
+      then set_config('idle_in_transaction_session_timeout', j->>'idle', true) end
+  from (select $1::text::jsonb j offset 0) p
+) o
+returning pg_current_xact_id()::text xid`
 
 /** Any answer, also an error, shows that the connection is alive. */
 export const ALIVE = `select 1 where $1::text is not null`

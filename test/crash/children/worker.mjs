@@ -40,6 +40,7 @@ async function act({ id, attempt, data: always }, { tx, signal }) {
   const data = seen.has(id) ? always : { ...always, ...always.first }
   seen.add(id)
   if (report) emit('run', { id, attempt })
+  if (data.sql) await tx.query(data.sql)
   if (data.hold && holds !== false) {
     signal.addEventListener('abort', () => emit('aborted', { id, code: signal.reason?.code }))
     emit('holding', { id })
@@ -50,7 +51,6 @@ async function act({ id, attempt, data: always }, { tx, signal }) {
     block(data.blockMs)
   }
   if (data.sleepMs) await sleep(data.sleepMs)
-  if (data.sql) await tx.query(data.sql)
   if (data.failTimes >= attempt) throw new Error(`failure ${attempt}`)
   if (data.later) throw new RetryLater({ afterMs: data.later })
   if (data.reject) throw new Reject('refused')

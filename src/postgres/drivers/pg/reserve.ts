@@ -3,7 +3,8 @@
  * the heartbeats that keep their claims alive must not wait for them.
  */
 import { isConnectionLoss, sqlState } from '../../driver.js'
-import { type Answer, ask, type Client, dedicated, ignore, type Pool, type Statement } from './client.js'
+import { type Answer, type Client, dedicated, ignore, type Pool, type Statement } from './client.js'
+import { askCommitting } from './session.js'
 
 const IDLE_MS = 10_000
 
@@ -36,7 +37,7 @@ export class Reserve {
     try {
       const client = await opening
       client.ref?.()
-      return await ask(client, statement)
+      return await askCommitting(client, statement)
     } catch (error) {
       // After a refusal by the server the connection is as good as new.
       if (sqlState(error) === undefined || isConnectionLoss(error)) this.#close(opening)

@@ -9,7 +9,7 @@ import { OnceboxError } from '../../../errors.js'
 import { type Isolation, isConnectionLoss, sqlState } from '../../driver.js'
 import { rolledBack } from '../loan-errors.js'
 import { cancelStatement } from './cancel.js'
-import { type Answer, ask, type Client, ignore, type Notice, type Statement } from './client.js'
+import { type Answer, ask, type Client, ignore, type Notice, sendTogether, type Statement } from './client.js'
 
 /** A ROLLBACK takes no time; if it does, the connection is dead and TCP has not noticed. */
 const ROLLBACK_MS = 5_000
@@ -43,6 +43,7 @@ export class Session {
     this.pipelines = typeof client.pipeline === 'boolean'
     client.on('error', this.#onError)
     this.resumePipeline()
+    if (this.pipelines) sendTogether(client)
     this.begun = ask(client, { text: BEGIN[isolation] }, (error) => {
       this.#begins = false
       this.#beginError = error
@@ -81,6 +82,7 @@ export class Session {
   /** Runs a statement of oncebox. Nobody has to await it: a failure then shows at COMMIT. */
   send(statement: Statement): Promise<Answer> {
     const answered = this.expect()
+    if (this.#pipelining) sendTogether(this.client)
     const answer = this.#pipelining
       ? ask(this.client, statement, answered)
       : // Without it pg warns about a second statement sent before the first is answered.
@@ -185,6 +187,22 @@ export class Session {
     if (this.pipelines) this.client.pipeline = false
     this.client.release?.(reason instanceof Error ? reason : true)
     this.client.off('error', this.#onError)
+  }
+}
+
+/** Runs a statement that commits on its own, and is as careful about a warning as `commit`. */
+export async function askCommitting(client: Client, statement: Statement): Promise<Answer> {
+  let warning: Notice | undefined
+  const onNotice = (notice: Notice): void => {
+    if (isWarning(notice)) warning ??= notice
+  }
+  client.on('notice', onNotice)
+  try {
+    const answer = await ask(client, statement)
+    if (warning !== undefined) throw uncertain(warning)
+    return answer
+  } finally {
+    client.off('notice', onNotice)
   }
 }
 

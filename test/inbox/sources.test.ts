@@ -1,0 +1,364 @@
+/** `box.from`: what a hand-written source may count on, whether it pulls or is pushed. */
+import { Reject, type Incoming, type Outcome, type Source } from 'oncebox'
+import { describe, expect, test } from 'vitest'
+import { waitUntil } from '../support/wait.js'
+import { gate, note, notes, useServer } from './fixture.js'
+
+const server = useServer('sources')
+
+type Deliver = (batch: readonly Incoming[]) => Promise<readonly Outcome[]>
+
+/** A broker in a list: delivers what it has, forgets what it may acknowledge, delivers the rest again. */
+class ListSource implements Source {
+  readonly acked: string[] = []
+  readonly outcomes: Outcome[] = []
+  starts = 0
+  stops = 0
+  failures = 0
+  /** Fails so many starts. */
+  unreachable = 0
+  #waiting: Incoming[] = []
+  #running = false
+  #loop: Promise<void> | undefined
+  #more = gate()
+
+  add(...messages: Incoming[]): void {
+    this.#waiting.push(...messages)
+    this.#more.open()
+  }
+
+  get waiting(): number {
+    return this.#waiting.length
+  }
+
+  async start(deliver: Deliver): Promise<void> {
+    this.starts++
+    if (this.unreachable-- > 0) throw new Error('connection refused')
+    this.#running = true
+    this.#loop = this.#run(deliver)
+  }
+
+  async stop(): Promise<void> {
+    this.stops++
+    this.#running = false
+    this.#more.open()
+    await this.#loop
+  }
+
+  async #run(deliver: Deliver): Promise<void> {
+    while (this.#running) {
+      const batch = this.#waiting.slice(0, 10)
+      if (batch.length === 0) {
+        this.#more = gate()
+        await this.#more.opened
+        continue
+      }
+      try {
+        const outcomes = await deliver(batch)
+        this.outcomes.push(...outcomes)
+        const acked = new Set(batch.filter((_, at) => outcomes[at]!.ack))
+        this.acked.push(...[...acked].map(({ id }) => id!))
+        this.#waiting = this.#waiting
+          .filter((message) => !acked.has(message))
+          .map((message) => (batch.includes(message) ? { ...message, redelivered: true } : message))
+      } catch {
+        this.failures++
+        this.#waiting = this.#waiting.map((message) =>
+          batch.includes(message) ? { ...message, redelivered: true } : message,
+        )
+      }
+      await new Promise((resolve) => setTimeout(resolve, 1))
+    }
+  }
+}
+
+/** A webhook: whoever calls it gets the outcome. */
+class PushSource implements Source {
+  readonly push = true
+  stops = 0
+  #deliver: Deliver | undefined
+
+  async start(deliver: Deliver): Promise<void> {
+    this.#deliver = deliver
+  }
+
+  async stop(): Promise<void> {
+    this.stops++
+  }
+
+  async post(...messages: Incoming[]): Promise<readonly Outcome[]> {
+    const deliver = await waitUntil(() => this.#deliver)
+    return deliver(messages)
+  }
+}
+
+describe('a source that pulls', () => {
+  test('is returned as it is, starts with the box, and stops with it', async () => {
+    await using box = await server.open()
+    box.consumer('a', { note: () => undefined })
+    const source = new ListSource()
+    expect(box.from(source)).toBe(source)
+    expect(source.starts).toBe(0)
+    await box.start()
+    source.add(...notes(25))
+    await waitUntil(() => source.acked.length === 25)
+    await box.stop()
+    expect([source.starts, source.stops]).toEqual([1, 1])
+    expect(source.acked).toEqual(notes(25).map(({ id }) => id))
+    await box.start()
+    source.add(note('later'))
+    await waitUntil(() => source.acked.includes('later'))
+    expect(source.starts).toBe(2)
+  })
+
+  test('attached after start() takes effect at once', async () => {
+    await using box = await server.open()
+    box.consumer('a', { note: () => undefined })
+    await box.start()
+    const source = box.from(new ListSource())
+    source.add(note('1'))
+    await waitUntil(() => source.acked.length === 1)
+  })
+
+  test('each consumer gets its messages by its mode, and all of them before the ack', async () => {
+    await using box = await server.open()
+    const stuck = gate()
+    box.consumer('stored', {
+      async note(message, { tx }) {
+        await stuck.opened
+        await box.write(tx, 'stored', message)
+      },
+    })
+    box.consumer('inline', { note: (message, { tx }) => box.write(tx, 'inline', message) }, { mode: 'inline' })
+    box.consumer('direct', { note: (message, { tx }) => box.write(tx, 'direct', message) }, { mode: 'direct' })
+    const source = box.from(new ListSource())
+    await box.start()
+    source.add(note('1'), note('1'))
+    await waitUntil(() => source.acked.length === 2)
+    const statuses = source.outcomes.map(({ consumers }) =>
+      Object.fromEntries(consumers.map(({ consumer, status }) => [consumer, status])),
+    )
+    expect(statuses).toEqual([
+      { stored: 'stored', inline: 'handled', direct: 'handled' },
+      { stored: 'duplicate', inline: 'duplicate', direct: 'handled' },
+    ])
+    expect(source.outcomes.map(({ status }) => status)).toEqual(['handled', 'handled'])
+    expect((await box.effects()).map(({ consumer }) => consumer).sort()).toEqual(['direct', 'direct', 'inline'])
+    stuck.open()
+    await waitUntil(async () => (await box.effects()).length === 4)
+  })
+
+  test('an inline failure is delivered again until it is handled, or dead and acknowledged', async () => {
+    await using box = await server.open()
+    const attempts: Record<string, number[]> = {}
+    box.consumer(
+      'a',
+      {
+        async note(message, { tx }) {
+          const own = (attempts[message.id] ??= [])
+          if (own.at(-1) !== message.attempt) own.push(message.attempt)
+          if (message.id === 'never') throw new Error('no')
+          if (message.id === 'rejected') throw new Reject('no')
+          if (message.id === 'later' && message.attempt < 3) throw new Error('not yet')
+          await box.write(tx, 'a', message)
+        },
+      },
+      { mode: 'inline', retry: { attempts: 4 } },
+    )
+    const source = box.from(new ListSource())
+    await box.start()
+    source.add(note('fine'), note('later'), note('never'), note('rejected'))
+    await waitUntil(() => source.acked.length === 4)
+    expect((await box.ids()).sort()).toEqual(['fine', 'later'])
+    expect(attempts).toEqual({ fine: [1], later: [1, 2, 3], never: [1, 2, 3, 4], rejected: [1] })
+    expect(await box.fate('never')).toMatchObject({ state: 'dead', attempts: 4 })
+    expect(await box.fate('rejected')).toMatchObject({ state: 'dead', attempts: 1 })
+  })
+
+  test('a delivery that fails as a whole acknowledges nothing; what was stored of it is not stored twice', async () => {
+    await using box = await server.open()
+    box.consumer('a', { note: (message, { tx }) => box.write(tx, 'a', message) })
+    const source = box.from(new ListSource())
+    await box.start()
+    box.crashAt('received', { times: 2 })
+    source.add(...notes(3))
+    await waitUntil(() => source.acked.length === 3)
+    expect(source.failures).toBe(2)
+    await waitUntil(async () => (await box.ids()).length >= 3)
+    await box.stop()
+    expect((await box.ids()).sort()).toEqual(['n1', 'n2', 'n3'])
+  })
+
+  test.for(['opened', 'handled', 'settled', 'committed'] as const)(
+    'inline, a crash at %s: delivered again, and its effects are there once',
+    async (point) => {
+      await using box = await server.open()
+      box.consumer('a', { note: (message, { tx }) => box.write(tx, 'a', message) }, { mode: 'inline' })
+      const source = box.from(new ListSource())
+      await box.start()
+      box.crashAt(point)
+      source.add(...notes(5))
+      await waitUntil(() => source.acked.length === 5)
+      expect((await box.ids()).sort()).toEqual(['n1', 'n2', 'n3', 'n4', 'n5'])
+      expect(source.failures).toBe(1)
+    },
+  )
+
+  test('a stop waits for the delivery in flight and its ack', async () => {
+    await using box = await server.open()
+    const started = gate()
+    const finish = gate()
+    box.consumer(
+      'a',
+      {
+        async note(message, { tx }) {
+          started.open()
+          await finish.opened
+          await box.write(tx, 'a', message)
+        },
+      },
+      { mode: 'inline' },
+    )
+    const source = box.from(new ListSource())
+    await box.start()
+    source.add(note('1'))
+    await started.opened
+    let stopped = false
+    const stopping = box.stop().then(() => (stopped = true))
+    await waitUntil(() => source.stops === 1)
+    expect(stopped).toBe(false)
+    finish.open()
+    await stopping
+    expect(source.acked).toEqual(['1'])
+    expect(await box.ids()).toEqual(['1'])
+  })
+})
+
+describe('a broker that is away', () => {
+  test('does not fail start(): it is tried again, told to the hook, and shown by health()', async () => {
+    const told: [string, unknown][] = []
+    await using box = await server.open({
+      hooks: { error: (error, where) => void told.push([error.message, where.source]) },
+    })
+    box.consumer('a', { note: () => undefined })
+    const source = box.from(new ListSource())
+    source.unreachable = 2
+    await box.start()
+    expect(await box.health()).toMatchObject({ ok: false, database: true, sources: false })
+    await waitUntil(async () => (await box.health()).sources)
+    expect(await box.health()).toMatchObject({ ok: true })
+    expect(source.starts).toBe(3)
+    expect(told).toEqual([
+      ['connection refused', source],
+      ['connection refused', source],
+    ])
+  })
+
+  test('a stop ends the attempts', async () => {
+    await using box = await server.open()
+    const source = box.from(new ListSource())
+    source.unreachable = 1_000
+    await box.start()
+    await waitUntil(() => source.starts >= 2)
+    await box.stop()
+    const { starts } = source
+    await new Promise((resolve) => setTimeout(resolve, 300))
+    expect(source.starts).toBe(starts)
+  })
+
+  test('a source that fails to stop is told to the hook, and the box stops', async () => {
+    const told: string[] = []
+    await using box = await server.open({ hooks: { error: (error) => void told.push(error.message) } })
+    const source = box.from(new ListSource())
+    source.stop = () => Promise.reject(new Error('stuck'))
+    await box.start()
+    await waitUntil(async () => (await box.health()).sources)
+    await box.stop()
+    expect(told).toEqual(['stuck'])
+  })
+})
+
+describe('a source that is pushed', () => {
+  test('works at once, without start()', async () => {
+    await using box = await server.open()
+    box.consumer('inline', { note: () => 'done' }, { mode: 'inline' })
+    box.consumer('stored', { note: (message, { tx }) => box.write(tx, 'stored', message) })
+    const source = box.from(new PushSource())
+    expect(await source.post(note('1'))).toMatchObject([{ status: 'handled', ack: true, result: 'done' }])
+    const [copy] = await source.post(note('1'))
+    expect(copy).toMatchObject({ status: 'duplicate', ack: true })
+    expect(copy!.consumers).toContainEqual({ consumer: 'inline', status: 'duplicate', result: 'done' })
+    await box.drain()
+    expect(await box.ids()).toEqual(['1'])
+  })
+
+  test('stops with the box, started or not', async () => {
+    for (const started of [true, false]) {
+      await using box = await server.open()
+      const source = box.from(new PushSource())
+      await source.post()
+      if (started) await box.start()
+      await box.stop()
+      expect(source.stops).toBe(1)
+    }
+  })
+})
+
+describe('options', () => {
+  test('consumers: only these get what the source delivers', async () => {
+    await using box = await server.open()
+    for (const name of ['a', 'b', 'c'])
+      box.consumer(name, { note: () => name }, { mode: name === 'c' ? 'stored' : 'inline' })
+    const source = box.from(new PushSource(), { consumers: ['b', 'c'] })
+    const [outcome] = await source.post(note('1'))
+    expect(outcome!.consumers.map(({ consumer }) => consumer).sort()).toEqual(['b', 'c'])
+    expect(await box.handle(note('1'))).toMatchObject({
+      consumers: expect.arrayContaining([expect.objectContaining({ consumer: 'a', status: 'handled' })]),
+    })
+  })
+
+  test.for<[unrouted: 'quarantine' | 'skip' | undefined, status: string, kept: number]>([
+    [undefined, 'quarantined', 1],
+    ['quarantine', 'quarantined', 1],
+    ['skip', 'skipped', 0],
+  ])('unrouted: %s', async ([unrouted, status, kept]) => {
+    for (const mode of ['stored', 'inline'] as const) {
+      await using box = await server.open()
+      box.consumer('a', { note: () => undefined }, { mode })
+      const source = box.from(new PushSource(), unrouted && { unrouted })
+      const outcomes = await source.post(note('1', { type: 'other' }), note('2'))
+      expect(outcomes[0]).toMatchObject({ id: '1', status, ack: true, consumers: [] })
+      expect(outcomes[1]).toMatchObject({ ack: true, consumers: [{ consumer: 'a' }] })
+      expect(await box.quarantine()).toHaveLength(kept)
+    }
+  })
+
+  test('a source that is meant for a consumer which does not take the type leaves it unrouted', async () => {
+    await using box = await server.open()
+    box.consumer('a', { note: () => undefined })
+    box.consumer('b', { other: () => undefined })
+    const source = box.from(new PushSource(), { consumers: ['b'] })
+    expect(await source.post(note('1'))).toMatchObject([{ status: 'quarantined', reason: 'unrouted' }])
+  })
+
+  test('fingerprint: the source says what makes two bodies the same', async () => {
+    await using box = await server.open()
+    box.consumer('inline', { note: () => undefined }, { mode: 'inline' })
+    box.consumer('stored', { note: () => undefined })
+    const some = Object.assign(new PushSource(), {
+      fingerprint: ({ data }: Incoming) => (data as { same: unknown }).same,
+    })
+    box.from(some)
+    await some.post(note('1', { data: { same: { a: 1, b: 2 }, retries: 0 } }))
+    expect(await some.post(note('1', { data: { same: { b: 2, a: 1 }, retries: 9 } }))).toMatchObject([
+      { status: 'duplicate' },
+    ])
+    expect(await some.post(note('1', { data: { same: { a: 1, b: 3 }, retries: 0 } }))).toMatchObject([
+      { status: 'quarantined', reason: 'conflict' },
+    ])
+    const none = Object.assign(new PushSource(), { fingerprint: () => false })
+    box.from(none)
+    await none.post(note('2', { data: 1 }))
+    expect(await none.post(note('2', { data: 2 }))).toMatchObject([{ status: 'duplicate' }])
+  })
+})
