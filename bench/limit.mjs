@@ -134,7 +134,7 @@ order by w.key, w.seq`)
 
 const SETTLE_LANES = statement(`
 with p as materialized (select $1::text::jsonb j),
-r as materialized (select e->>0 k, (e->>1)::boolean more from p, jsonb_array_elements(j->'rel') e order by e->>0 collate "C"),
+r as materialized (select e->>0 k, (e->>1)::boolean more from p, jsonb_array_elements(j->'rel') e order by (e->>0) collate "C"),
 l as materialized (
   select x.key, x.ctid tid from r cross join lateral (select l.key, l.ctid from lim.lane l
     where l.consumer = 'c' and l.key = r.k and l.token = $2::uuid limit 1 for update) x),

@@ -143,8 +143,10 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
     }) as FrontDoor
 
   const announce = async (): Promise<void> => {
-    const newTypes = await register(runtime, declared())
-    if (newTypes.length > 0 && (await releaseUnrouted(runtime, declared(), newTypes)) > 0) waker.wake()
+    await register(runtime, declared())
+    // All types, not only new ones: whoever registered them may have died before it got here.
+    const types = declared().flatMap((consumer) => consumer.types)
+    if ((await releaseUnrouted(runtime, declared(), types)) > 0) waker.wake()
     await relays.register()
   }
 

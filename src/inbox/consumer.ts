@@ -35,6 +35,8 @@ export function declareConsumer<M extends MessageMap>(
         `consumer ${name} handles ${type}, which is not in the messages of the box; add it to defineMessages`,
       )
     }
+    const odd = nameProblem(type)
+    if (odd) throw new OnceboxError('OPTION_INVALID', `consumer ${name}: the type ${JSON.stringify(type)} ${odd}`)
     byType.set(type, handler)
   }
   return {

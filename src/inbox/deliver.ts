@@ -34,8 +34,10 @@ export async function deliver(
 ): Promise<Outcome[]> {
   const declared = options.consumers.map(({ consumer }) => consumer)
   const messages: (Prepared | Refused)[] = []
+  const how = { consumers: declared, fingerprint: options.fingerprint }
   for (const one of incoming) {
-    messages.push(await prepare(runtime, one, { consumers: declared, fingerprint: options.fingerprint }))
+    const prepared = prepare(runtime, one, how)
+    messages.push(prepared instanceof Promise ? await prepared : prepared)
   }
   const { only, unrouted } = options
   const now = options.consumers.filter(({ consumer }) => options.how(consumer) !== 'store' && isMeant(consumer, only))

@@ -4,7 +4,7 @@ import { OnceboxError } from '../errors.js'
 import { toFailure } from '../failure.js'
 import type { Incoming, Message, QuarantineReason } from '../message.js'
 import type { Runtime } from '../runtime.js'
-import { validate } from '../validate.js'
+import { validate, type Validated } from '../validate.js'
 import { decodeBody, fingerprint, fingerprintBytes } from './body.js'
 import type { ConsumerDeclaration } from './consumer.js'
 
@@ -51,11 +51,12 @@ export interface PrepareOptions {
   readonly unchecked?: boolean
 }
 
-export async function prepare(
+/** Answers at once unless a schema takes its time: thousands arrive together, and a promise for each would show. */
+export function prepare(
   runtime: Runtime,
   incoming: Incoming,
   options: PrepareOptions,
-): Promise<Prepared | Refused> {
+): Prepared | Refused | Promise<Prepared | Refused> {
   const envelope = readEnvelope(incoming)
   const body = readBody(incoming)
   const refuse = (reason: QuarantineReason, detail: string): Refused =>
@@ -83,11 +84,15 @@ export async function prepare(
     envelope: envelope.rest,
     time: envelope.time,
     data: decoded.data,
+    ids: undefined,
+    unfit: undefined,
   }
   const parsed = options.unchecked ? { value: decoded.data } : validate(runtime.schemaOf(envelope.type), decoded.data)
-  const checked = parsed instanceof Promise ? await parsed : parsed
-  if ('problem' in checked) return refuse('invalid', checked.problem)
-  return withIdentities(prepared, checked.value, options.consumers)
+  const finish = (checked: Validated): Prepared | Refused =>
+    'problem' in checked
+      ? refuse('invalid', checked.problem)
+      : withIdentities(prepared, checked.value, options.consumers)
+  return parsed instanceof Promise ? parsed.then(finish) : finish(parsed)
 }
 
 interface Envelope {
@@ -243,11 +248,7 @@ function decodeText(bytes: Uint8Array): string | undefined {
   }
 }
 
-function withIdentities(
-  prepared: Omit<Prepared, 'ids' | 'unfit'>,
-  value: unknown,
-  consumers: readonly ConsumerDeclaration[],
-): Prepared {
+function withIdentities(prepared: Prepared, value: unknown, consumers: readonly ConsumerDeclaration[]): Prepared {
   let ids: Record<string, string> | undefined
   let unfit: Map<string, string> | undefined
   for (const consumer of consumers) {
@@ -258,7 +259,7 @@ function withIdentities(
       (unfit ??= new Map()).set(consumer.name, `identity of consumer ${consumer.name} ${key.problem}`)
     else ids = { ...ids, [consumer.name]: `${escapeType(prepared.type)}:${key.text}` }
   }
-  return { ...prepared, ids, unfit }
+  return ids || unfit ? { ...prepared, ids, unfit } : prepared
 }
 
 function businessKey(identity: (message: never) => string, message: Message): { text: string } | { problem: string } {

@@ -55,14 +55,16 @@ export async function relayBatch(runtime: Runtime, attached: Attached): Promise<
   const who = { sink: name, k: randomUUID() }
   const [row] = await db.run(CLAIM_SHARDS, { ...who, lease: options.leaseMs, n: SHARDS_AT_ONCE })
   const unassigned = row!['unassigned'] === 'true'
-  if (unassigned) await assign(runtime)
   const shards = JSON.parse(row!['shards'] as string) as number[]
   const again = unassigned || row!['promoted'] === 'true'
   const idle: Step = {
     found: again ? 'more' : 'none',
     nextMs: typeof row!['next'] === 'string' ? Number(row!['next']) : undefined,
   }
-  if (shards.length === 0) return idle
+  if (shards.length === 0) {
+    if (unassigned) await assign(runtime)
+    return idle
+  }
 
   let lost: string | undefined
   const extend = async (): Promise<boolean> => {
@@ -71,6 +73,7 @@ export async function relayBatch(runtime: Runtime, attached: Attached): Promise<
   }
   const stopExtending = keepLease({ extend }, options.leaseMs, (why) => (lost ??= why))
   try {
+    if (unassigned) await assign(runtime)
     const lease: Lease = {
       token: who.k,
       shards,

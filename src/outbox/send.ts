@@ -124,7 +124,8 @@ function headersOf(where: string, options: SendOptions, cause: Message | undefin
 
 function deliverAt(where: string, at: Date | undefined): string | undefined {
   if (at === undefined) return undefined
-  if (!(at instanceof Date) || Number.isNaN(at.getTime())) {
+  // Beyond the year 9999 PostgreSQL and JavaScript disagree on how to write a date.
+  if (!(at instanceof Date) || !(Math.abs(at.getTime()) <= 253_402_300_799_999)) {
     throw new OnceboxError('MESSAGE_INVALID', `${where}: deliverAt is not a date`)
   }
   return at.toISOString()

@@ -59,10 +59,11 @@ function missing(schema: string, cause: unknown): OnceboxError {
 
 function quoteSchema(schema: string): string {
   const bytes = Buffer.byteLength(schema)
-  if (bytes === 0 || bytes > 63 || schema.includes('\0') || schema.includes('?') || !schema.isWellFormed()) {
+  // Statements name the schema inside strings, function bodies and comments too, which these would end.
+  if (bytes === 0 || bytes > 63 || /[?'$\p{Cc}]/u.test(schema) || !schema.isWellFormed()) {
     throw new OnceboxError(
       'OPTION_INVALID',
-      `schema must be a PostgreSQL name of 1 to 63 bytes without NUL or question mark; got ${JSON.stringify(schema)}`,
+      `schema must be a PostgreSQL name of 1 to 63 bytes without ?, ', $ and control characters; got ${JSON.stringify(schema)}`,
     )
   }
   if (/^pg_/i.test(schema) || schema.toLowerCase() === 'information_schema') {

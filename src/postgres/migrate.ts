@@ -58,7 +58,12 @@ async function migrateLocked(db: Database, tx: unknown): Promise<{ from: number;
   await db.driver.query(`set local lock_timeout = '1s'`, [], tx)
   const { version: from } = await readVersion(db, tx)
   if (from >= SCHEMA_VERSION) return { from, to: from }
-  if (from === 0) await db.driver.query(db.bind(CREATE_VERSION.replace('ob_schema', quoted(db))), [], tx)
+  if (from === 0)
+    await db.driver.query(
+      db.bind(CREATE_VERSION).replace('ob_schema', () => quoted(db)),
+      [],
+      tx,
+    )
   let compatibleFrom = 1
   for (const { version, sql } of MIGRATIONS) {
     if (version > from) await db.driver.query(db.bind(sql), [], tx)

@@ -35,8 +35,8 @@ export interface WorkerSpec {
   start?: boolean
   /** Report each handler call as an event `run`. */
   report?: boolean
-  /** Default true; false to run past what makes others wait. */
-  holds?: boolean
+  /** Fields of messages' data that it passes over: what makes the others wait. */
+  ignores?: string[]
 }
 
 export interface Effect {

@@ -1,4 +1,4 @@
-/** A worker that freezes beyond its lease, and wakes up when another has done its work. */
+/** A worker that freezes beyond its lease, and wakes up when another has taken over its work. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { Incoming } from 'oncebox'
 import { waitUntil } from '../support/processes.js'
@@ -11,48 +11,74 @@ beforeAll(async () => {
 afterEach(() => arena.endWorkers())
 afterAll(() => arena?.close())
 
-/** How the handler waits to be frozen: asleep, or with its event loop blocked, so that no timer runs before it goes on. */
-const WAITS: [string, Record<string, unknown>][] = [
-  ['while its handler waits', { hold: true, late: true }],
-  ['while its handler computes', { blockMs: 1_500 }],
+interface Wait {
+  data: Record<string, unknown>
+  /** What the frozen worker passes over, so that it is found in the right place. */
+  ignores: string[]
+}
+
+/** Where the worker is frozen. Where its event loop is blocked, the handler goes on before any timer can tell of the loss. */
+const WAITS: [string, Wait][] = [
+  ['while its handler waits', { data: { hold: true, late: true }, ignores: [] }],
+  ['while its handler computes', { data: { hold: true, blockMs: 1_500 }, ignores: ['hold'] }],
+  // It is stored in a trip of its own, during which the loss is noticed.
+  ['while its handler computes a result', { data: { hold: true, blockMs: 1_500, result: 42 }, ignores: ['hold'] }],
 ]
 
 describe.each(['none', 'key'])('order %s', (order) => {
-  describe.each([
+  describe.each<[string, number]>([
     ['alone', 1],
     ['in a group', 5],
   ])('%s', (how, messages) => {
-    test.each(WAITS)('a worker frozen %s commits nothing; the other worker’s effect is the only one', async (_, waits) => {
-      const name = `${order}-${how}-${Object.keys(waits)[0]}`
+    test.each(WAITS)('a worker frozen %s commits nothing; the other worker’s effects are the only ones', async (where, wait) => {
+      const name = `${order} ${how} ${where}`
       const consumer = { name, options: { order, leaseMs: 1_000, group: { messages, ms: 60_000 } } }
       await arena.register([consumer])
-      const ids = Array.from({ length: messages }, (_, seq) => `${name}-${seq}`)
-      const list = ids.map((id, seq): Incoming => {
-        const last = seq === messages - 1
-        return { id, type: name, key: 'key', data: { seq, ...(last && waits) } }
-      })
-      await arena.box.receive(list)
+      const ids = Array.from({ length: messages }, (_, seq) => `${name} ${seq}`)
+      const last = ids.at(-1)!
+      await arena.box.receive(
+        ids.map((id, seq): Incoming => ({ id, type: name, key: 'key', data: { seq, ...(id === last && wait.data) } })),
+      )
 
-      const frozen = await arena.worker({ name: 'frozen', consumers: [consumer] })
-      const { id } = await frozen.next('holding')
-      expect(id).toBe(ids.at(-1))
+      const frozen = await arena.worker({ name: 'frozen', consumers: [consumer], ignores: wait.ignores })
+      expect((await frozen.next('holding')).id).toBe(last)
       await frozen.kill('SIGSTOP')
-      const other = await arena.worker({ name: 'other', consumers: [consumer], holds: false })
-      await arena.drained({ consumer: name })
-      expect((await arena.effects(name)).map(({ pid }) => pid)).toEqual(ids.map(() => other.pid))
+      const other = await arena.worker({ name: 'other', consumers: [consumer], ignores: ['blockMs'] })
+      await other.next('holding')
 
+      // The messages are the other worker's now, and not settled yet.
+      const before = await arena.effects(name)
       await frozen.kill('SIGCONT')
-      frozen.send(`go:${ids.at(-1)}`)
+      frozen.send(`go:${last}`)
       await waitUntil(async () => (await arena.busySessions('frozen')) === 0, { what: 'the frozen worker to give up' })
+      expect(await arena.effects(name)).toEqual(before)
+
+      other.send(`go:${last}`)
+      await arena.drained({ consumer: name })
       const effects = await arena.effects(name)
       expect(misses(effects, ids)).toEqual({ doubled: [], lost: [] })
-      expect(effects.map(({ pid }) => pid)).toEqual(ids.map(() => other.pid))
+      expect(effects.every(({ pid, attempt }) => pid === other.pid && attempt === 1)).toBe(true)
 
       // It works on as if nothing had happened.
       await other.kill('SIGKILL')
-      await arena.box.receive({ id: `${name}-after`, type: name, key: 'other', data: { seq: 0 } })
+      await arena.box.receive({ id: `${name} after`, type: name, key: 'other', data: { seq: 0 } })
       await arena.drained({ consumer: name })
-      expect((await arena.effects(name)).at(-1)).toMatchObject({ id: `${name}-after`, pid: frozen.pid, attempt: 1 })
+      expect((await arena.effects(name)).at(-1)).toMatchObject({ id: `${name} after`, pid: frozen.pid })
     })
+  })
+
+  test('a worker that wakes up when its work is done commits nothing', async () => {
+    const name = `${order} done`
+    const consumer = { name, options: { order, leaseMs: 1_000 } }
+    await arena.register([consumer])
+    await arena.box.receive({ id: name, type: name, key: 'key', data: { seq: 0, blockMs: 1_500 } })
+    const frozen = await arena.worker({ name: 'frozen', consumers: [consumer] })
+    await frozen.next('holding')
+    await frozen.kill('SIGSTOP')
+    const other = await arena.worker({ name: 'other', consumers: [consumer], ignores: ['blockMs'] })
+    await arena.drained({ consumer: name })
+    await frozen.kill('SIGCONT')
+    await waitUntil(async () => (await arena.busySessions('frozen')) === 0, { what: 'the frozen worker to give up' })
+    expect((await arena.effects(name)).map(({ pid }) => pid)).toEqual([other.pid])
   })
 })

@@ -2,7 +2,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { Incoming } from 'oncebox'
 import { waitUntil, type Child } from '../support/processes.js'
-import { misses, openArena, type Arena, type ConsumerSpec } from './arena.js'
+import { inversions, misses, openArena, type Arena, type ConsumerSpec } from './arena.js'
 
 const COUNT = 100
 const BAD = 37
@@ -71,15 +71,19 @@ test('a bad message in a group of 100 is retried, and the other 99 are handled',
   expect(await arena.work('bad')).toMatchObject([{ id: ids[BAD], attempts: 1, parked: null, claimed: false }])
 })
 
-test('a message that fails twice in a group of 100 is handled in its third attempt', async () => {
-  const consumer = { name: 'flaky', options: { group, retry } }
-  const ids = await receive(consumer, { failTimes: 2 })
-  await arena.worker({ consumers: [consumer] })
-  await arena.drained({ consumer: 'flaky' })
-  const effects = await arena.effects()
-  expect(misses(effects, ids)).toEqual({ doubled: [], lost: [] })
-  expect(effects.filter(({ attempt }) => attempt > 1)).toMatchObject([{ id: ids[BAD], attempt: 3 }])
-})
+test.each(['none', 'key'])(
+  'a message that fails twice in a group of 100 is handled in its third attempt, in order %s',
+  async (order) => {
+    const consumer = { name: `flaky-${order}`, options: { group, retry, order } }
+    const ids = await receive(consumer, { failTimes: 2 })
+    await arena.worker({ consumers: [consumer] })
+    await arena.drained({ consumer: consumer.name })
+    const effects = await arena.effects()
+    expect(misses(effects, ids)).toEqual({ doubled: [], lost: [] })
+    expect(effects.filter(({ attempt }) => attempt > 1)).toMatchObject([{ id: ids[BAD], attempt: 3 }])
+    if (order === 'key') expect(inversions(effects)).toEqual([])
+  },
+)
 
 describe.each(['exit', 'kill'])('a message that ends its worker by %s', (die) => {
   const timeout = 120_000

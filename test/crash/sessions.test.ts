@@ -91,7 +91,7 @@ test('what a frozen worker holds locked is free again once its transaction has i
   await frozen.next('holding')
   await frozen.kill('SIGSTOP')
 
-  const other = await arena.worker({ consumers: [consumer], holds: false })
+  const other = await arena.worker({ consumers: [consumer], ignores: ['hold'] })
   await arena.box.receive({ id: 'locked-2', type: 'locked', data: { sql } })
   await arena.drained({ consumer: 'locked', timeoutMs: 25_000 })
   await frozen.kill('SIGCONT')

@@ -8,7 +8,7 @@ import { batch, createBox, Reject, RetryLater } from 'oncebox'
 import { fromPg } from 'oncebox/pg'
 import { command, emit } from '../../support/child.mjs'
 
-const { name, url, schema, consumers, pool: poolOptions, start, report, holds } = JSON.parse(process.env.ARENA)
+const { name, url, schema, consumers, pool: poolOptions, start, report, ignores } = JSON.parse(process.env.ARENA)
 const pool = new pg.Pool({ connectionString: url, max: 8, application_name: name, ...poolOptions })
 const box = createBox({
   db: fromPg(pool),
@@ -37,16 +37,17 @@ const seen = new Set()
 
 /** What the data of a message asks for, in this order. `first` is what happens only the first time in this process. */
 async function act({ id, attempt, data: always }, { tx, signal }) {
-  const data = seen.has(id) ? always : { ...always, ...always.first }
+  const data = seen.has(id) ? { ...always } : { ...always, ...always.first }
   seen.add(id)
+  for (const field of ignores ?? []) delete data[field]
   if (report) emit('run', { id, attempt })
   if (data.sql) await tx.query(data.sql)
-  if (data.hold && holds !== false) {
+  if (data.hold) {
     signal.addEventListener('abort', () => emit('aborted', { id, code: signal.reason?.code }))
     emit('holding', { id })
     await command(`go:${id}`)
   }
-  if (data.blockMs && holds !== false) {
+  if (data.blockMs) {
     emit('holding', { id })
     block(data.blockMs)
   }
@@ -63,6 +64,7 @@ const handlerOf = (consumer) => async (message, ctx) => {
   if (!message.data.late) await leaveEffect(consumer, message, ctx.tx)
   await act(message, ctx)
   if (message.data.late) await leaveEffect(consumer, message, ctx.tx)
+  return message.data.result
 }
 const batchOf = (consumer) =>
   batch(async (messages, ctx) => {
