@@ -17,7 +17,7 @@ const SAMPLES = 20
 
 const findings = []
 const server = await startServer()
-const pool = new pg.Pool({ connectionString: server.url, max: 12 })
+const pool = new pg.Pool({ connectionString: server.url, max: 16 })
 const watch = new pg.Pool({ connectionString: server.url, max: 1, application_name: 'watch' })
 
 try {

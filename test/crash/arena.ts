@@ -64,8 +64,7 @@ export interface Work {
 
 /** What a process answered to one call of a front door. */
 export type Delivered =
-  | { id: string; status: string; ack: boolean; reason?: string }[]
-  | { rejected: string; code?: string }
+  { id: string; status: string; ack: boolean; reason?: string }[] | { rejected: string; code?: string }
 
 export interface Arena {
   readonly url: string
@@ -219,7 +218,7 @@ export function runsOf(...workers: Child[]): Map<string, number> {
 /** Fails if one of them has ended, and says how. */
 export async function stillAlive(...workers: Child[]): Promise<void> {
   for (const { exited, output } of workers) {
-    const end = await Promise.race([exited, undefined])
+    const end = await Promise.race([exited, Promise.resolve(undefined)])
     if (end) throw new Error(`a worker ended (${end.signal ?? end.code}):\n${output.slice(-4_000)}`)
   }
 }

@@ -1,5 +1,5 @@
 /** A bank to check exactly-once effects with: accounts whose sum never changes, and entries that explain every balance. */
-import pg from 'pg'
+import type pg from 'pg'
 import { createBox, type Incoming } from 'oncebox'
 import { fromPg } from 'oncebox/pg'
 import type { ConsumerSpec } from './arena.js'
@@ -76,7 +76,9 @@ export async function audit(pool: pg.Pool, ledger: ReadonlyMap<string, Transfer>
     wrong.push(
       ...auditEntries(consumer, entries, ledger),
       ...auditFates(consumer, entries, parked, ledger),
-      ...(received.length === ledger.size ? [] : [`${consumer}: ${received.length} received, ${ledger.size} acknowledged`]),
+      ...(received.length === ledger.size
+        ? []
+        : [`${consumer}: ${received.length} received, ${ledger.size} acknowledged`]),
     )
     if (consumer === 'balance') wrong.push(...(await auditBalances(pool, entries)))
     if (consumer === 'history') wrong.push(...auditOrder(entries))
@@ -119,7 +121,8 @@ function auditFates(
   ])
   for (const id of ledger.keys()) {
     const fates = (effects.get(id) ?? 0) + (dead.has(id) ? 1 : 0)
-    if (fates !== 1) wrong.push(`${consumer}: ${id} has ${effects.get(id) ?? 0} effects${dead.has(id) ? ' and is dead' : ''}`)
+    if (fates !== 1)
+      wrong.push(`${consumer}: ${id} has ${effects.get(id) ?? 0} effects${dead.has(id) ? ' and is dead' : ''}`)
   }
   return wrong
 }

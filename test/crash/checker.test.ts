@@ -35,7 +35,7 @@ afterAll(async () => {
 })
 
 test('the books balance after kills, freezes, cuts and failures', { timeout: RUN_MS + 120_000 }, async () => {
-  // eslint-disable-next-line no-console -- what it takes to repeat the run
+  // What it takes to repeat the run.
   console.log(`seed ${SEED}: ONCEBOX_CHECKER_SEED=${SEED}`)
   const random = randomNumbers(SEED)
   const ledger = new Map<string, Transfer>()
@@ -52,7 +52,14 @@ test('the books balance after kills, freezes, cuts and failures', { timeout: RUN
   for (const worker of workers) expect(await worker.exited, worker.output).toEqual({ code: 0, signal: null })
   await waitUntil(async () => (await sessions()) === 0, { what: 'the sessions to end' })
 
-  if (process.env['CHK']) console.log(ledger.size, faults, await count('oncebox.work'), await count('oncebox.attempt'), await count('entry where attempt > 1'))
+  if (process.env['CHK'])
+    console.log(
+      ledger.size,
+      faults,
+      await count('oncebox.work'),
+      await count('oncebox.attempt'),
+      await count('entry where attempt > 1'),
+    )
   expect(await audit(pool, ledger)).toEqual([])
   // Else nothing was put to the test.
   expect(ledger.size).toBeGreaterThan(BATCH)

@@ -33,7 +33,11 @@ const group = { messages: 10, ms: 60_000 }
 const SHAPES: Record<string, Shape> = {
   'a stored message': { door: 'receive', messages: 1, consumer: { options: { group } } },
   'a group of stored messages': { door: 'receive', messages: 5, consumer: { options: { group } } },
-  'a group of stored messages of one key': { door: 'receive', messages: 5, consumer: { options: { group, order: 'key' } } },
+  'a group of stored messages of one key': {
+    door: 'receive',
+    messages: 5,
+    consumer: { options: { group, order: 'key' } },
+  },
   'a batch of stored messages': { door: 'receive', messages: 5, consumer: { batched: true, options: { group } } },
   'a message handled on arrival': { door: 'handle', messages: 1, consumer: { options: { group, mode: 'inline' } } },
   'a group handled on arrival': { door: 'handle', messages: 5, consumer: { options: { group, mode: 'inline' } } },
@@ -57,7 +61,7 @@ async function runCut({ door, messages, consumer }: Shape, cuts: Moment[], key =
   const cut = cuts.map((moment) => proxy.cutAtCommit(moment))
   const worker = await arena.worker({ url: proxy.url, consumers: [own], report: true, start: door === 'receive' })
   if (door === 'handle') {
-    for (let acked = false; !acked; ) {
+    for (let acked = false; !acked;) {
       const [answer] = await deliverFrom(worker, 'handle', [batch])
       acked = !('rejected' in answer!) && answer!.every(({ ack }) => ack)
     }

@@ -63,7 +63,12 @@ describe.each(['receive', 'handle'] as const)('delivered by %s to the old versio
     expect(answers.flat().every((outcome) => 'ack' in outcome && outcome.ack)).toBe(true)
     await arena.drained()
 
-    expect(misses(await arena.effects('audit'), messages.map(({ id }) => id!))).toEqual({ doubled: [], lost: [] })
+    expect(
+      misses(
+        await arena.effects('audit'),
+        messages.map(({ id }) => id!),
+      ),
+    ).toEqual({ doubled: [], lost: [] })
     expect((await arena.effects('audit')).every(({ pid }) => pid === next.pid)).toBe(true)
     const placed = messages.filter(({ type }) => type === 'order.placed').map(({ id }) => id!)
     expect(misses(await arena.effects('orders'), placed)).toEqual({ doubled: [], lost: [] })
@@ -80,7 +85,12 @@ describe.each(['receive', 'handle'] as const)('delivered by %s to the old versio
     await finishDeploy(old)
 
     const effects = await arena.effects('orders')
-    expect(misses(effects, messages.map(({ id }) => id!))).toEqual({ doubled: [], lost: [] })
+    expect(
+      misses(
+        effects,
+        messages.map(({ id }) => id!),
+      ),
+    ).toEqual({ doubled: [], lost: [] })
     const cancelled = effects.filter(({ seq }) => seq! % 2)
     expect(cancelled.every(({ pid }) => pid === next.pid)).toBe(true)
     expect(await handledWithoutEffect()).toEqual([])
@@ -118,5 +128,10 @@ test('after a rollback, messages that the old version cannot handle wait for the
   await old.kill('SIGTERM')
   await arena.worker({ consumers: [PLACED_AND_CANCELLED] })
   await arena.drained()
-  expect(misses(await arena.effects(), messages.map(({ id }) => id!))).toEqual({ doubled: [], lost: [] })
+  expect(
+    misses(
+      await arena.effects(),
+      messages.map(({ id }) => id!),
+    ),
+  ).toEqual({ doubled: [], lost: [] })
 })

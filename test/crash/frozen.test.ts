@@ -30,41 +30,51 @@ describe.each(['none', 'key'])('order %s', (order) => {
     ['alone', 1],
     ['in a group', 5],
   ])('%s', (how, messages) => {
-    test.each(WAITS)('a worker frozen %s commits nothing; the other worker’s effects are the only ones', async (where, wait) => {
-      const name = `${order} ${how} ${where}`
-      const consumer = { name, options: { order, leaseMs: 1_000, group: { messages, ms: 60_000 } } }
-      await arena.register([consumer])
-      const ids = Array.from({ length: messages }, (_, seq) => `${name} ${seq}`)
-      const last = ids.at(-1)!
-      await arena.box.receive(
-        ids.map((id, seq): Incoming => ({ id, type: name, key: 'key', data: { seq, ...(id === last && wait.data) } })),
-      )
+    test.each(WAITS)(
+      'a worker frozen %s commits nothing; the other worker’s effects are the only ones',
+      async (where, wait) => {
+        const name = `${order} ${how} ${where}`
+        const consumer = { name, options: { order, leaseMs: 1_000, group: { messages, ms: 60_000 } } }
+        await arena.register([consumer])
+        const ids = Array.from({ length: messages }, (_, seq) => `${name} ${seq}`)
+        const last = ids.at(-1)!
+        await arena.box.receive(
+          ids.map((id, seq): Incoming => ({
+            id,
+            type: name,
+            key: 'key',
+            data: { seq, ...(id === last && wait.data) },
+          })),
+        )
 
-      const frozen = await arena.worker({ name: 'frozen', consumers: [consumer], ignores: wait.ignores })
-      expect((await frozen.next('holding')).id).toBe(last)
-      await frozen.kill('SIGSTOP')
-      const other = await arena.worker({ name: 'other', consumers: [consumer], ignores: ['blockMs'] })
-      await other.next('holding')
+        const frozen = await arena.worker({ name: 'frozen', consumers: [consumer], ignores: wait.ignores })
+        expect((await frozen.next('holding')).id).toBe(last)
+        await frozen.kill('SIGSTOP')
+        const other = await arena.worker({ name: 'other', consumers: [consumer], ignores: ['blockMs'] })
+        await other.next('holding')
 
-      // The messages are the other worker's now, and not settled yet.
-      const before = await arena.effects(name)
-      await frozen.kill('SIGCONT')
-      frozen.send(`go:${last}`)
-      await waitUntil(async () => (await arena.busySessions('frozen')) === 0, { what: 'the frozen worker to give up' })
-      expect(await arena.effects(name)).toEqual(before)
+        // The messages are the other worker's now, and not settled yet.
+        const before = await arena.effects(name)
+        await frozen.kill('SIGCONT')
+        frozen.send(`go:${last}`)
+        await waitUntil(async () => (await arena.busySessions('frozen')) === 0, {
+          what: 'the frozen worker to give up',
+        })
+        expect(await arena.effects(name)).toEqual(before)
 
-      other.send(`go:${last}`)
-      await arena.drained({ consumer: name })
-      const effects = await arena.effects(name)
-      expect(misses(effects, ids)).toEqual({ doubled: [], lost: [] })
-      expect(effects.every(({ pid, attempt }) => pid === other.pid && attempt === 1)).toBe(true)
+        other.send(`go:${last}`)
+        await arena.drained({ consumer: name })
+        const effects = await arena.effects(name)
+        expect(misses(effects, ids)).toEqual({ doubled: [], lost: [] })
+        expect(effects.every(({ pid, attempt }) => pid === other.pid && attempt === 1)).toBe(true)
 
-      // It works on as if nothing had happened.
-      await other.kill('SIGKILL')
-      await arena.box.receive({ id: `${name} after`, type: name, key: 'other', data: { seq: 0 } })
-      await arena.drained({ consumer: name })
-      expect((await arena.effects(name)).at(-1)).toMatchObject({ id: `${name} after`, pid: frozen.pid })
-    })
+        // It works on as if nothing had happened.
+        await other.kill('SIGKILL')
+        await arena.box.receive({ id: `${name} after`, type: name, key: 'other', data: { seq: 0 } })
+        await arena.drained({ consumer: name })
+        expect((await arena.effects(name)).at(-1)).toMatchObject({ id: `${name} after`, pid: frozen.pid })
+      },
+    )
   })
 
   test('a worker that wakes up when its work is done commits nothing', async () => {

@@ -23,15 +23,12 @@ const retry = { attempts: ATTEMPTS, baseMs: 1, maxMs: 10 }
 
 async function receive(consumer: ConsumerSpec, bad: Record<string, unknown>): Promise<string[]> {
   await arena.register([consumer])
-  const messages = Array.from(
-    { length: COUNT },
-    (_, seq): Incoming => ({
-      id: `${consumer.name}-${seq}`,
-      type: consumer.name,
-      key: `key-${seq % KEYS}`,
-      data: { seq, ...(seq === BAD && bad) },
-    }),
-  )
+  const messages = Array.from({ length: COUNT }, (_, seq): Incoming => ({
+    id: `${consumer.name}-${seq}`,
+    type: consumer.name,
+    key: `key-${seq % KEYS}`,
+    data: { seq, ...(seq === BAD && bad) },
+  }))
   const outcomes = await arena.box.receive(messages)
   expect(outcomes.every(({ status }) => status === 'stored')).toBe(true)
   return outcomes.map(({ id }) => id!)
@@ -57,7 +54,10 @@ async function supervise(consumer: ConsumerSpec): Promise<number> {
 }
 
 test('a bad message in a group of 100 is retried, and the other 99 are handled', async () => {
-  const consumer = { name: 'bad', options: { group, retry: { ...retry, baseMs: 3_600_000, maxMs: 3_600_000, jitter: 'none' } } }
+  const consumer = {
+    name: 'bad',
+    options: { group, retry: { ...retry, baseMs: 3_600_000, maxMs: 3_600_000, jitter: 'none' } },
+  }
   const ids = await receive(consumer, { failTimes: 1 })
   await arena.worker({ consumers: [consumer] })
   await waitUntil(async () => (await arena.work('bad')).length === 1, { what: '99 of 100 to be handled' })

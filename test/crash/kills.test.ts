@@ -24,7 +24,11 @@ const options = { leaseMs: 1_000, group: { messages: 50, ms: 500 } }
 describe.each<[string, number, ConsumerSpec]>([
   ['without order', MESSAGES, { name: 'loose', options }],
   ['in order per key', MESSAGES, { name: 'keyed', options: { ...options, order: 'key' } }],
-  ['batched, in order per key', MESSAGES / 4, { name: 'batched', batched: true, options: { ...options, order: 'key' } }],
+  [
+    'batched, in order per key',
+    MESSAGES / 4,
+    { name: 'batched', batched: true, options: { ...options, order: 'key' } },
+  ],
 ])('%s', (_, count, consumer) => {
   const ids = Array.from({ length: count }, (_, seq) => `${consumer.name}-${seq}`)
   const message = (seq: number): Incoming => ({

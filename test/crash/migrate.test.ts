@@ -49,7 +49,12 @@ test('two boxes in one database do not disturb each other', { timeout: 60_000 },
     await waitUntil(async () => (await arena.effects()).length >= 2 * ids.length, { what: 'both to be done' })
     const effects = await arena.effects()
     for (const { pid } of workers) {
-      expect(misses(effects.filter((effect) => effect.pid === pid), ids)).toEqual({ doubled: [], lost: [] })
+      expect(
+        misses(
+          effects.filter((effect) => effect.pid === pid),
+          ids,
+        ),
+      ).toEqual({ doubled: [], lost: [] })
     }
     expect(effects).toHaveLength(2 * ids.length)
     await pool.end()

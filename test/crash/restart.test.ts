@@ -38,42 +38,63 @@ const CONSUMERS: [string, ConsumerSpec][] = [
 async function deliver(messages: Incoming[]): Promise<void> {
   for (let at = 0; at < messages.length; at += BATCH) {
     const batch = messages.slice(at, at + BATCH)
-    await waitUntil(() => arena.box.receive(batch).then((outcomes) => outcomes.every(({ ack }) => ack), () => false), {
-      timeoutMs: 60_000,
-      what: 'a batch to be acknowledged',
-    })
+    await waitUntil(
+      () =>
+        arena.box.receive(batch).then(
+          (outcomes) => outcomes.every(({ ack }) => ack),
+          () => false,
+        ),
+      {
+        timeoutMs: 60_000,
+        what: 'a batch to be acknowledged',
+      },
+    )
   }
 }
 
 describe.each(CONSUMERS)('%s', (_, consumer) => {
-  test.each(FAULTS)('when %s, work resumes, no attempt is burnt, nothing is lost or doubled', { timeout: 120_000 }, async (_, fault) => {
-    const type = `${consumer.name}-${FAULTS.findIndex(([, one]) => one === fault)}`
-    const own = { ...consumer, name: type }
-    await arena.register([own])
-    const ids = Array.from({ length: COUNT }, (_, seq) => `${type}-${seq}`)
-    const messages = ids.map((id, seq): Incoming => ({ id, type, key: `key-${seq % KEYS}`, data: { seq, sleepMs: 1 } }))
-    const workers: Child[] = await Promise.all([1, 2].map(() => arena.worker({ consumers: [own] })))
-    const ends = workers.map((worker) => worker.exited)
+  test.each(FAULTS)(
+    'when %s, work resumes, no attempt is burnt, nothing is lost or doubled',
+    { timeout: 120_000 },
+    async (_, fault) => {
+      const type = `${consumer.name}-${FAULTS.findIndex(([, one]) => one === fault)}`
+      const own = { ...consumer, name: type }
+      await arena.register([own])
+      const ids = Array.from({ length: COUNT }, (_, seq) => `${type}-${seq}`)
+      const messages = ids.map((id, seq): Incoming => ({
+        id,
+        type,
+        key: `key-${seq % KEYS}`,
+        data: { seq, sleepMs: 1 },
+      }))
+      const workers: Child[] = await Promise.all([1, 2].map(() => arena.worker({ consumers: [own] })))
+      const ends = workers.map((worker) => worker.exited)
 
-    const delivered = deliver(messages)
-    for (const half of [0.3, 0.6]) {
-      await waitUntil(async () => (await arena.effects(type)).length > COUNT * half, { timeoutMs: 60_000, what: 'some effects' })
-      await fault()
-      const accepted = await now()
-      await waitUntil(async () => ((await arena.effects(type)).at(-1)?.at ?? 0) > accepted, { what: 'work to resume' })
-      const resumed = (await arena.effects(type)).find(({ at }) => at > accepted)!
-      expect(resumed.at - accepted).toBeLessThan(RESUMES_MS)
-    }
-    await delivered
-    await arena.drained({ consumer: type })
+      const delivered = deliver(messages)
+      for (const half of [0.3, 0.6]) {
+        await waitUntil(async () => (await arena.effects(type)).length > COUNT * half, {
+          timeoutMs: 60_000,
+          what: 'some effects',
+        })
+        await fault()
+        const accepted = await now()
+        await waitUntil(async () => ((await arena.effects(type)).at(-1)?.at ?? 0) > accepted, {
+          what: 'work to resume',
+        })
+        const resumed = (await arena.effects(type)).find(({ at }) => at > accepted)!
+        expect(resumed.at - accepted).toBeLessThan(RESUMES_MS)
+      }
+      await delivered
+      await arena.drained({ consumer: type })
 
-    const effects = await arena.effects(type)
-    expect(misses(effects, ids)).toEqual({ doubled: [], lost: [] })
-    if (consumer.name === 'keyed') expect(inversions(effects)).toEqual([])
-    expect(effects.every(({ attempt }) => attempt === 1)).toBe(true)
-    expect(await arena.failures()).toEqual([])
-    expect(await Promise.race([...ends, 'all alive'])).toBe('all alive')
-  })
+      const effects = await arena.effects(type)
+      expect(misses(effects, ids)).toEqual({ doubled: [], lost: [] })
+      if (consumer.name === 'keyed') expect(inversions(effects)).toEqual([])
+      expect(effects.every(({ attempt }) => attempt === 1)).toBe(true)
+      expect(await arena.failures()).toEqual([])
+      expect(await Promise.race([...ends, Promise.resolve('all alive')])).toBe('all alive')
+    },
+  )
 })
 
 async function now(): Promise<number> {

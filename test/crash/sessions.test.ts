@@ -17,7 +17,9 @@ const group = { messages: 20, ms: 500 }
 
 async function receive(name: string, count: number, data: (seq: number) => Record<string, unknown>): Promise<string[]> {
   const ids = Array.from({ length: count }, (_, seq) => `${name}-${seq}`)
-  await arena.box.receive(ids.map((id, seq): Incoming => ({ id, type: name, key: `key-${seq % 10}`, data: { seq, ...data(seq) } })))
+  await arena.box.receive(
+    ids.map((id, seq): Incoming => ({ id, type: name, key: `key-${seq % 10}`, data: { seq, ...data(seq) } })),
+  )
   return ids
 }
 

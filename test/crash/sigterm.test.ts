@@ -50,7 +50,12 @@ describe.each(['none', 'key'])('order %s', (order) => {
     const name = `busy-${order}`
     const consumer = { name, options: { ...options, concurrency: 1 } }
     await arena.register([consumer])
-    const message = (id: string, data: Record<string, unknown>): Incoming => ({ id: `${name}-${id}`, type: name, key: id, data })
+    const message = (id: string, data: Record<string, unknown>): Incoming => ({
+      id: `${name}-${id}`,
+      type: name,
+      key: id,
+      data,
+    })
     await arena.box.receive([message('a', { hold: true }), message('b', {}), message('c', {})])
     const leaving = await arena.worker({ consumers: [consumer] })
     const staying = await arena.worker({ consumers: [consumer] })
@@ -58,14 +63,21 @@ describe.each(['none', 'key'])('order %s', (order) => {
 
     const exited = leaving.kill('SIGTERM')
     await arena.box.receive(message('d', {}))
-    await waitUntil(async () => (await arena.effects(name)).length === 1, { what: 'the other worker to run the new one' })
+    await waitUntil(async () => (await arena.effects(name)).length === 1, {
+      what: 'the other worker to run the new one',
+    })
     leaving.send(`go:${name}-a`)
     await exited
     expect(await leaving.exited).toEqual({ code: 0, signal: null })
     await arena.drained({ consumer: name, timeoutMs: 5_000 })
 
     const effects = await arena.effects(name)
-    expect(misses(effects, ['a', 'b', 'c', 'd'].map((id) => `${name}-${id}`))).toEqual({ doubled: [], lost: [] })
+    expect(
+      misses(
+        effects,
+        ['a', 'b', 'c', 'd'].map((id) => `${name}-${id}`),
+      ),
+    ).toEqual({ doubled: [], lost: [] })
     expect(effects.find(({ id }) => id === `${name}-a`)!.pid).toBe(leaving.pid)
     expect(effects.filter(({ pid }) => pid === staying.pid)).toHaveLength(3)
     expect(effects.every(({ attempt }) => attempt === 1)).toBe(true)

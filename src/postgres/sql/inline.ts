@@ -6,6 +6,7 @@
  * Out: those that are ours to run: new ones, and known ones that wait (an inline failure that its source redelivers,
  * a stored message that nobody holds), with their attempts so far. The rest is for CLASSIFY.
  * With `restore`, the lock timeout that bounds the wait for a copy in flight is put back once the marks are made.
+ * Where all are new, the usual case, nobody looks for waiting ones.
  */
 export const MARK = `
 with p as materialized (select $1::text::jsonb j),
@@ -27,7 +28,8 @@ ins as (
 ),
 again as (
   delete from ob.work w using m
-  where w.consumer = m.consumer and w.source = m.source and w.id = m.id and w.lane is null
+  where (select count(*) from ins) < (select count(*) from m)
+    and w.consumer = m.consumer and w.source = m.source and w.id = m.id and w.lane is null
     and (w.parked = 'failed' or w.parked is null and (w.token is null or w.due_at <= ob.now()))
     and not exists (select 1 from ins where ins.source = m.source and ins.id = m.id)
     and exists (select 1 from ob.message t where t.consumer = w.consumer and t.source = w.source and t.id = w.id

@@ -14,7 +14,7 @@ import {
 } from '../loan-errors.js'
 import { type Client, ignore } from './client.js'
 import type { Session } from './session.js'
-import { knownStatus, transactionStatus, watchStatus } from './status.js'
+import { knownStatus, type Status, transactionStatus, watchStatus } from './status.js'
 
 /** A statement in one of the forms pg takes: text, config, or an object that submits itself (cursor, stream). */
 interface Submittable {
@@ -35,15 +35,20 @@ interface Lent {
 /** The status comes in the same packet as the error, or in the next. */
 const STATUS_MS = 1_000
 
-const lent = new WeakMap<object, Lent>()
+/** What a lent client answers with its loan. A WeakMap would cost more than the rest, with an entry for each message. */
+const LOAN = Symbol('oncebox.loan')
+
+function loanOf(tx: object | null): Lent | undefined {
+  return (tx as { [LOAN]?: Lent } | null)?.[LOAN]
+}
 
 export function isLent(tx: object): boolean {
-  return lent.has(tx)
+  return loanOf(tx) !== undefined
 }
 
 /** The session behind a lent client; throws if it was given back. Undefined if `tx` is not lent. */
 export function borrowed(tx: object): Session | undefined {
-  const loan = lent.get(tx)
+  const loan = loanOf(tx)
   if (loan && isOver(loan)) throw transactionClosed()
   return loan?.session
 }
@@ -56,7 +61,7 @@ function isOver({ open, session }: Lent): boolean {
 export function lendClient(session: Session): Loan<Client> {
   const { client } = session
   const loan: Lent = { session, open: true }
-  const bound = new Map<unknown, unknown>()
+  let bound: Map<unknown, unknown> | undefined
 
   function query(...args: unknown[]): unknown {
     const error = isOver(loan) ? transactionClosed() : (endedByHandler(session) ?? refusal(textOf(args[0])))
@@ -66,6 +71,7 @@ export function lendClient(session: Session): Loan<Client> {
   const tx = new Proxy(client, {
     get(target, key) {
       if (key === 'query') return query
+      if (key === LOAN) return loan
       if (key === 'release' || key === 'end' || key === 'connect')
         return () => {
           throw handlerCalled(key)
@@ -73,20 +79,24 @@ export function lendClient(session: Session): Loan<Client> {
       const value: unknown = Reflect.get(target, key, target)
       if (typeof value !== 'function' || key === 'constructor') return value
       // pg's methods write to `this`, which must be the client itself.
+      bound ??= new Map()
       if (!bound.has(value)) bound.set(value, value.bind(target))
       return bound.get(value)
     },
     set: (target, key, value) => Reflect.set(target, key, value, target),
   })
-  lent.set(tx, loan)
   watchStatus(client)
   session.pausePipeline()
   return { tx, giveBack }
 
-  async function giveBack(): Promise<void> {
+  function giveBack(): void | Promise<void> {
     loan.open = false
     if (session.unanswered > 0) throw unawaitedQuery(session.unanswered)
-    const status = knownStatus(client) ?? (await transactionStatus(client))
+    const status = knownStatus(client)
+    return status === undefined ? transactionStatus(client).then(check) : check(status)
+  }
+
+  function check(status: Status): void {
     if (status === 'idle') throw handlerCommitted()
     if (status === 'aborted') throw transactionAborted(session.swallowed)
     session.resumePipeline()
