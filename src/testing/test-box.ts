@@ -9,6 +9,7 @@ import { bindDatabase, type Database } from '../postgres/database.js'
 import type { Driver } from '../postgres/driver.js'
 import { fromPglite } from '../postgres/drivers/pglite.js'
 import { SENT } from '../postgres/sql/outbox.js'
+import { validate } from '../validate.js'
 import { crashAt, type Failpoint } from './crash.js'
 
 export interface TestBox<M extends MessageMap, Tx, TxIn = Tx> extends Box<M, Tx, TxIn> {
@@ -80,19 +81,26 @@ export async function createTestBox<Tx, TxIn, M extends MessageMap>(
       return outcomes
     },
     async sent() {
-      const rows = await bound.run(SENT, null)
-      return rows.map((row): Message => {
+      const sent: Message[] = []
+      for (const row of await bound.run(SENT, null)) {
+        const type = row['type'] as string
         const envelope = {
           id: row['id'] as string,
           source: row['source'] as string,
-          type: row['type'] as string,
+          type,
           key: (row['key'] ?? undefined) as string | undefined,
           envelope: row['envelope'] as string | null,
           receivedMs: Number(row['received']),
           attempts: 0,
         }
-        return toMessage(envelope, JSON.parse(row['body'] as string))
-      })
+        const data: unknown = JSON.parse(row['body'] as string)
+        const { messages } = options
+        const schema = messages && Object.hasOwn(messages, type) ? messages[type] : undefined
+        // As its consumer will get it. Sent it was with this schema, so it passes.
+        const checked = await validate(schema, data)
+        sent.push(toMessage(envelope, 'value' in checked ? checked.value : data))
+      }
+      return sent
     },
     async waitFor(id, state, { timeoutMs = 10_000 } = {}) {
       const end = performance.now() + timeoutMs

@@ -48,6 +48,30 @@ describe.each(['none', 'key'])('order %s', (order) => {
   })
 })
 
+describe.each(['none', 'key'])('order %s', (order) => {
+  test('a connection lost under a handler costs no attempt, not even one that was counted first', async () => {
+    const name = `lost-${order}`
+    const consumer: ConsumerSpec = { name, options: { order, leaseMs: 1_000, group: { messages: 1 } } }
+    await arena.register([consumer])
+    await arena.box.receive({ id: name, type: name, key: 'key', data: { seq: 0, late: true, first: { hold: true } } })
+    const killed = await arena.worker({ consumers: [consumer] })
+    await killed.next('holding')
+    await killed.kill('SIGKILL')
+
+    // Its last worker died, so the attempt is counted before it runs.
+    const worker = await arena.worker({ consumers: [consumer] })
+    await worker.next('holding')
+    expect(await arena.work(name)).toMatchObject([{ attempts: 1 }])
+    await arena.pool.query(`select pg_terminate_backend(pid) from pg_stat_activity
+      where application_name = 'worker' and datname = current_database() and state = 'idle in transaction'`)
+    worker.send(`go:${name}`)
+    await arena.drained({ consumer: name })
+    expect(await arena.effects(name)).toMatchObject([{ id: name, pid: worker.pid, attempt: 1 }])
+    expect(await arena.failures()).toEqual([])
+    await stillAlive(worker)
+  })
+})
+
 test('a statement timeout fails the attempt of the message that ran into it, and no other', async () => {
   const consumer = { name: 'statement', options: { group, retry: { attempts: 2, baseMs: 1, maxMs: 1 } } }
   await arena.register([consumer])

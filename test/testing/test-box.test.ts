@@ -1,7 +1,8 @@
 /** The test kit keeps its word on PGlite and on a server: a clock, crashes, what was sent, and nothing left behind. */
-import type { PGlite } from '@electric-sql/pglite'
+import { PGlite } from '@electric-sql/pglite'
 import { defineMessages, Reject, unchecked, type Driver } from 'oncebox'
 import { fromPg } from 'oncebox/pg'
+import { fromPglite } from 'oncebox/pglite'
 import { createTestBox, crashAt, SimulatedCrash, type TestBox } from 'oncebox/testing'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -21,17 +22,21 @@ type AnyBox = TestBox<M, Tx>
 
 let database: ScratchDatabase
 let pool: pg.Pool
+let pglite: PGlite
 beforeAll(async () => {
+  // Opening one takes a second or more, so the tests share it, a schema each. By default each box has its own.
+  pglite = await PGlite.create()
   database = await scratchDatabase('test_box')
   pool = new pg.Pool({ connectionString: database.url, max: 10 })
 })
 afterAll(async () => {
   await pool.end()
   await database.close()
+  await pglite.close()
 })
 
 const kinds: [name: string, open: (options?: object) => Promise<AnyBox>][] = [
-  ['PGlite', async (options) => await createTestBox({ messages, ...options })],
+  ['PGlite', async (options) => await createTestBox({ db: fromPglite(pglite), messages, ...options })],
   ['a server', async (options) => await createTestBox({ db: fromPg(pool), messages, ...options })],
 ]
 
@@ -285,17 +290,22 @@ test('on PGlite: await using closes the database', async () => {
   await expect(db.query('select 1 one', [])).rejects.toThrow()
 })
 
+test('by default: PGlite, and no options at all', async () => {
+  await using box = await createTestBox()
+  const seen: unknown[] = []
+  box.consumer('any', {
+    anything: async ({ data }, { tx }) => void seen.push(data, (await tx.query('select 1 one')).rows),
+  })
+  await box.deliver({ id: '1', type: 'anything', data: 7 }, { times: 2 })
+  await box.drain()
+  expect(seen).toEqual([7, [{ one: 1 }]])
+})
+
 test('a PGlite of your own is yours: it stays open', async () => {
-  const { PGlite } = await import('@electric-sql/pglite')
-  const { fromPglite } = await import('oncebox/pglite')
-  const own: PGlite = await PGlite.create()
   {
-    await using box = await createTestBox({ db: fromPglite(own), messages })
-    box.consumer('reserve', { 'order.placed': () => undefined })
-    await box.deliver(placed('1'))
-    await box.drain()
+    await using box = await createTestBox({ db: fromPglite(pglite) })
+    expect(await box.health()).toMatchObject({ ok: true })
   }
-  const { rows } = await own.query(`select 1 from pg_namespace where nspname like 'oncebox_test_%'`)
+  const { rows } = await pglite.query(`select 1 from pg_namespace where nspname like 'oncebox_test_%'`)
   expect(rows).toEqual([])
-  await own.close()
 })
