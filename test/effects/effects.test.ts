@@ -1,0 +1,136 @@
+/** Effects: calls outside the database, with a crash between the call and its record. */
+import pg from 'pg'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { fromPg } from 'oncebox/pg'
+import { createTestBox } from 'oncebox/testing'
+import { scratchDatabase } from '../support/postgres.js'
+
+const MESSAGES = 100
+const LEASE_MS = 30_000
+
+let pool: pg.Pool
+let close: () => Promise<void>
+beforeAll(async () => {
+  const database = await scratchDatabase('effects')
+  pool = new pg.Pool({ connectionString: database.url })
+  close = database.close
+})
+afterAll(async () => {
+  await pool.end()
+  await close()
+})
+
+/** A card gateway that honours idempotency keys, and counts every call. */
+function gateway() {
+  const ledger = new Map<string, string>()
+  const calls: string[] = []
+  return {
+    ledger,
+    calls,
+    charge(id: string, idempotencyKey: string) {
+      calls.push(id)
+      if (!ledger.has(idempotencyKey)) ledger.set(idempotencyKey, id)
+      return { charge: ledger.get(idempotencyKey) }
+    },
+  }
+}
+
+async function crashing(onUnknown: 'retry' | 'park') {
+  const box = await createTestBox({ db: fromPg(pool) })
+  const cards = gateway()
+  const results: unknown[] = []
+  box.consumer(
+    'pay',
+    {
+      order: async (message, { effect }) => {
+        const run = ({ idempotencyKey }: { idempotencyKey: string }) => cards.charge(message.id, idempotencyKey)
+        results.push(await effect('charge', run, { onUnknown }))
+      },
+    },
+    { concurrency: 1, leaseMs: LEASE_MS },
+  )
+  const ids = Array.from({ length: MESSAGES }, (_, at) => `m${at}`)
+  for (const id of ids) {
+    await box.receive({ id, type: 'order', data: null })
+    box.crashAt('called')
+    await box.drain()
+    await box.clock.advance(LEASE_MS + 1_000)
+    await box.drain()
+  }
+  return { box, cards, ids, results }
+}
+
+describe('a process that dies between the call and its record', () => {
+  test('calls again with the same key, and the gateway charges once', { timeout: 120_000 }, async () => {
+    const { box, cards, ids, results } = await crashing('retry')
+    await using _ = box
+    expect([...cards.ledger.values()].sort()).toEqual([...ids].sort())
+    expect(cards.calls.length).toBe(MESSAGES * 2)
+    expect(results.length).toBe(MESSAGES)
+    expect((await box.admin.status()).consumers['pay']).toMatchObject({ handled: MESSAGES, pending: 0, dead: 0 })
+  })
+
+  test('with park nothing is called twice, and a person’s answer goes on', { timeout: 120_000 }, async () => {
+    const { box, cards, ids, results } = await crashing('park')
+    await using _ = box
+    expect([...cards.calls].sort()).toEqual([...ids].sort())
+    expect(results).toEqual([])
+    expect((await box.admin.status()).consumers['pay']).toMatchObject({ quarantined: MESSAGES, handled: 0 })
+    for (const [at, id] of ids.entries()) {
+      const answer = at % 2 === 0 ? { happened: true as const, result: { told: id } } : { happened: false as const }
+      await box.admin.answer({ consumer: 'pay', id, effect: 'charge' }, answer)
+    }
+    await box.drain()
+    expect(results.length).toBe(MESSAGES)
+    expect(cards.calls.length).toBe(MESSAGES * 1.5)
+    expect((await box.admin.status()).consumers['pay']).toMatchObject({ handled: MESSAGES, quarantined: 0 })
+    await expect(
+      box.admin.answer({ consumer: 'pay', id: ids[0]!, effect: 'charge' }, { happened: false }),
+    ).rejects.toMatchObject({ code: 'NOT_FOUND' })
+  })
+})
+
+test('a recorded effect is not called again, whatever happens to the handler after it', async () => {
+  await using box = await createTestBox({ db: fromPg(pool) })
+  let calls = 0
+  box.consumer(
+    'pay',
+    {
+      order: async (message, { effect }) => {
+        await effect('charge', () => ++calls)
+        if (message.attempt < 3) throw new Error('after the effect')
+      },
+    },
+    { retry: { baseMs: 1_000, jitter: 'none' } },
+  )
+  await box.receive(['a', 'b', 'c'].map((id) => ({ id, type: 'order', data: null })))
+  for (let attempt = 0; attempt < 3; attempt++) {
+    await box.drain()
+    await box.clock.advance(10_000)
+  }
+  expect(calls).toBe(3)
+  expect((await box.admin.status()).consumers['pay']).toMatchObject({ handled: 3 })
+})
+
+test('a failure that is vouched for is retried as if nothing had been called', async () => {
+  await using box = await createTestBox({ db: fromPg(pool) })
+  let calls = 0
+  const refused = new Error('refused')
+  box.consumer('pay', {
+    order: (_message, { effect }) =>
+      effect(
+        'charge',
+        () => {
+          if (++calls === 1) throw refused
+          return 'done'
+        },
+        { onUnknown: 'park', isDefinite: (error) => error === refused },
+      ),
+  })
+  await box.receive({ id: 'a', type: 'order', data: null })
+  await box.drain()
+  await box.clock.advance(60_000)
+  await box.drain()
+  expect(calls).toBe(2)
+  expect((await box.admin.status()).consumers['pay']).toMatchObject({ handled: 1, quarantined: 0 })
+})
