@@ -4,18 +4,20 @@ import { createBox, type Incoming } from 'oncebox'
 import { fromPg } from 'oncebox/pg'
 import type { ConsumerSpec } from './arena.js'
 
-export const ACCOUNTS = 20
+export const ACCOUNTS = 100
 const OPENING = 1_000
 export const ATTEMPTS = 8
 
 const options = {
   leaseMs: 1_000,
+  concurrency: 2,
   group: { messages: 20, ms: 200 },
   retry: { attempts: ATTEMPTS, baseMs: 20, maxMs: 200 },
 }
 export const CONSUMERS: ConsumerSpec[] = [
   { name: 'balance', options: { ...options, retryBy: 'box' } },
   { name: 'history', options: { ...options, order: 'key', onDead: 'skip' } },
+  { name: 'receipt', options },
 ]
 
 export interface Transfer {

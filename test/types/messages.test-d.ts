@@ -210,9 +210,9 @@ describe('the rest', () => {
   })
 
   test('the test box knows what was sent, and runs on PGlite', async () => {
-    const test = await createTestBox({ messages })
-    expectTypeOf(test.sent()).resolves.items.toEqualTypeOf<MessageOf<M>>()
-    test.consumer('c', { 'valibot.plain': async (_m, { tx }) => void (await tx.query('select 1')) })
+    const kit = await createTestBox({ messages })
+    expectTypeOf(kit.sent()).resolves.items.toEqualTypeOf<MessageOf<M>>()
+    kit.consumer('c', { 'valibot.plain': async (_m, { tx }) => void (await tx.query('select 1')) })
     const own = await createTestBox({ db: fromPg(new pg.Pool()), messages })
     own.consumer('c', { 'valibot.plain': (_m, { tx }) => expectTypeOf(tx).toEqualTypeOf<PoolClient>() })
   })

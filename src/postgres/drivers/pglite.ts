@@ -177,7 +177,7 @@ function watched(raw: Tx, watch: Watch): Tx {
       const [first] = args
       const text: unknown = Array.isArray(first) ? first[0] : first
       const error = watch.open && watch.transactionOpen ? refusal(text) : transactionClosed()
-      if (error) return Promise.reject(error)
+      if (error) return refused(error)
       if (name === 'exec' && String(text).includes(';')) watch.suspicious = true
       const answer = method.apply(raw, args)
       watch.add(answer)
@@ -187,10 +187,17 @@ function watched(raw: Tx, watch: Watch): Tx {
     get(target, key) {
       const value: unknown = Reflect.get(target, key, target)
       if (key === 'query' || key === 'exec' || key === 'sql') return send(key, value as never)
-      if (key === 'rollback') return () => Promise.reject(handlerCalled('rollback'))
+      if (key === 'rollback') return () => refused(handlerCalled('rollback'))
       return value
     },
   })
+}
+
+/** A rejection that nobody awaits must not end the process. */
+function refused(error: OnceboxError): Promise<never> {
+  const rejected = Promise.reject(error)
+  rejected.catch(() => {})
+  return rejected
 }
 
 async function isAborted(raw: Tx): Promise<boolean> {

@@ -1,6 +1,6 @@
 /**
- * A bank's process: `balance` moves money, in no order; `history` writes it down, in order per account. Handlers fail,
- * ask for time and refuse now and then. `BANK` holds the settings, see bank.ts.
+ * A bank's process: `balance` moves money and `receipt` confirms it, in no order; `history` writes it down, in order per
+ * account. Handlers fail, ask for time and refuse now and then. `BANK` holds the settings, see bank.ts.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
@@ -25,10 +25,15 @@ function random() {
 
 async function misbehave() {
   const dice = random()
-  if (dice < 0.04) throw new Error('bad luck')
-  if (dice < 0.06) throw new RetryLater({ afterMs: 50 })
-  if (dice < 0.063) throw new Reject('refused')
-  if (dice < 0.1) await sleep(10 * random())
+  if (dice < 0.01) throw new Error('bad luck')
+  if (dice < 0.015) throw new RetryLater({ afterMs: 50 })
+  if (dice < 0.017) throw new Reject('refused')
+  if (dice < 0.03) await sleep(10 * random())
+}
+
+/** The event loop stands still, perhaps beyond the lease: what comes next is sent before any timer runs. */
+function stall() {
+  if (random() < 0.005) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2_000 * random())
 }
 
 async function enter(consumer, { id, attempt, data: { from, to, amount, seq } }, tx) {
@@ -43,16 +48,21 @@ const move = { name: 'move', text: 'update account set balance = balance + $2 wh
 const HANDLERS = {
   balance: async (message, { tx }) => {
     const { from, to, amount } = message.data
-    if (random() < 0.5) await misbehave()
     await tx.query({ ...move, values: [from, -amount] })
     await misbehave()
     await tx.query({ ...move, values: [to, amount] })
     await enter('balance', message, tx)
-    if (random() < 0.3) await misbehave()
+    await misbehave()
   },
   history: async (message, { tx }) => {
     await enter('history', message, tx)
     await misbehave()
+    stall()
+  },
+  receipt: async (message, { tx }) => {
+    await enter('receipt', message, tx)
+    await misbehave()
+    stall()
   },
 }
 for (const { name, options } of consumers) box.consumer(name, { transfer: HANDLERS[name] }, options)

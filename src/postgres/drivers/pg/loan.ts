@@ -128,9 +128,8 @@ function track(session: Session, args: unknown[]): unknown {
         args[0] = { ...statement, callback: watchCallback(statement.callback as Callback, answered) }
       } else {
         const answer = send.apply(session.client, args) as Promise<unknown>
-        // Also marks a rejection as seen: one that nobody awaits shows in the transaction's status.
         answer.then(() => answered(), answered)
-        return answer.catch((error: unknown) => whenTold(session, error))
+        return seen(answer.catch((error: unknown) => whenTold(session, error)))
       }
     }
     return send.apply(session.client, args)
@@ -176,7 +175,11 @@ function fail(error: OnceboxError, args: unknown[]): unknown {
   if (callback) return void process.nextTick(callback, error)
   // A cursor has no promise to reject, and an event that nobody listens to would end the process.
   if (typeof statement.submit === 'function') throw error
-  const rejected = Promise.reject(error)
-  rejected.catch(ignore)
-  return rejected
+  return seen(Promise.reject(error))
+}
+
+/** A rejection that nobody awaits shows in the transaction's status; it must not end the process. */
+function seen<T>(answer: Promise<T>): Promise<T> {
+  answer.catch(ignore)
+  return answer
 }
