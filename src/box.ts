@@ -29,7 +29,7 @@ import type { Driver } from './postgres/driver.js'
 import { checkVersion, migrate } from './postgres/migrate.js'
 import { LAG } from './postgres/sql/registry.js'
 import { callHook, type Runtime } from './runtime.js'
-import { backoffMs, sleep } from './worker/backoff.js'
+import { backoffMs, sleep } from './backoff.js'
 import { createSources } from './worker/sources.js'
 import { createWaker } from './worker/wake.js'
 

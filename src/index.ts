@@ -1,7 +1,8 @@
 /** What users import. */
 export { createBox, type Box, type BoxOptions, type Consumer, type FrontDoor } from './box.js'
 export type { Sink } from './brokers/sink.js'
-export type { Source } from './brokers/source.js'
+export type { Codec } from './brokers/codec.js'
+export type { Deliver, Source } from './brokers/source.js'
 export { OnceboxError, Reject, RetryLater, type OnceboxErrorCode } from './errors.js'
 export {
   batch,

@@ -15,7 +15,7 @@ import type { Json } from '../message.js'
 import { isConnectionLoss, notTheDatabase } from '../postgres/driver.js'
 import { FORGET_EFFECT, INTEND, READ_EFFECTS, RECORD_EFFECT } from '../postgres/sql/effects.js'
 import type { Runtime } from '../runtime.js'
-import { backoffMs, sleep } from '../worker/backoff.js'
+import { backoffMs, sleep } from '../backoff.js'
 import { failpoint } from '../worker/failpoints.js'
 
 /** Whose effect it is: the key of a message in its consumer's journal. */

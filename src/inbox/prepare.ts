@@ -1,4 +1,5 @@
 /** The first step: what arrives becomes an envelope that can be stored, or a refusal with a reason. */
+import { codecProblem } from '../brokers/codec.js'
 import { nameProblem } from '../check-options.js'
 import { OnceboxError } from '../errors.js'
 import { toFailure } from '../failure.js'
@@ -183,7 +184,10 @@ interface Body {
 function readBody(incoming: Incoming): Body {
   if (incoming.body !== undefined) {
     const raw: unknown = incoming.body
-    if (typeof raw === 'string' || raw instanceof Uint8Array) return { raw, decode: () => decodeBody(raw) }
+    if (typeof raw === 'string' || raw instanceof Uint8Array) {
+      const problem = codecProblem(incoming)
+      return { raw, decode: () => (problem === undefined ? decodeBody(raw) : { problem }) }
+    }
     throw new OnceboxError('MESSAGE_INVALID', 'body must be a string or a Uint8Array; pass parsed JSON as data')
   }
   let text: string

@@ -12,7 +12,7 @@ import {
   CONSUMERS, PRUNABLE, PRUNABLE_QUARANTINE, PRUNE, PRUNE_GIVEN_UP, PRUNE_LANES, PRUNE_PUBLISHED, PRUNE_QUARANTINE,
 } from '../postgres/sql/retain.js' // prettier-ignore
 import { callHook, type Runtime } from '../runtime.js'
-import { sleep } from '../worker/backoff.js'
+import { sleep } from '../backoff.js'
 import type { ConsumerDeclaration } from './consumer.js'
 import { toEntry } from './entry.js'
 

@@ -1,7 +1,7 @@
 /** Runs the relay of one sink: batch after batch while there is something, then looking less and less often. */
 import { createPlans } from '../inbox/plans.js'
 import type { Runtime } from '../runtime.js'
-import { backoffMs, sleep } from '../worker/backoff.js'
+import { backoffMs, sleep } from '../backoff.js'
 import type { Attached } from './options.js'
 import { DestinationDown } from './publish.js'
 import { relayBatch, type Step } from './relay.js'

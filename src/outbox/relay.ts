@@ -22,7 +22,7 @@ import {
   RELEASE_SHARDS,
 } from '../postgres/sql/outbox.js'
 import { callHook, type Runtime } from '../runtime.js'
-import { backoffMs, sleep } from '../worker/backoff.js'
+import { backoffMs, sleep } from '../backoff.js'
 import { keepLease } from '../worker/lease.js'
 import { assign } from './assign.js'
 import type { Attached } from './options.js'

@@ -2,7 +2,7 @@
 import type { Sink } from '../brokers/sink.js'
 import type { MessageMap } from '../message.js'
 import type { Runtime } from '../runtime.js'
-import { sleep } from '../worker/backoff.js'
+import { sleep } from '../backoff.js'
 import { registerSinks } from './assign.js'
 import { nameOfSink, resolveSinkOptions, type Attached, type SinkOptions } from './options.js'
 import { createRelayLoop, type RelayLoop } from './relay-loop.js'

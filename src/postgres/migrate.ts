@@ -6,7 +6,7 @@
  */
 import { createHash } from 'node:crypto'
 import { OnceboxError } from '../errors.js'
-import { backoffMs, sleep } from '../worker/backoff.js'
+import { backoffMs, sleep } from '../backoff.js'
 import type { Database } from './database.js'
 import { sqlState } from './driver.js'
 import { MIGRATIONS } from './migrations.generated.js'

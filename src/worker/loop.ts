@@ -4,7 +4,7 @@
  * Of the idle slots one keeps watch: it polls, so a lost wake-up costs at most one interval. A slot that finds work
  * rouses the next one, which finds more or takes over the watch.
  */
-import { backoffMs, sleep } from './backoff.js'
+import { backoffMs, sleep } from '../backoff.js'
 
 export interface LoopOptions {
   readonly slots: number

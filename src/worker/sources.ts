@@ -1,9 +1,6 @@
 /** Keeps sources running: started with backoff until they are, stopped together. */
-import type { Source } from '../brokers/source.js'
-import type { Incoming, Outcome } from '../message.js'
-import { backoffMs, sleep } from './backoff.js'
-
-type Deliver = (batch: readonly Incoming[]) => Promise<readonly Outcome[]>
+import type { Deliver, Source } from '../brokers/source.js'
+import { backoffMs, sleep } from '../backoff.js'
 
 export interface Sources {
   add(source: Source, deliver: Deliver): void
@@ -18,6 +15,8 @@ interface Attached {
   readonly deliver: Deliver
   state: 'idle' | 'starting' | 'running' | 'stopped'
   run: Run | undefined
+  /** It runs, but its broker is out of reach. */
+  cutOff: boolean
 }
 
 /** One start, until its stop. */
@@ -39,7 +38,10 @@ export function createSources(report: (error: unknown, where: { source: Source }
     const goesOn = (): boolean => entry.run === run && entry.state === 'starting'
     for (let attempt = 0; goesOn(); attempt++) {
       try {
-        await source.start(entry.deliver)
+        await source.start(entry.deliver, (problem) => {
+          entry.cutOff = problem !== undefined
+          if (problem !== undefined) report(problem, { source })
+        })
         if (goesOn()) entry.state = 'running'
         // What its stop found had not begun yet; a newer start takes it over as it is.
         else if (run.overtaken && entry.run === run) await source.stop()
@@ -52,11 +54,12 @@ export function createSources(report: (error: unknown, where: { source: Source }
   }
 
   return {
-    add: (source, deliver) => void attached.set(source, { deliver, state: 'idle', run: undefined }),
+    add: (source, deliver) => void attached.set(source, { deliver, state: 'idle', run: undefined, cutOff: false }),
     start(source) {
       const entry = attached.get(source)!
       if (entry.state === 'starting' || entry.state === 'running') return
       entry.state = 'starting'
+      entry.cutOff = false
       entry.run = createRun()
       entry.run.started = start(source, entry, entry.run)
     },
@@ -86,7 +89,9 @@ export function createSources(report: (error: unknown, where: { source: Source }
       await sleep(timeoutMs, Promise.all(stops))
     },
     get healthy() {
-      return [...attached.values()].every(({ state }) => state !== 'starting')
+      return [...attached.values()].every(
+        ({ state, cutOff }) => state !== 'starting' && !(state === 'running' && cutOff),
+      )
     },
   }
 }

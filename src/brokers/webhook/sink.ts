@@ -7,6 +7,7 @@
 import { createHash } from 'node:crypto'
 import { OnceboxError } from '../../errors.js'
 import type { Message } from '../../message.js'
+import { lanesOf } from '../lanes.js'
 import type { Sink } from '../sink.js'
 import { readBody } from './body.js'
 import { writeEvent } from './event.js'
@@ -90,20 +91,6 @@ export function createSink(options: ResolvedSink): Sink & { readonly name?: stri
   }
   if (options.name !== undefined) sink.name = options.name
   return sink
-}
-
-/** Positions in the batch: those of one key in a row, each without a key alone. */
-function lanesOf(batch: readonly Message[]): number[][] {
-  const lanes: number[][] = []
-  const byKey = new Map<string, number[]>()
-  batch.forEach(({ key }, at) => {
-    const lane = key === undefined ? undefined : byKey.get(key)
-    if (lane) return void lane.push(at)
-    const fresh = [at]
-    lanes.push(fresh)
-    if (key !== undefined) byKey.set(key, fresh)
-  })
-  return lanes
 }
 
 async function post(options: ResolvedSink, message: Message, requests: Set<AbortController>): Promise<Answer> {

@@ -2,7 +2,7 @@
 import { EffectJournal } from '../../effects/journal.js'
 import { OnceboxError } from '../../errors.js'
 import type { Outgoing } from '../../outbox/send.js'
-import { backoffMs, sleep } from '../../worker/backoff.js'
+import { backoffMs, sleep } from '../../backoff.js'
 import { failpoint, SimulatedCrash } from '../../worker/failpoints.js'
 import type { Ackable } from '../outcome.js'
 import type { Worker } from '../running.js'

@@ -1,0 +1,133 @@
+/**
+ * What brokers have in common: headers and bytes become a message of the box, and an event becomes headers and bytes.
+ *
+ * A CloudEvent says itself who it is. Of anything else the adapter knows what its broker knows; what has no id that
+ * stays the same when it is delivered again has none, and the box keeps it in quarantine.
+ */
+import { checkFunction, checkOneOf, nameProblem } from '../check-options.js'
+import { OnceboxError } from '../errors.js'
+import type { Incoming, Message } from '../message.js'
+import { type Binding, type Envelope, readEvent, writeBinary, writeStructured } from './cloudevents.js'
+import { type Codec, decodeWith } from './codec.js'
+
+/** Options of every source. `Raw` is a message as the broker's client hands it out. */
+export interface ReadOptions<Raw> {
+  /** The producer: ids are unique within it. Default: the event's own, else what the adapter's page says. */
+  source?: string
+  /** The type of messages that are no CloudEvents, or how to find it. Default: what the adapter's page says. */
+  type?: string | ((raw: Raw) => string | undefined)
+  /** For bodies that are not JSON. */
+  codec?: Codec
+  /** Decides what the box gets: `(raw, message) => ({ ...message, key: … })`, where `message` is the default. */
+  map?: (raw: Raw, message: Incoming) => Incoming
+}
+
+/** Options of every sink. */
+export interface WriteOptions {
+  /** CloudEvents: attributes in headers and the data as the body, or all in one JSON document. Default: 'binary'. */
+  mode?: 'binary' | 'structured'
+  /** For bodies that are not JSON; in binary mode only. */
+  codec?: Codec
+}
+
+/** A message of a broker, in words that all brokers share. */
+export interface Received {
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Uint8Array
+  /** The rest is for what is no CloudEvent; where that is silent, also for what is one. */
+  readonly id?: string | undefined
+  readonly source?: string | undefined
+  readonly type?: string | undefined
+  readonly key?: string | undefined
+  readonly subject?: string | undefined
+  readonly time?: Date | undefined
+  /** The broker has delivered it before. */
+  readonly redelivered?: boolean | undefined
+}
+
+/** Checks the options that all adapters share; `where` is the adapter's name. */
+export function checkEventOptions<Raw>(where: string, options: ReadOptions<Raw> & WriteOptions): void {
+  const { source, type, codec, map, mode } = options
+  for (const [name, value] of Object.entries({ source, type: typeof type === 'function' ? undefined : type })) {
+    const problem = value === undefined ? undefined : nameProblem(value)
+    if (problem) throw new OnceboxError('OPTION_INVALID', `${where}: ${name} ${problem}`)
+  }
+  checkFunction(`${where}: map`, map)
+  if (mode !== undefined) checkOneOf(`${where}: mode`, mode, ['binary', 'structured'])
+  if (codec === undefined) return
+  if (typeof codec?.decode !== 'function' || typeof codec.encode !== 'function' || !codec.contentType) {
+    throw new OnceboxError('OPTION_INVALID', `${where}: codec must be { contentType, decode(bytes), encode(data) }`)
+  }
+  if (mode === 'structured') {
+    throw new OnceboxError('OPTION_INVALID', `${where}: a codec writes bodies of its own, so mode must be 'binary'`)
+  }
+}
+
+/** What the box gets. A `map` or `type` that throws makes the message one without an id: it is kept in quarantine. */
+export function toIncoming<Raw>(
+  raw: Raw,
+  received: Received,
+  binding: Binding,
+  options: ReadOptions<Raw> = {},
+): Incoming {
+  const message = defaultMessage(raw, received, binding, options)
+  if (!options.map) return message
+  try {
+    return options.map(raw, message)
+  } catch (error) {
+    return refusable(message, `map threw: ${String(error)}`)
+  }
+}
+
+function defaultMessage<Raw>(
+  raw: Raw,
+  received: Received,
+  binding: Binding,
+  { source, type, codec }: ReadOptions<Raw>,
+): Incoming {
+  const { headers, body, redelivered } = received
+  // A codec reads the body of an event in binary mode; one in structured mode is a JSON document by definition.
+  const event = readEvent({ headers, body }, { binding, keep: () => true })
+  if (event) {
+    if (source !== undefined) event.source = source
+    const key = event.key ?? received.key
+    if (key !== undefined) event.key = key
+    if (event.time === undefined && received.time !== undefined) event.time = received.time
+    if (redelivered) event.redelivered = true
+    const isBinary = !/^application\/cloudevents/i.test(contentTypeOf(headers) ?? '')
+    if (!codec || !isBinary) return event
+    const { data: _, ...rest } = event
+    return decodeWith(codec, { ...rest, body })
+  }
+  const message: Incoming & { body: Uint8Array } = { id: received.id, type: '', body }
+  if (Object.keys(headers).length > 0) message.headers = { ...headers }
+  const fields = { source: source ?? received.source, key: received.key, subject: received.subject }
+  for (const [name, value] of Object.entries(fields)) {
+    if (value !== undefined) message[name as keyof typeof fields] = value
+  }
+  if (received.time !== undefined) message.time = received.time
+  if (redelivered) message.redelivered = true
+  try {
+    message.type = (typeof type === 'function' ? type(raw) : type) ?? received.type ?? ''
+  } catch (error) {
+    return refusable(message, `type threw: ${String(error)}`)
+  }
+  return codec ? decodeWith(codec, message) : message
+}
+
+function refusable(message: Incoming, problem: string): Incoming {
+  const headers = { ...message.headers, 'oncebox-problem': problem.slice(0, 500).toWellFormed().replaceAll('\0', '') }
+  return { ...message, id: undefined, headers }
+}
+
+/** What is published of an event. */
+export function toEnvelope(message: Message, binding: Binding, { mode = 'binary', codec }: WriteOptions): Envelope {
+  if (mode === 'structured') return writeStructured(message)
+  const { headers, body } = writeBinary(message, binding)
+  if (!codec) return { headers, body }
+  return { headers: { ...headers, 'content-type': codec.contentType }, body: codec.encode(message.data) }
+}
+
+function contentTypeOf(headers: Readonly<Record<string, string>>): string | undefined {
+  return Object.entries(headers).find(([name]) => name.toLowerCase() === 'content-type')?.[1]
+}
