@@ -6,10 +6,11 @@
  */
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { access, constants, mkdir, mkdtemp, readFile, readdir, rename, rm, symlink } from 'node:fs/promises'
+import { access, constants, mkdir, mkdtemp, readFile, readdir, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { installPackages } from '../services/packages.mjs'
 
 const run = promisify(execFile)
 
@@ -81,25 +82,20 @@ async function hasServer(directory) {
 
 async function installDebianPackage(failures) {
   const isRoot = process.getuid?.() === 0
-  if (!isRoot || !existsSync('/etc/debian_version') || !existsSync('/usr/bin/apt-get')) return undefined
-
-  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
+  if (!isRoot || !existsSync('/etc/debian_version')) return undefined
   try {
     // Without this the package would make and start a cluster of its own.
     const config = '/etc/postgresql-common/createcluster.conf'
     if (!existsSync(config)) {
       await mkdir(path.dirname(config), { recursive: true })
-      await run('sh', ['-c', `echo create_main_cluster=false > ${config}`])
+      await writeFile(config, 'create_main_cluster=false\n')
     }
-    const lists = await readdir('/var/lib/apt/lists').catch(() => [])
-    if (!lists.some((file) => file.endsWith('_Packages') || file.includes('_Packages.'))) {
-      await run('apt-get', ['update', '-qq'], { env, timeout: 120_000 })
-    }
-    const options = ['-qq', '-y', '-o', 'Dpkg::Options::=--force-confold', '--no-install-recommends']
-    await run('apt-get', ['install', ...options, 'postgresql'], { env, timeout: 300_000 })
   } catch (error) {
-    failures.push(`apt-get install postgresql: ${lastLine(error)}`)
+    failures.push(lastLine(error))
+    return undefined
   }
+  const failure = await installPackages(['postgresql'])
+  if (failure !== undefined) failures.push(failure)
   return findInstalled()
 }
 

@@ -18,6 +18,8 @@ export interface PostgresServer {
   kill(signal: NodeJS.Signals): Promise<void>
   /** Starts the postmaster again on the same port and data; a running one is shut down first. Resolves when it answers. */
   restart(): Promise<void>
+  /** Such as 15.18. */
+  version(): Promise<string>
   /** Ends the server and removes its directory. */
   stop(): Promise<void>
   [Symbol.asyncDispose](): Promise<void>

@@ -3,15 +3,16 @@
  * benchmark and the demo share it. Its types are in server.d.mts.
  */
 import { execFile, spawn } from 'node:child_process'
-import { randomInt } from 'node:crypto'
 import { existsSync, openSync, closeSync, rmSync } from 'node:fs'
 import { chown, cp, mkdtemp, readFile, readdir, rm, stat } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { promisify } from 'node:util'
 import pg from 'pg'
+import { freePort } from '../services/ports.mjs'
 import { findOrInstallBinaries } from './binaries.mjs'
+
+export { freePort }
 
 const run = promisify(execFile)
 
@@ -93,21 +94,12 @@ export async function startPostgres(options = {}) {
       if (child) await end(child, 'SIGINT')
       await launch()
     },
+    async version() {
+      const { stdout } = await run(path.join(bin, 'postgres'), ['--version'], { cwd: root })
+      return stdout.match(/\d[\d.]*/)?.[0] ?? stdout.trim()
+    },
     stop,
     [Symbol.asyncDispose]: stop,
-  }
-}
-
-/** Below the range that outgoing connections are given, so that nobody takes the port while its server is down. */
-export async function freePort() {
-  for (;;) {
-    const port = randomInt(20_000, 32_000)
-    const free = await new Promise((resolve) => {
-      const probe = createServer()
-      probe.once('error', () => resolve(false))
-      probe.listen(port, '127.0.0.1', () => probe.close(() => resolve(true)))
-    })
-    if (free) return port
   }
 }
 

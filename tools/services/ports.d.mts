@@ -1,0 +1,3 @@
+/** So many different ones: each is held until all are found. */
+export function freePorts(count: number): Promise<number[]>
+export function freePort(): Promise<number>
