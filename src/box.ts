@@ -76,7 +76,7 @@ export interface Box<M extends MessageMap, Tx, TxIn = Tx> {
   once<R>(
     tx: TxIn,
     consumer: string,
-    message: { id: string; source?: string; type?: Name<M>; data?: unknown },
+    message: { id: string; source?: string; type?: Name<M>; data?: unknown; time?: Date | string },
     work: () => R | Promise<R>,
   ): Promise<OnceOutcome<Json<R>>>
   /** Writes an event to the outbox, in your transaction. */

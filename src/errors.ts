@@ -21,6 +21,7 @@ export type OnceboxErrorCode =
   | 'MESSAGE_TYPE_UNKNOWN'
   | 'NOT_FOUND'
   | 'OPTION_INVALID'
+  | 'PUBLISH_TIMEOUT'
   | 'RESULT_INVALID'
   | 'ROLLED_BACK'
   | 'SCHEMA_NEWER'

@@ -74,7 +74,7 @@ async function releaseFor(
  * wants it: a consumer that refuses it has put it in its own quarantine.
  */
 function isThrough({ consumers }: Outcome, one: boolean): boolean {
-  if (consumers.length === 0) return false
+  if (consumers.length === 0 || consumers.some(({ status }) => status === 'busy')) return false
   return !one || consumers.every(({ status }) => status !== 'quarantined')
 }
 

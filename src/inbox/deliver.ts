@@ -68,7 +68,8 @@ async function deliverNow(
     const stored = { consumers: declared, only: options.only, except, unrouted: 'skip' } as const
     const outcomes = await receive(runtime, accepted, stored)
     accepted.forEach((message, at) => {
-      for (const outcome of outcomes[at]!.consumers) perMessage.get(message)!.push({ outcome })
+      const { consumers, ack } = outcomes[at]!
+      for (const outcome of consumers) perMessage.get(message)!.push({ outcome, ack })
     })
   }
   for (const worker of now) {

@@ -20,6 +20,8 @@ export interface OnceMessage {
   readonly source?: string
   readonly type?: string
   readonly data?: unknown
+  /** When it was sent, by which the dedup horizon judges it. */
+  readonly time?: Date | string
 }
 
 const DEFAULT_RETAIN_MS = 30 * 86_400_000
@@ -73,6 +75,7 @@ export async function once<R>(
       b: prepared.body,
       h: prepared.hash,
       e: prepared.envelope,
+      at: prepared.time,
       os: renamed ? prepared.source : undefined,
       oi: renamed ? prepared.id : undefined,
     }

@@ -147,7 +147,7 @@ function readEnvelope(incoming: Incoming): Envelope {
 
 function readTime(time: unknown, problems: string[]): string | undefined {
   if (time === undefined || time === null) return undefined
-  const date = time instanceof Date ? time : new Date(typeof time === 'string' ? time : NaN)
+  const date = time instanceof Date ? time : new Date(typeof time === 'string' ? inUtc(time) : NaN)
   const ms = date.getTime()
   // Beyond these years PostgreSQL and JavaScript disagree on how to write a date.
   if (Number.isNaN(ms) || ms < -62_135_596_800_000 || ms > 253_402_300_799_999) {
@@ -155,6 +155,11 @@ function readTime(time: unknown, problems: string[]): string | undefined {
     return undefined
   }
   return date.toISOString()
+}
+
+/** Without a zone JavaScript would take the process's own, and two receivers would disagree. */
+function inUtc(time: string): string {
+  return /T\d\d:\d\d(:\d\d(\.\d+)?)?$/.test(time) ? `${time}Z` : time
 }
 
 function readHeaders(headers: unknown, problems: string[]): Record<string, string> | undefined {

@@ -7,6 +7,7 @@ import { CLASSIFY, RECEIVE, UNPARK_FAILED } from '../postgres/sql/receive.js'
 import type { Runtime } from '../runtime.js'
 import { failpoint } from '../worker/failpoints.js'
 import type { ConsumerDeclaration } from './consumer.js'
+import { isConflict } from './transaction.js'
 import { parseFailure, parseResult, quarantinedOutcome, sumUp, type Ackable } from './outcome.js'
 import type { Prepared, Refused } from './prepare.js'
 import { NO_CONSUMER, quarantine, refuse, type Quarantined } from './quarantine.js'
@@ -20,7 +21,12 @@ export interface ReceiveOptions {
   readonly unrouted?: 'quarantine' | 'skip' | undefined
   /** Released by a person: the age was judged already. */
   readonly force?: boolean
+  /** The message was in a batch that waited too long for a lock. */
+  readonly alone?: boolean
 }
+
+/** How long a batch waits for a copy of one of its messages that is being handled on arrival; then each by itself. */
+const LOCK_WAIT = { batch: '1s', alone: '100ms' }
 
 /** jsonb takes 256 MiB; larger batches are split. */
 const MAX_BATCH_BYTES = 8 * 1024 * 1024
@@ -54,7 +60,13 @@ export async function receive(
 }
 
 async function receiveBatch(runtime: Runtime, batch: readonly Prepared[], options: ReceiveOptions): Promise<Outcome[]> {
-  const answer = await store(runtime, batch, options)
+  let answer: Answer
+  try {
+    answer = await store(runtime, batch, options)
+  } catch (error) {
+    if (!isConflict(error)) throw error
+    return oneByOne(runtime, batch, options)
+  }
   const perMessage = batch.map(({ type }) => {
     const targets = new Map<string, Ackable>()
     const names = Object.hasOwn(answer.targets, type) ? answer.targets[type]! : []
@@ -64,6 +76,27 @@ async function receiveBatch(runtime: Runtime, batch: readonly Prepared[], option
   await refuseUnfit(runtime, batch, perMessage)
   if (answer.rest.length > 0) await classifyRest(runtime, batch, answer, perMessage, options)
   return finish(runtime, batch, perMessage, options)
+}
+
+/** One of them is held elsewhere: the others must not wait for it. */
+async function oneByOne(runtime: Runtime, batch: readonly Prepared[], options: ReceiveOptions): Promise<Outcome[]> {
+  if (batch.length === 1 && options.alone) return [busy(batch[0]!, options)]
+  const outcomes: Outcome[] = []
+  for (const message of batch) {
+    outcomes.push(...(await receiveBatch(runtime, [message], { ...options, alone: true })))
+  }
+  return outcomes
+}
+
+function busy({ id, type }: Prepared, { consumers, only }: ReceiveOptions): Outcome {
+  const names = consumers.filter((one) => one.handlerOf(type) !== undefined).map(({ name }) => name)
+  const meant = names.filter((name) => only === undefined || only.includes(name))
+  // Where the consumer runs in other processes alone, its name is not known here.
+  const outcomes = (meant.length > 0 ? meant : (only ?? [NO_CONSUMER])).map((consumer): ConsumerOutcome => ({
+    consumer,
+    status: 'busy',
+  }))
+  return { id, ack: false, status: 'busy', consumers: outcomes }
 }
 
 /** A consumer that cannot tell which message it is gets it in quarantine; the others get theirs. */
@@ -115,6 +148,7 @@ async function store(runtime: Runtime, batch: readonly Prepared[], options: Rece
     })),
     only: options.only ?? null,
     not: options.except ?? [],
+    wait: options.alone ? LOCK_WAIT.alone : LOCK_WAIT.batch,
   })
   return JSON.parse(rows[0]!['answer'] as string) as Answer
 }
@@ -158,7 +192,7 @@ async function classifyRest(
   }
   for (const { at, consumer, message } of again) {
     const [outcome] = await receiveBatch(runtime, [message], { ...options, only: [consumer] })
-    perMessage[at]!.set(consumer, { outcome: outcome!.consumers[0] ?? stored(consumer).outcome })
+    perMessage[at]!.set(consumer, { outcome: outcome!.consumers[0] ?? stored(consumer).outcome, ack: outcome!.ack })
   }
 }
 

@@ -46,7 +46,7 @@ export async function releaseUnrouted(
     }
     const outcomes = await receive(runtime, messages, { consumers, unrouted: 'skip', force: true })
     // Also what was refused on this occasion: it is in quarantine for that reason now.
-    const routed = own.filter((_, at) => outcomes[at]!.status !== 'skipped').map((row) => row['n'])
+    const routed = own.filter((_, at) => !['skipped', 'busy'].includes(outcomes[at]!.status)).map((row) => row['n'])
     if (routed.length > 0) await runtime.db.run(REMOVE_QUARANTINED, routed)
     released += routed.length
   }

@@ -16,6 +16,8 @@ export interface SinkOptions<M extends MessageMap> {
   keepMs?: number
   /** How long a relay's lease lasts without a sign of life. */
   leaseMs?: number
+  /** How long one call of `publish` may take. After that the destination counts as down, and the batch is tried again. */
+  publishTimeoutMs?: number
 }
 
 export interface ResolvedSinkOptions {
@@ -25,6 +27,7 @@ export interface ResolvedSinkOptions {
   readonly batch: number
   readonly keepMs: number
   readonly leaseMs: number
+  readonly publishTimeoutMs: number
 }
 
 /** A sink, as it was attached to the box. */
@@ -42,13 +45,14 @@ export function resolveSinkOptions<M extends MessageMap>(
   known: readonly string[],
 ): ResolvedSinkOptions {
   const where = `sink ${name}`
-  checkKnown(where, given, ['types', 'retry', 'batch', 'keepMs', 'leaseMs'])
+  checkKnown(where, given, ['types', 'retry', 'batch', 'keepMs', 'leaseMs', 'publishTimeoutMs'])
   return {
     types: given.types === undefined ? null : checkTypes(where, given.types, known),
     retry: resolveRetry(where, given.retry),
     batch: checkInteger(`${where}: batch`, given.batch ?? 500, 1, 10_000),
     keepMs: checkInteger(`${where}: keepMs`, given.keepMs ?? 0, 0, 36_500 * DAY),
     leaseMs: checkInteger(`${where}: leaseMs`, given.leaseMs ?? 10_000, 100, DAY),
+    publishTimeoutMs: checkInteger(`${where}: publishTimeoutMs`, given.publishTimeoutMs ?? 60_000, 100, DAY),
   }
 }
 

@@ -45,15 +45,19 @@ export function toEvent(row: Row): OutgoingEvent {
     receivedMs: createdMs,
     attempts,
   }
-  const message = { ...toMessage(envelope, JSON.parse(body)), time: new Date(createdMs) }
+  const message = { time: new Date(createdMs), ...toMessage(envelope, JSON.parse(body)) }
   rememberBody(message, body)
   return { n: row['n'] as string, attempts, message }
 }
 
-export async function publish(sink: Sink, events: readonly OutgoingEvent[], retry: Retry): Promise<Verdicts> {
+export async function publish(
+  sink: Sink,
+  events: readonly OutgoingEvent[],
+  { retry, publishTimeoutMs }: { readonly retry: Retry; readonly publishTimeoutMs: number },
+): Promise<Verdicts> {
   let answers: Awaited<ReturnType<Sink['publish']>>
   try {
-    answers = await sink.publish(events.map(({ message }) => message))
+    answers = await within(publishTimeoutMs, sink.publish(events.map(({ message }) => message)))
     checkAnswers(answers, events.length)
   } catch (error) {
     throw new DestinationDown(error)
@@ -72,6 +76,20 @@ export async function publish(sink: Sink, events: readonly OutgoingEvent[], retr
     failed.push({ event, failure: toFailure(answer.error), delayMs })
   })
   return { published, failed }
+}
+
+/** A sink that never answers must not keep its shards for good. */
+async function within<T>(ms: number, publishing: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    const advice = 'it counts as down; raise publishTimeoutMs if it needs longer'
+    timer = setTimeout(() => reject(new OnceboxError('PUBLISH_TIMEOUT', `no answer in ${ms} ms, ${advice}`)), ms)
+  })
+  try {
+    return await Promise.race([publishing, late])
+  } finally {
+    clearTimeout(timer)
+  }
 }
 
 /** A retry function that throws must not undo what was published: the default policy decides. */

@@ -10,6 +10,7 @@ import { randomUUID } from 'node:crypto'
 import { RELAY_INTO, type RelayInto } from '../brokers/handover.js'
 import type { Sink } from '../brokers/sink.js'
 import { causes } from '../failure.js'
+import { isConflict } from '../inbox/transaction.js'
 import { isConnectionLoss, sqlState } from '../postgres/driver.js'
 import type { Row } from '../postgres/database.js'
 import { MOVE } from '../postgres/sql/link.js'
@@ -40,6 +41,8 @@ const SHARDS_AT_ONCE = 8
 /** A batch is read into memory. */
 const BATCH_BYTES = 8 * 1024 * 1024
 const COMPLETE_TRIES = 10
+/** How long a link waits for a message that the receiving box is handling on arrival. */
+const LOCK_WAIT = '1s'
 
 /** A lease on some shards. */
 interface Lease {
@@ -99,7 +102,7 @@ async function relayLeased(runtime: Runtime, attached: Attached, lease: Lease): 
     return moved !== undefined && moved.count > 0
   }
   if (lease.lost) return true
-  const verdicts = await publish(attached.sink, events, attached.options.retry)
+  const verdicts = await publish(attached.sink, events, attached.options)
   await complete(runtime, attached, lease, verdicts)
   return true
 }
@@ -198,12 +201,18 @@ async function moveInto(
   const consumers = target.consumers()
   if (!consumers) return undefined
   try {
-    const [row] = await runtime.db.run(moveTo(target.schema), { ...reading(attached, lease), c: consumers })
+    const [row] = await runtime.db.run(moveTo(target.schema), {
+      ...reading(attached, lease),
+      c: consumers,
+      wait: LOCK_WAIT,
+    })
     const answer = JSON.parse(row!['answer'] as string) as { moved: number; shared: string[]; rest: Row[] }
     if (answer.moved > 0) target.wake()
     await finishShared(runtime, answer.shared)
     return { count: answer.moved, rest: answer.rest.map(toEvent) }
   } catch (error) {
+    // The receiving box is handling one of them on arrival: received one by one, the others need not wait for it.
+    if (isConflict(error)) return undefined
     // Class 42: no such table or column, or no permission. Publishing may still work.
     if (![...causes(error)].some((cause) => sqlState(cause)?.startsWith('42'))) throw error
     notAllowed.add(attached.sink)

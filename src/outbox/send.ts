@@ -45,6 +45,7 @@ export async function prepareSend(
     const problem = value === undefined ? undefined : nameProblem(value)
     if (problem) throw new OnceboxError('MESSAGE_INVALID', `${where}: ${name} ${problem}`)
   }
+  const later = deliverAt(where, options.deliverAt)
   const body = toJson(where, data)
   const size = Buffer.byteLength(body)
   if (size > runtime.maxBytes) {
@@ -63,8 +64,13 @@ export async function prepareSend(
     key: options.key,
     body,
     hash,
-    envelope: JSON.stringify({ subject: options.subject, headers: headersOf(where, options, cause) }),
-    deliverAt: deliverAt(where, options.deliverAt),
+    envelope: JSON.stringify({
+      // First, where MOVE finds it. Else its time is when it was sent, and by then its receiver would find it too old.
+      time: later,
+      subject: options.subject,
+      headers: headersOf(where, options, cause),
+    }),
+    deliverAt: later,
   }
 }
 

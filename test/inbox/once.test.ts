@@ -252,6 +252,19 @@ describe('dedup is shared with the other doors', () => {
     expect(await box.quarantine()).toMatchObject([{ consumer: 'a', id: '1', reason: 'conflict', body: '{"n":2}' }])
   })
 
+  test('a message is judged by its time: one from before the horizon is quarantined as too old', async () => {
+    await using box = await server.open()
+    box.consumer('a', { note: () => {} }, { retainMs: 3_600_000, untimed: 'quarantine' })
+    const once = (message: { id: string; time?: Date | string }) =>
+      transaction((tx) => box.once(tx, 'a', { ...message, type: 'note', data: 1 }, () => 'ran'))
+    expect(await once({ id: 'new', time: new Date() })).toMatchObject({ status: 'handled' })
+    expect(await once({ id: 'old', time: '2001-01-01T00:00:00Z' })).toEqual({
+      status: 'quarantined',
+      reason: 'too-old',
+    })
+    expect(await once({ id: 'untimed' })).toEqual({ status: 'quarantined', reason: 'too-old' })
+  })
+
   test('data that its schema refuses is quarantined, and the work not called', async () => {
     await using box = await server.open({
       messages: { strict: z.object({ n: z.number() }), loose: unchecked<string>() },

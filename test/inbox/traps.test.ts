@@ -226,6 +226,34 @@ test('trap 7: the copy of a message in flight waits for a bounded time, holds no
   expect(await box.ids()).toEqual(['1'])
 })
 
+test('trap 7: receive does not wait for a message that is being handled on arrival either, and stores the others', async () => {
+  await using box = await server.open()
+  const started = gate()
+  const finish = gate()
+  box.consumer('a', {
+    async note(message, { tx }) {
+      if (message.id === 'n2') {
+        started.open()
+        await finish.opened
+      }
+      await box.write(tx, 'a', message)
+    },
+  })
+  const handling = box.handle(note('n2'))
+  await started.opened
+  const outcomes = await box.receive(notes(3))
+  expect(outcomes).toMatchObject([
+    { id: 'n1', status: 'stored', ack: true },
+    { id: 'n2', status: 'busy', ack: false, consumers: [{ consumer: 'a', status: 'busy' }] },
+    { id: 'n3', status: 'stored', ack: true },
+  ])
+  finish.open()
+  expect(await handling).toMatchObject({ status: 'handled' })
+  expect(await box.receive(note('n2'))).toMatchObject({ status: 'duplicate', ack: true })
+  await box.drain()
+  expect((await box.ids()).sort()).toEqual(['n1', 'n2', 'n3'])
+})
+
 test('trap 8: what jsonb refuses or changes comes through unchanged, or is kept as bytes', async () => {
   await using box = await server.open()
   const bodies = [

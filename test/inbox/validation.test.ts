@@ -12,7 +12,7 @@ import {
   type StandardSchemaV1,
 } from 'oncebox'
 import { fromPg } from 'oncebox/pg'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { z } from 'zod'
 import { note, recorder, useServer } from './fixture.js'
 
@@ -290,6 +290,19 @@ describe('age', () => {
   // The margin is a tenth of what is retained, five minutes at most.
   const options = { retainMs: HOUR }
   const ago = (ms: number): Date => new Date(Date.now() - ms)
+
+  test('a time without a zone is UTC, wherever the process runs', async () => {
+    await using box = await server.open()
+    box.consumer('a', { note: () => undefined })
+    vi.stubEnv('TZ', 'America/New_York')
+    try {
+      await box.receive(note('1', { time: '2026-01-01T00:00:00' }))
+    } finally {
+      vi.unstubAllEnvs()
+    }
+    const [entry] = await box.admin.message({ id: '1' })
+    expect(entry!.message.time).toEqual(new Date('2026-01-01T00:00:00Z'))
+  })
 
   test.for(['receive', 'handle'] as const)(
     'older than what is retained is too old, by the clock of the database: %s',

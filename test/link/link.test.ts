@@ -236,3 +236,44 @@ test('link takes a box, and says so', () => {
   expect(() => link({ to: {} as never })).toThrow(expect.objectContaining({ code: 'OPTION_INVALID' }))
   expect(() => link({ to: box, from: box } as never)).toThrow(expect.objectContaining({ code: 'OPTION_INVALID' }))
 })
+
+test.each(WAYS)('%s: an event that was delayed beyond the horizon of its receiver is not too old', async (way) => {
+  const { from, to } = await open(way)
+  const seen: Date[] = []
+  to.consumer('c', { placed: ({ time }) => void seen.push(time!) }, { retainMs: 1_000 })
+  from.to(link({ to }))
+  const deliverAt = new Date(Date.now() + 1_500)
+  await server.send(from, { type: 'placed', id: 'later', deliverAt })
+  await from.start()
+  await to.start()
+  await waitUntil(() => seen.length > 0)
+  expect(seen).toEqual([deliverAt])
+})
+
+test.each(WAYS)('%s: an event whose copy is being handled on arrival does not hold up the others', async (way) => {
+  const { from, to } = await open(way)
+  let finish = (): void => {}
+  const held = new Promise<void>((resolve) => (finish = resolve))
+  let begun = false
+  const seen: string[] = []
+  to.consumer('c', {
+    async placed({ id }) {
+      if (id === 'held' && !begun) {
+        begun = true
+        await held
+      }
+      seen.push(id)
+    },
+  })
+  from.to(link({ to }), { retry: { baseMs: 50 } })
+  const handling = to.handle({ id: 'held', source: 'shop', type: 'placed', data: null })
+  await waitUntil(() => begun)
+  await server.send(from, { type: 'placed', id: 'held', data: null }, { type: 'placed', id: 'free', data: null })
+  await from.start()
+  await to.start()
+  await waitUntil(() => seen.includes('free'))
+  finish()
+  expect(await handling).toMatchObject({ status: 'handled' })
+  await waitUntil(async () => (await outbox(from.schema)).length === 0)
+  expect(seen).toEqual(['free', 'held'])
+})

@@ -163,3 +163,19 @@ test('stop() finishes the batch in flight', async () => {
   expect(sink.ids).toEqual(['a'])
   expect(await left(box.schema)).toEqual([])
 })
+
+test('a sink that never answers counts as down, keeps no shard, and is asked again', async () => {
+  const errors: unknown[] = []
+  const box = await server.open({ hooks: { error: (error) => void errors.push(error) } })
+  let hangs = 1
+  const sink = box.to(recordingSink({ fail: () => (hangs-- > 0 ? new Promise<void>(() => {}) : undefined) }), {
+    publishTimeoutMs: 200,
+  })
+  await server.send(box, { id: 'a', key: 'k' }, { id: 'b', key: 'k' })
+  await box.start()
+  await waitUntil(() => sink.ids.length === 2)
+  expect(sink.ids).toEqual(['a', 'b'])
+  expect(sink.published[0]!.attempt).toBe(1)
+  expect(errors).toMatchObject([{ code: 'PUBLISH_TIMEOUT', message: expect.stringContaining('publishTimeoutMs') }])
+  await waitUntil(async () => (await left(box.schema)).length === 0)
+})

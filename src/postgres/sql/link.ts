@@ -3,8 +3,8 @@ import { HELD_BACK } from './outbox.js'
 
 /**
  * Moves the next events of leased shards straight into the inbox of another box: READ_SHARDS, RECEIVE and COMPLETE in
- * one, so that an event is in one place or in the other. In: `{ sink, k token, depth, n limit, bytes, c local
- * consumers of the receiving box }`. Out, as one JSON row: `moved`, how many; `shared` as in COMPLETE; and `rest`, the
+ * one, so that an event is in one place or in the other. In: `{ sink, k token, depth, n limit, bytes, wait for
+ * a lock, c local consumers of the receiving box }`. Out, as one JSON row: `moved`, how many; `shared` as in COMPLETE; and `rest`, the
  * events that are not new to every consumer, too old, or wanted by nobody: they go the long way, which can judge them.
  *
  * The shard rows are locked and our token is on them, so nobody else moves events of their keys meanwhile, and within a
@@ -12,7 +12,9 @@ import { HELD_BACK } from './outbox.js'
  * the planner takes these lists for short, and would join them row by row.
  */
 export const MOVE = `
-with p as materialized (select $1::text::jsonb j),${HELD_BACK},
+with p as materialized (
+  select j, set_config('lock_timeout', j->>'wait', true) from (select $1::text::jsonb j) x
+),${HELD_BACK},
 h as materialized (
   select h.shard from p, ob.shard h where h.sink = j->>'sink' and h.token = (j->>'k')::uuid order by h.shard for update of h
 ),
@@ -26,7 +28,7 @@ b as materialized (
   order by d.n limit (select (j->>'n')::int from p)
 ),
 e as materialized (
-  select * from (
+  select o.*, coalesce(substring(envelope from '^{"time":"([^"]+)"')::timestamptz, created_at) at from (
     select b.shard, b.attempts, o.*, sum(octet_length(o.body)) over (order by b.n) - octet_length(o.body) before
     from b cross join lateral (select * from ob.outbox o where o.n = b.n limit 1) o) o
   where before < (select (j->>'bytes')::bigint from p)
@@ -47,15 +49,16 @@ c as materialized (
 ),
 f as materialized (
   select distinct on (e.n, c.consumer) e.*, c.consumer, c.ordered,
-         case when e.created_at > to_box.now() + c.margin then c.untimed <> 'quarantine'
-              else e.created_at >= to_box.now() - c.retain + c.margin end fresh
+         case when e.at > to_box.now() + c.margin then c.untimed <> 'quarantine'
+              else e.at >= to_box.now() - c.retain + c.margin end fresh
   from e join c on c.type in (e.type, '*')
 ),
 ins as (
   insert into to_box.message as t (consumer, source, id, type, key, body, hash, envelope)
   select consumer, source, id, type, key, body, hash,
-         '{"time":"' || to_char(created_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') || '",'
-           || substr(envelope, 2)
+         case when envelope like '{"time":%' then envelope
+              else '{"time":"' || to_char(at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') || '",'
+                || substr(envelope, 2) end
   from f where fresh
   order by consumer, source, id
   on conflict do nothing

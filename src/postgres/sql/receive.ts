@@ -6,7 +6,8 @@
  * In: `m` messages `{ i id, s source, t type, k key, b body, h hash, e envelope, at time, f force, ids, no }`, where
  * `ids` are business keys by consumer, and `no` consumers that cannot take it; `c` the local consumers `{ n name, o ordered, r retainMs, g marginMs, u untimed,
  * t types }`; `only` restricts to these consumers, null for all; `not` leaves out pairs
- * [consumer, type] that get theirs in another way.
+ * [consumer, type] that get theirs in another way; `wait` is how long to wait for a copy that is being handled on
+ * arrival, whose mark is not committed yet.
  * Out, as one JSON row: `targets` by type; `rest`, the pairs [ord, consumer] that were not stored; `old`, the pairs
  * too old to be stored. A pair in neither list is stored.
  *
@@ -18,7 +19,9 @@
  * compare each of a thousand messages with each of a thousand lanes.
  */
 export const RECEIVE = `
-with p as materialized (select $1::text::jsonb j),
+with p as materialized (
+  select j, set_config('lock_timeout', j->>'wait', true) from (select $1::text::jsonb j) x
+),
 e as materialized (
   select ord, x->>'i' id, x->>'s' source, x->>'t' type, x->>'k' key, x->>'b' body, x->>'h' hash, x->>'e' envelope,
          (x->>'at')::timestamptz at, coalesce((x->>'f')::boolean, false) force, x->'ids' ids, x->'no' unfit
@@ -143,7 +146,7 @@ insert into ob.quarantine as q (consumer, source, id, type, key, reason, detail,
 select x->>'c', x->>'s', x->>'i', x->>'t', x->>'k', x->>'r', x->>'d', x->>'b', decode(x->>'y', 'base64'),
        decode(x->>'h', 'hex'), x->>'e'
 from jsonb_array_elements($1::text::jsonb) with ordinality a(x, ord)
-order by x->>'c' collate "C", x->>'s' collate "C", x->>'i' collate "C", ord
+order by x->>'c' collate "C", x->>'s' collate "C", x->>'i' collate "C", x->>'r', x->>'h', ord
 on conflict (consumer, source, id, reason, hash) where id is not null do nothing
 returning q.n::text, q.consumer, q.source, q.id, q.reason`
 
