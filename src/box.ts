@@ -102,6 +102,8 @@ export interface Box<M extends MessageMap, Tx, TxIn = Tx> {
 }
 
 const STOP_TIMEOUT_MS = 30_000
+/** How long a stop waits, when its time is up, for what it has aborted. */
+const ABORT_MS = 2_000
 /** A database that takes longer to answer is not there. */
 const HEALTH_TIMEOUT_MS = 5_000
 
@@ -191,12 +193,15 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
   /** Also without a start: push sources, single consumers and a drain may have set something going. */
   const end = async (timeoutMs: number): Promise<void> => {
     state = 'stopping'
+    const deadline = performance.now() + timeoutMs
+    const left = (): number => Math.max(0, deadline - performance.now())
     try {
-      await sources.stopAll(timeoutMs)
-      await Promise.all([...workers.values()].map((worker) => worker.stop(timeoutMs)))
-      await relays.stop(timeoutMs)
-      await janitor.stop(timeoutMs)
-      await waker.close()
+      await sources.stopAll(left())
+      // What is aborted still has to roll back, but a database that does not answer must not keep us.
+      await sleep(left() + ABORT_MS, Promise.all([...workers.values()].map((worker) => worker.stop(left()))))
+      const rest = Math.max(left(), ABORT_MS)
+      await Promise.all([relays.stop(rest), janitor.stop(rest)])
+      await sleep(ABORT_MS, waker.close())
     } finally {
       state = 'idle'
       ending = undefined
@@ -353,10 +358,24 @@ function createRuntime<M extends MessageMap, Tx, TxIn>(options: BoxOptions<M, Tx
     types: Object.keys(messages),
     source,
     maxBytes: checkInteger('createBox: maxBytes', maxBytes, 1, 256 * 1024 * 1024),
-    log: options.logger ?? CONSOLE,
+    log: careful(options.logger ?? CONSOLE),
     hooks: hooks as unknown as Hooks<MessageMap>,
     outbox: { sinks: [], sent: () => undefined },
   }
+}
+
+/** A logger that throws must not stop the work that it is told about. */
+function careful(logger: Logger): Logger {
+  const at =
+    (level: keyof Logger): Logger['warn'] =>
+    (about, text) => {
+      try {
+        logger[level](about, text)
+      } catch {
+        // Nobody is left to tell.
+      }
+    }
+  return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
 }
 
 /* eslint-disable no-console -- the default logger */

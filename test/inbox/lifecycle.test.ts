@@ -4,6 +4,7 @@ import { fromPg } from 'oncebox/pg'
 import pg from 'pg'
 import { describe, expect, test } from 'vitest'
 import { scratchSchemaName } from '../support/postgres.js'
+import { startProxy } from '../support/proxy.js'
 import { waitUntil } from '../support/wait.js'
 import { type Bench, gate, note, notes, recorder, useServer } from './fixture.js'
 
@@ -213,6 +214,49 @@ describe('start and stop', () => {
     expect(reason).toMatchObject({ code: 'STOPPED' })
     expect(await box.ids()).toEqual([])
     expect(await box.fate('1')).toMatchObject({ state: 'pending', attempts: 0 })
+  })
+
+  test('it ends even if the database does not answer any more', { timeout: 60_000 }, async () => {
+    const proxy = await startProxy(server.url)
+    const pool = new pg.Pool({ connectionString: proxy.url })
+    pool.on('error', () => {})
+    const box = createBox({ db: fromPg(pool), schema: scratchSchemaName(), logger: recorder() })
+    const started = gate()
+    box.consumer('a', {
+      async note(_message, { tx }) {
+        started.open()
+        await tx.query('select pg_sleep(1)')
+      },
+    })
+    await box.migrate()
+    await box.start()
+    await box.receive(note('1'))
+    await started.opened
+    proxy.pause()
+    await box.stop({ timeoutMs: 200 })
+    proxy.resume()
+    await proxy.close()
+    await pool.end()
+  })
+
+  test('a logger that throws stops nothing', async () => {
+    const broken = (): never => {
+      throw new Error('the log is full')
+    }
+    await using box = await server.open({ logger: { debug: broken, info: broken, warn: broken, error: broken } })
+    box.consumer(
+      'a',
+      {
+        async note(message, { tx }) {
+          if (message.attempt === 1) throw new Error('bad luck')
+          await box.write(tx, 'a', message)
+        },
+      },
+      { retry: { baseMs: 1 }, concurrency: 1 },
+    )
+    await box.start()
+    await box.receive(note('1'))
+    await waitUntil(async () => (await box.ids()).length === 1)
   })
 
   test('no signal handlers are installed, and nothing keeps the process alive', async () => {
