@@ -4,8 +4,8 @@ import { expect, test } from 'vitest'
 import { useServer } from '../outbox/fixture.js'
 import { spawnChild, waitUntil } from '../support/processes.js'
 
-const COUNT = Number(process.env['CHAIN_MESSAGES'] ?? 2_000)
-const KILLS = Number(process.env['CHAIN_KILLS'] ?? 10)
+const COUNT = Number(process.env['CHAIN_MESSAGES'] ?? 10_000)
+const KILLS = Number(process.env['CHAIN_KILLS'] ?? 20)
 const KEYS = 40
 const CHILD = new URL('./chain-child.mjs', import.meta.url)
 const here = useServer('chain_here')
@@ -54,7 +54,7 @@ test(`${COUNT} messages through three boxes have ${COUNT} effects, in order, tho
     )
   }
   const survivors = await Promise.all(dying)
-  await waitUntil(async () => (await effects()) >= COUNT, { timeoutMs: 60_000, everyMs: 200 })
+  await waitUntil(async () => (await effects()) >= COUNT, { timeoutMs: 240_000, everyMs: 200 })
   for (const child of survivors) child.send('stop')
   await Promise.all(survivors.map((child) => child.exited))
 
@@ -68,4 +68,4 @@ test(`${COUNT} messages through three boxes have ${COUNT} effects, in order, tho
     expect(own).toBe(true)
   }
   for (const box of [first, second]) expect(await here.sql(box.schema, 'select 1 from ob.delivery')).toEqual([])
-}, 240_000)
+}, 360_000)
