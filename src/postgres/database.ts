@@ -54,7 +54,8 @@ function isMissing(error: unknown): boolean {
 
 function missing(schema: string, cause: unknown): OnceboxError {
   const what = `the tables of schema ${schema} are missing or older than this version of oncebox`
-  return new OnceboxError('SCHEMA_OUTDATED', `${what}; run box.migrate() first`, { cause })
+  const why = cause instanceof Error ? ` (${cause.message})` : ''
+  return new OnceboxError('SCHEMA_OUTDATED', `${what}; run box.migrate() first${why}`, { cause })
 }
 
 function quoteSchema(schema: string): string {

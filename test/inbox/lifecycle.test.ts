@@ -369,6 +369,24 @@ describe('health', () => {
     expect(await box.health({ maxLagMs: 1 })).toMatchObject({ ok: true, lagMs: 0 })
   })
 
+  test('shows the age of the oldest event that its sink does not take', async () => {
+    await using box = await server.open()
+    box.to({
+      publish: () => Promise.reject(new Error('the broker is away')),
+      close: () => Promise.resolve(),
+    })
+    await box.migrate()
+    const client = await server.pool.connect()
+    await client.query('begin')
+    await box.send(client, 'note', null)
+    await client.query('commit')
+    client.release()
+    await box.clock.advance(90_000)
+    const { ok, lagMs } = await box.health({ maxLagMs: 60_000 })
+    expect(ok).toBe(false)
+    expect(lagMs).toBeGreaterThan(89_000)
+  })
+
   test('says so when the database cannot be reached', async () => {
     const pool = new pg.Pool({ host: '127.0.0.1', port: 1, connectionTimeoutMillis: 1_000 })
     const box = createBox({ db: fromPg(pool), logger: recorder() })

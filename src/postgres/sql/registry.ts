@@ -33,10 +33,13 @@ order by n limit 500`
 export const REMOVE_QUARANTINED = `
 delete from ob.quarantine q using jsonb_array_elements_text($1::text::jsonb) x where q.n = x::bigint returning q.n::text`
 
-/** The oldest due message of any consumer: its age in ms. */
+/** The age in ms of the oldest message that is due, of any consumer, or of the oldest event, of any sink. */
 export const LAG = `
 with p as (select $1::text), c as (select name from ob.consumer, p where not paused)
-select coalesce(max(extract(epoch from ob.now() - m.received_at) * 1000), 0)::bigint::text lag
+select greatest(0, extract(epoch from ob.now() - (
+  select min(d.due_at) from ob.shard h cross join lateral (
+    select due_at from ob.delivery d where d.sink = h.sink and d.shard = h.shard and d.parked is null and not d.waiting
+    order by n limit 1) d)) * 1000, max(extract(epoch from ob.now() - m.received_at) * 1000))::bigint::text lag
 from c cross join lateral (
   (select consumer, source, id from ob.work where consumer = c.name and lane is null and parked is null
     and due_at <= ob.now() order by due_at limit 1)
