@@ -2,3 +2,10 @@
 export { createTestBox, type TestBox, type TestBoxOptions } from './test-box.js'
 export { crashAt, SimulatedCrash, type Failpoint } from './crash.js'
 export { driverConformance } from './driver-conformance.js'
+export {
+  brokerConformance,
+  type BrokerCapabilities,
+  type BrokerConformance,
+  type BrokerUnderTest,
+  type RawMessage,
+} from './broker-conformance.js'

@@ -22,6 +22,16 @@ export async function freePort() {
   return port
 }
 
+/** Two of them, so far apart. */
+export async function freePortsApart(distance) {
+  for (;;) {
+    const first = randomInt(FIRST, END - distance)
+    const probes = [await listen(first), await listen(first + distance)]
+    await Promise.all(probes.map((probe) => probe && new Promise((resolve) => probe.close(resolve))))
+    if (probes.every(Boolean)) return [first, first + distance]
+  }
+}
+
 /** Undefined if somebody else has it. */
 function listen(port) {
   return new Promise((resolve) => {

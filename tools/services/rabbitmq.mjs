@@ -4,7 +4,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { promisify } from 'node:util'
 import { findOrInstall, findProgram } from './packages.mjs'
-import { freePorts } from './ports.mjs'
+import { freePorts, freePortsApart } from './ports.mjs'
 import { accepts, givenService, startProcess, startService } from './process.mjs'
 
 const run = promisify(execFile)
@@ -19,7 +19,9 @@ export async function start() {
   // The one in PATH changes the user by `su`, and with it the environment.
   const find = () => findProgram('rabbitmq-server', ['/usr/lib/rabbitmq/bin'])
   const { path: program, kind } = await findOrInstall({ package: 'rabbitmq-server', variable, find })
-  const [port, mapperPort, clusterPort] = await freePorts(3)
+  // By convention the management listens 10 000 above: it alone can say what is delivered but not acknowledged.
+  const [port, managementPort] = await freePortsApart(10_000)
+  const [mapperPort, clusterPort] = await freePorts(2)
   /** Erlang would start a port mapper by itself, which would outlive us. */
   let mapper
   return startService({
@@ -32,13 +34,19 @@ export async function start() {
       const config = [
         `listeners.tcp.1 = 127.0.0.1:${port}`,
         'loopback_users = none',
+        'management.tcp.ip = 127.0.0.1',
+        `management.tcp.port = ${managementPort}`,
+        // No history, only the totals of now.
+        'management.disable_stats = true',
+        'management_agent.disable_metrics_collector = true',
+        'collect_statistics_interval = 250',
         // A full disk of the machine must not look like a broker that does not confirm.
         'disk_free_limit.absolute = 50MB',
         'log.console = true',
         'log.file = false',
       ]
       await writeFile(path.join(directory, 'rabbitmq.conf'), config.join('\n'))
-      await writeFile(path.join(directory, 'plugins'), '[].')
+      await writeFile(path.join(directory, 'plugins'), '[rabbitmq_management].')
       await mkdir(path.join(directory, 'mapper'))
       mapper = await startProcess({
         command: (await findProgram('epmd')) ?? 'epmd',
@@ -73,8 +81,13 @@ function environment(directory, { port, mapperPort, clusterPort }) {
     RABBITMQ_DIST_PORT: String(clusterPort),
     ERL_EPMD_PORT: String(mapperPort),
     ERL_EPMD_ADDRESS: '127.0.0.1',
-    // A node of a test needs neither all processors spinning nor a dump of its memory.
-    RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS: '-kernel inet_dist_use_interface {127,0,0,1} +sbwt none',
+    RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS: [
+      '-kernel inet_dist_use_interface {127,0,0,1}',
+      // Quorum queues update their totals at this rate.
+      '-rabbit quorum_tick_interval 250',
+      // A node of a test needs neither all processors spinning nor a dump of its memory.
+      '+sbwt none',
+    ].join(' '),
     ERL_CRASH_DUMP_SECONDS: '0',
   }
 }

@@ -1,0 +1,175 @@
+/** What is used of amqplib, the user's own, and how a connection to the broker begins and ends. */
+import { sleep } from '../../backoff.js'
+import { OnceboxError } from '../../errors.js'
+import type { Resolved } from './options.js'
+
+/** A message as amqplib hands it out. */
+export interface RabbitMessage {
+  readonly content: Uint8Array
+  readonly fields: {
+    readonly deliveryTag: number
+    readonly redelivered: boolean
+    readonly exchange: string
+    readonly routingKey: string
+  }
+  readonly properties: {
+    readonly headers?: Readonly<Record<string, unknown>> | undefined
+    readonly contentType?: unknown
+    readonly messageId?: unknown
+    readonly correlationId?: unknown
+    readonly type?: unknown
+    readonly timestamp?: unknown
+  }
+}
+
+/** What an amqplib channel can do, as far as it is needed. */
+export interface RabbitChannel {
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- events carry whatever they carry
+  on(event: string, listener: (...details: any[]) => void): unknown
+  prefetch(count: number): Promise<unknown>
+  assertQueue(queue: string, options?: object): Promise<unknown>
+  assertExchange(exchange: string, type: string, options?: object): Promise<unknown>
+  bindQueue(queue: string, exchange: string, pattern: string): Promise<unknown>
+  consume(queue: string, onMessage: (message: RabbitMessage | null) => void): Promise<{ consumerTag: string }>
+  cancel(consumerTag: string): Promise<unknown>
+  ack(message: RabbitMessage, allUpTo?: boolean): void
+  nack(message: RabbitMessage, allUpTo?: boolean, requeue?: boolean): void
+  close(): Promise<void>
+}
+
+export interface RabbitConfirmChannel extends RabbitChannel {
+  publish(
+    exchange: string,
+    routingKey: string,
+    content: Buffer,
+    options: object,
+    confirmed: (error: unknown) => void,
+  ): boolean
+}
+
+/** What `amqplib.connect` resolves to. */
+export interface RabbitConnection {
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- events carry whatever they carry
+  on(event: string, listener: (...details: any[]) => void): unknown
+  createChannel(): Promise<RabbitChannel>
+  createConfirmChannel(): Promise<RabbitConfirmChannel>
+  close(): Promise<void>
+}
+
+/** A connection with one channel. */
+export interface Session<C extends RabbitChannel> {
+  readonly channel: C
+  /** Resolves when the channel or the connection is gone, with the reason. */
+  readonly lost: Promise<unknown>
+  /** Why it is gone; undefined while it is not. */
+  readonly problem: unknown
+  /** It cannot be used any more, and this is why. */
+  fail(problem: unknown): void
+  /** Resolves in bounded time. What was sent before has then been read by the broker, if it is there. */
+  close(): Promise<void>
+}
+
+/** How long a broker may take to say goodbye. */
+const CLOSE_MS = 5_000
+
+export function openSource(options: Resolved): Promise<Session<RabbitChannel>> {
+  return open(options, (connection) => connection.createChannel())
+}
+
+export function openSink(options: Resolved): Promise<Session<RabbitConfirmChannel>> {
+  return open(options, (connection) => connection.createConfirmChannel())
+}
+
+async function open<C extends RabbitChannel>(
+  options: Resolved,
+  createChannel: (connection: RabbitConnection) => Promise<C>,
+): Promise<Session<C>> {
+  const connection = await connectToAny(options)
+  let problem: unknown
+  let settle: (problem: unknown) => void = () => undefined
+  const lost = new Promise<unknown>((resolve) => (settle = resolve))
+  const fail = (why: unknown): void => settle((problem ??= why ?? new Error('the connection was closed')))
+  connection.on('error', fail)
+  connection.on('close', fail)
+
+  let closing: Promise<void> | undefined
+  const closeConnection = async (): Promise<void> => {
+    fail(new OnceboxError('STOPPED', 'the connection to RabbitMQ was closed'))
+    const closed = connection.close().catch(() => undefined)
+    await sleep(CLOSE_MS, closed)
+    destroy(connection)
+  }
+  try {
+    const channel = await inTime(options, Promise.race([createChannel(connection), rejectWith(lost)]))
+    channel.on('error', fail)
+    channel.on('close', () => fail(new Error('the channel was closed')))
+    return {
+      channel,
+      lost,
+      get problem() {
+        return problem
+      },
+      fail,
+      close() {
+        closing ??= (async () => {
+          // The answer to the end of a channel comes after the broker has read all that was sent on it.
+          if (problem === undefined)
+            await sleep(
+              CLOSE_MS,
+              channel.close().catch(() => undefined),
+            )
+          await closeConnection()
+        })()
+        return closing
+      },
+    }
+  } catch (error) {
+    await closeConnection()
+    throw problem instanceof OnceboxError ? error : (problem ?? error)
+  }
+}
+
+/** The first node that answers. */
+async function connectToAny(options: Resolved): Promise<RabbitConnection> {
+  const connect = options.connect ?? (await loadClient(options))
+  let problem: unknown
+  for (const url of options.urls) {
+    try {
+      return await connect(url)
+    } catch (error) {
+      problem = error
+    }
+  }
+  throw problem
+}
+
+async function loadClient({ timeoutMs }: Resolved): Promise<(url: string) => Promise<RabbitConnection>> {
+  try {
+    const { connect } = await import('amqplib')
+    return (url) => connect(url, { timeout: timeoutMs, noDelay: true, keepAlive: true })
+  } catch (error) {
+    throw new OnceboxError('OPTION_INVALID', 'rabbitmq needs its client: npm install amqplib', { cause: error })
+  }
+}
+
+async function inTime<T>({ timeoutMs }: Resolved, work: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`RabbitMQ did not answer in ${timeoutMs} ms`)), timeoutMs)
+  })
+  try {
+    return await Promise.race([work, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+async function rejectWith(lost: Promise<unknown>): Promise<never> {
+  throw await lost
+}
+
+/** amqplib ends its half of a socket and waits; a peer that is gone without a word would keep it open for minutes. */
+function destroy(connection: RabbitConnection): void {
+  const { stream } = (connection as { connection?: { stream?: { destroy?: () => void } } }).connection ?? {}
+  stream?.destroy?.()
+}

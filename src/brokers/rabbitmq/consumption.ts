@@ -1,0 +1,174 @@
+/**
+ * What one channel has handed out: gathered into batches, delivered, acknowledged.
+ *
+ * What the box does not take yet (its outcome says so, or the database is away) stays with us, unacknowledged, and is
+ * delivered again after a moment. To give it back to the broker would count as a delivery, of which a quorum queue
+ * allows 20 by default before it drops a message: an outage of the database must not use them up.
+ */
+import { backoffMs } from '../../backoff.js'
+import type { Incoming, Outcome } from '../../message.js'
+import type { Deliver } from '../source.js'
+import type { RabbitChannel, RabbitMessage, Session } from './client.js'
+import { toMessage } from './event.js'
+import type { ResolvedSource } from './options.js'
+
+interface Delivery {
+  readonly raw: RabbitMessage
+  readonly incoming: Incoming
+  /** How often the box did not take it. */
+  returns: number
+  /** Not to be delivered before, by `performance.now()`. */
+  dueAt: number
+}
+
+export interface Consumption {
+  add(raw: RabbitMessage): void
+  /** Delivers nothing more. Resolves when what is in flight is acknowledged. */
+  finish(): Promise<void>
+}
+
+/** Between two deliveries of what was not taken. The broker takes back what is not acknowledged in 30 minutes. */
+const AGAIN_MS = { first: 250, most: 60_000 }
+/** The database is away. */
+const AWAY_MS = { first: 100, most: 5_000 }
+
+export function consume(session: Session<RabbitChannel>, options: ResolvedSource, deliver: Deliver): Consumption {
+  /** In the order of the queue. */
+  let waiting: Delivery[] = []
+  /** Tags that the broker waits for, in order. */
+  const unacknowledged = new Set<number>()
+  const keys = new Set<string>()
+  const inFlight = new Set<Promise<void>>()
+  let away = 0
+  let pausedUntil = 0
+  let timer: NodeJS.Timeout | undefined
+  let finished = false
+
+  const goesOn = (): boolean => !finished && session.problem === undefined
+
+  /** Looks again when something will be due. */
+  const schedule = (now: number): void => {
+    clearTimeout(timer)
+    timer = undefined
+    if (!goesOn() || waiting.length === 0 || inFlight.size >= options.concurrency) return
+    const due = waiting.reduce((least, { dueAt }) => Math.min(least, dueAt), Infinity)
+    timer = setTimeout(pump, Math.max(1, due - now, pausedUntil - now))
+  }
+
+  const pump = (): void => {
+    const now = performance.now()
+    while (goesOn() && now >= pausedUntil && inFlight.size < options.concurrency) {
+      const batch = take(now)
+      if (batch.length === 0) break
+      const run = deliverBatch(batch).finally(() => {
+        inFlight.delete(run)
+        for (const { incoming } of batch) if (incoming.key !== undefined) keys.delete(incoming.key)
+        pump()
+      })
+      inFlight.add(run)
+    }
+    schedule(now)
+  }
+
+  /** The first that are due, but none whose key is in flight or has an earlier one that stays behind. */
+  const take = (now: number): Delivery[] => {
+    const batch: Delivery[] = []
+    const rest: Delivery[] = []
+    const passed = new Set<string>()
+    const isFull = waiting.length >= options.batchSize
+    for (const delivery of waiting) {
+      const { key } = delivery.incoming
+      const isDue = delivery.dueAt <= now || (isFull && delivery.returns === 0)
+      const isFree = key === undefined || !(keys.has(key) || passed.has(key))
+      if (isDue && isFree && batch.length < options.batchSize) batch.push(delivery)
+      else {
+        rest.push(delivery)
+        // One that is delivered again after a failure has lost its place; those behind it do not wait for it.
+        if (key !== undefined && delivery.returns === 0) passed.add(key)
+      }
+    }
+    if (batch.length === 0) return batch
+    waiting = rest
+    for (const { incoming } of batch) if (incoming.key !== undefined) keys.add(incoming.key)
+    return batch
+  }
+
+  const deliverBatch = async (batch: readonly Delivery[]): Promise<void> => {
+    let outcomes: readonly Outcome[]
+    try {
+      outcomes = await deliver(batch.map(({ incoming }) => incoming))
+    } catch {
+      // The box has reported it. All of it stays as it was, in its place.
+      pausedUntil = performance.now() + backoffMs(away++, AWAY_MS.first, AWAY_MS.most)
+      putBack(batch)
+      return
+    }
+    away = 0
+    if (session.problem !== undefined) return
+    const taken: Delivery[] = []
+    const rejected: Delivery[] = []
+    const returned: Delivery[] = []
+    batch.forEach((delivery, at) => {
+      const outcome = outcomes[at]
+      if (outcome?.ack !== true) returned.push(delivery)
+      else (options.deadLetter && outcome.status === 'quarantined' ? rejected : taken).push(delivery)
+    })
+    acknowledge(taken, rejected)
+    for (const delivery of returned) {
+      delivery.dueAt = performance.now() + backoffMs(delivery.returns++, AGAIN_MS.first, AGAIN_MS.most)
+    }
+    putBack(returned)
+  }
+
+  const putBack = (batch: readonly Delivery[]): void => {
+    if (batch.length === 0) return
+    waiting = [...waiting, ...batch].sort((a, b) => tagOf(a) - tagOf(b))
+  }
+
+  /** With one word for all that come before everything that is still open, and one for each of the others. */
+  const acknowledge = (taken: readonly Delivery[], rejected: readonly Delivery[]): void => {
+    try {
+      for (const one of rejected) {
+        session.channel.nack(one.raw, false, false)
+        unacknowledged.delete(tagOf(one))
+      }
+      const byTag = new Map(taken.map((one) => [tagOf(one), one]))
+      let last: Delivery | undefined
+      for (const tag of unacknowledged) {
+        const one = byTag.get(tag)
+        if (!one) break
+        last = one
+        byTag.delete(tag)
+        unacknowledged.delete(tag)
+      }
+      if (last) session.channel.ack(last.raw, true)
+      for (const [tag, one] of byTag) {
+        session.channel.ack(one.raw)
+        unacknowledged.delete(tag)
+      }
+    } catch (error) {
+      // The channel is closed. The broker delivers again, and the box knows what it has.
+      session.fail(error)
+    }
+  }
+
+  return {
+    add(raw) {
+      if (!goesOn()) return
+      unacknowledged.add(raw.fields.deliveryTag)
+      const dueAt = performance.now() + options.lingerMs
+      waiting.push({ raw, incoming: toMessage(raw, options), returns: 0, dueAt })
+      if (waiting.length >= options.batchSize) pump()
+      else if (timer === undefined) schedule(performance.now())
+    },
+    async finish() {
+      finished = true
+      clearTimeout(timer)
+      while (inFlight.size > 0) await Promise.all(inFlight)
+    },
+  }
+}
+
+function tagOf({ raw }: Delivery): number {
+  return raw.fields.deliveryTag
+}

@@ -1,0 +1,180 @@
+/**
+ * RabbitMQ as a sink: an event is published when the broker has confirmed it, which for a durable queue means that it
+ * is on disk, and for a quorum queue on most of its nodes.
+ *
+ * Events of one key go one after the other, and none after one that failed; the others side by side.
+ */
+import type { Message } from '../../message.js'
+import { lanesOf } from '../lanes.js'
+import type { Sink } from '../sink.js'
+import { openSink, type RabbitConfirmChannel, type RabbitMessage, type Session } from './client.js'
+import { toPublication, type Publication } from './event.js'
+import type { ResolvedSink } from './options.js'
+import { assertExchange } from './topology.js'
+
+type Answer = Awaited<ReturnType<Sink['publish']>>[number]
+
+/** What a sink answers for an event that the broker refused. */
+export interface RabbitError extends Error {
+  /** UNROUTABLE: no queue took it. REFUSED: a queue did not accept it, because it is full for instance. */
+  readonly code: 'UNROUTABLE' | 'REFUSED'
+}
+
+/** An open channel. */
+interface Publishing {
+  readonly session: Session<RabbitConfirmChannel>
+  /** The ids of what the broker sent back. */
+  readonly returned: Set<string>
+  /** To be called if the channel is lost: what waits for a confirmation. */
+  readonly unconfirmed: Set<() => void>
+}
+
+const PRECONDITION_FAILED = 406
+
+/** No answer: the channel was lost before it came, or before the event was sent. */
+const OPEN = Symbol('open')
+
+type Answers = (Answer | typeof OPEN)[]
+
+export function createSink(options: ResolvedSink): Sink & { readonly name?: string } {
+  const batches = new Set<Promise<unknown>>()
+  let opening: Promise<Publishing> | undefined
+
+  /** The channel there is, or a new one. */
+  const open = async (): Promise<Publishing> => {
+    const own = (opening ??= openPublishing(options))
+    const publishing = await own.catch((error: unknown) => ({ error }))
+    if ('session' in publishing && publishing.session.problem === undefined) return publishing
+    if (opening === own) opening = undefined
+    if ('error' in publishing) throw publishing.error
+    return open()
+  }
+
+  const publish = async (batch: readonly Message[]): Promise<Answer[]> => {
+    const lanes = lanesOf(batch)
+    const answers: Answers = batch.map(() => OPEN)
+    let lost = await publishLanes(await open(), options, batch, lanes, answers)
+    // The broker closes the channel for an event that it cannot take at all, such as one that is too large, and does
+    // not say which it was. One lane after the other it is found, and the others get through.
+    for (const lane of isRefusal(lost) ? lanes : []) {
+      if (!lane.some((at) => answers[at] === OPEN)) continue
+      lost = await publishLanes(await open(), options, batch, [lane], answers)
+      const culprit = lane.find((at) => answers[at] === OPEN)
+      if (isRefusal(lost) && culprit !== undefined) answers[culprit] = { error: lost, retry: true }
+      else if (lost !== undefined) break
+    }
+    // While nothing was answered the batch as a whole comes back, and nobody's attempt counts.
+    if (answers.every((answer) => answer === OPEN) && batch.length > 0) throw lost
+    return answers.map((answer) => (answer === OPEN ? { error: lost, retry: true } : answer))
+  }
+
+  const sink: Sink & { name?: string } = {
+    async publish(batch) {
+      const publishing = publish(batch)
+      batches.add(publishing)
+      return publishing.finally(() => batches.delete(publishing))
+    },
+    async close() {
+      await Promise.allSettled([...batches])
+      const own = opening
+      opening = undefined
+      const publishing = await own?.catch(() => undefined)
+      await publishing?.session.close()
+    },
+  }
+  if (options.name !== undefined) sink.name = options.name
+  return sink
+}
+
+async function openPublishing(options: ResolvedSink): Promise<Publishing> {
+  const session = await openSink(options)
+  const returned = new Set<string>()
+  const unconfirmed = new Set<() => void>()
+  void session.lost.then(() => {
+    for (const lose of unconfirmed) lose()
+    // A channel may be gone while its connection is not.
+    return session.close()
+  })
+  session.channel.on('return', ({ properties }: RabbitMessage) => returned.add(properties.messageId as string))
+  await Promise.race([assertExchange(session.channel, options), session.lost])
+  if (session.problem !== undefined) throw session.problem
+  return { session, returned, unconfirmed }
+}
+
+/** Writes down the answers. Answers why the channel was lost, if it was: some are open then. */
+async function publishLanes(
+  publishing: Publishing,
+  options: ResolvedSink,
+  batch: readonly Message[],
+  lanes: readonly (readonly number[])[],
+  answers: Answers,
+): Promise<unknown> {
+  const { session } = publishing
+  const late = (): void => session.fail(new Error(`RabbitMQ did not confirm in ${options.timeoutMs} ms`))
+  const timer = setTimeout(late, options.timeoutMs)
+  await Promise.all(
+    lanes.map(async (lane) => {
+      let failed: unknown
+      for (const at of lane) {
+        if (answers[at] !== OPEN) continue
+        if (failed === undefined) answers[at] = await publishOne(publishing, options, batch[at]!)
+        else answers[at] = { error: failed, retry: true }
+        if (answers[at] === OPEN) return
+        failed = answers[at]?.error
+      }
+    }),
+  )
+  clearTimeout(timer)
+  return session.problem
+}
+
+async function publishOne(
+  publishing: Publishing,
+  options: ResolvedSink,
+  message: Message,
+): Promise<Answer | typeof OPEN> {
+  const { session, returned } = publishing
+  let publication: Publication
+  let refused: unknown
+  try {
+    publication = toPublication(message, options)
+    refused = await confirm(publishing, options, publication)
+  } catch (error) {
+    // Thrown at once: the channel is closed, or the event does not fit the protocol and never will.
+    return session.problem === undefined ? { error, retry: false } : OPEN
+  }
+  if (session.problem !== undefined) return OPEN
+  const { routingKey, properties } = publication
+  if (refused) {
+    return { error: rabbitError('REFUSED', `RabbitMQ did not accept ${properties.messageId}`, refused), retry: true }
+  }
+  // What comes back comes before its confirmation.
+  if (!returned.delete(properties.messageId)) return undefined
+  const what = `no queue takes the routing key ${routingKey} of the exchange ${options.exchange}`
+  return { error: rabbitError('UNROUTABLE', what), retry: true }
+}
+
+/** Resolves with what the broker has against it, if anything; and when the channel is lost. */
+function confirm(
+  { session, unconfirmed }: Publishing,
+  { exchange }: ResolvedSink,
+  { routingKey, content, properties }: Publication,
+): Promise<unknown> {
+  return new Promise((resolve) => {
+    const settle = (refused?: unknown): void => {
+      unconfirmed.delete(settle)
+      resolve(refused)
+    }
+    session.channel.publish(exchange, routingKey, content, properties, settle)
+    unconfirmed.add(settle)
+  })
+}
+
+/** The broker closed the channel because of what was published on it. */
+function isRefusal(lost: unknown): boolean {
+  return (lost as { code?: unknown } | undefined)?.code === PRECONDITION_FAILED
+}
+
+function rabbitError(code: RabbitError['code'], message: string, cause?: unknown): RabbitError {
+  return Object.assign(new Error(message, cause === undefined ? {} : { cause }), { name: 'RabbitError', code })
+}

@@ -1,0 +1,115 @@
+/** RabbitMQ as a source: one channel at a time, opened again when it is lost, until it is stopped. */
+import { backoffMs, sleep } from '../../backoff.js'
+import type { Deliver, Source } from '../source.js'
+import { openSource, type RabbitChannel, type Session } from './client.js'
+import { consume, type Consumption } from './consumption.js'
+import type { ResolvedSource } from './options.js'
+import { assertQueue } from './topology.js'
+
+interface Consuming {
+  readonly session: Session<RabbitChannel>
+  readonly consumption: Consumption
+  /** Asks the broker for no more. */
+  cancel(): Promise<void>
+}
+
+/** One start, until its stop. */
+interface Run {
+  readonly stopped: Promise<void>
+  readonly isStopped: boolean
+  stop(): void
+  consuming: Consuming | undefined
+  done: Promise<void>
+}
+
+/** Between two attempts to reach the broker. */
+const RECONNECT_MS = { first: 100, most: 10_000 }
+
+export function createSource(options: ResolvedSource): Source {
+  let run: Run | undefined
+
+  /** From loss to loss. Nobody waits for what a lost channel had in flight: the broker delivers it again. */
+  const keepConsuming = async (own: Run, deliver: Deliver, report: (problem?: unknown) => void): Promise<void> => {
+    for (let attempt = 0; !own.isStopped;) {
+      if (own.consuming) {
+        const problem = await Promise.race([own.consuming.session.lost, own.stopped])
+        if (own.isStopped) return
+        report(problem)
+        await own.consuming.session.close()
+        own.consuming = undefined
+      }
+      await sleep(backoffMs(attempt++, RECONNECT_MS.first, RECONNECT_MS.most), own.stopped)
+      if (own.isStopped) return
+      try {
+        const consuming = await openConsuming(options, deliver)
+        own.consuming = consuming
+        attempt = 0
+        report()
+      } catch (error) {
+        report(error)
+      }
+    }
+  }
+
+  return {
+    async start(deliver, report = () => undefined) {
+      await run?.done
+      const own = createRun()
+      own.consuming = await openConsuming(options, deliver)
+      run = own
+      own.done = keepConsuming(own, deliver, report)
+    },
+    async stop() {
+      const own = run
+      if (!own) return
+      run = undefined
+      own.stop()
+      await own.done
+      if (!own.consuming) return
+      const { session, consumption, cancel } = own.consuming
+      await cancel()
+      await consumption.finish()
+      await session.close()
+    },
+  }
+}
+
+async function openConsuming(options: ResolvedSource, deliver: Deliver): Promise<Consuming> {
+  const session = await openSource(options)
+  try {
+    const { channel } = session
+    const consumption = consume(session, options, deliver)
+    await assertQueue(channel, options)
+    await channel.prefetch(options.prefetch)
+    const { consumerTag } = await channel.consume(options.queue, (raw) => {
+      if (raw) consumption.add(raw)
+      else session.fail(new Error(`RabbitMQ ended the consumer of ${options.queue}: the queue was deleted, or moved`))
+    })
+    const cancel = async (): Promise<void> => {
+      if (session.problem !== undefined) return
+      await Promise.race([channel.cancel(consumerTag).catch(() => undefined), session.lost])
+    }
+    return { session, consumption, cancel }
+  } catch (error) {
+    await session.close()
+    throw error
+  }
+}
+
+function createRun(): Run {
+  let isStopped = false
+  let release = (): void => undefined
+  const stopped = new Promise<void>((resolve) => (release = resolve))
+  return {
+    stopped,
+    get isStopped() {
+      return isStopped
+    },
+    stop() {
+      isStopped = true
+      release()
+    },
+    consuming: undefined,
+    done: Promise.resolve(),
+  }
+}
