@@ -13,6 +13,7 @@ export default defineConfig({
       { find: /^oncebox\/link$/, replacement: source('brokers/link/index.ts') },
       { find: /^oncebox\/webhook$/, replacement: source('brokers/webhook/index.ts') },
       { find: /^oncebox\/rabbitmq$/, replacement: source('brokers/rabbitmq/index.ts') },
+      { find: /^oncebox\/sqs$/, replacement: source('brokers/sqs/index.ts') },
       { find: /^oncebox\/testing$/, replacement: source('testing/index.ts') },
     ],
   },

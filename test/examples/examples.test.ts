@@ -35,6 +35,10 @@ worker 4 goes on with B-2, and exits with 0
 gateway: A-1: calls 2, keys 1, charged as charge-1
 gateway: B-2: calls 1, keys 1, charged as charge-2
 booked: A-1 charge-1, B-2 charge-2`,
+  sqs: `
+failed and tried again: 1
+customer A: A-1, A-2, A-3
+customer B: B-1, B-2`,
   webhook: `
 orders sent: 3, deliveries: 6
 a stranger: 401 {"error":"no signature is right"}

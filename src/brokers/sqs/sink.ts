@@ -1,0 +1,53 @@
+/** A queue as a sink: opened when it is first used, closed when nothing is on its way any more. */
+import { sleep } from '../../backoff.js'
+import { OnceboxError } from '../../errors.js'
+import type { Message } from '../../message.js'
+import type { Sink } from '../sink.js'
+import { isFifo, openQueue, sqsError, type Queue } from './client.js'
+import type { Resolved } from './options.js'
+import { publish } from './publish.js'
+
+/** How long `close` waits for requests before it aborts them. */
+const CLOSE_MS = 5_000
+
+export function createSink(options: Resolved): Sink & { readonly name?: string } {
+  const { queueUrl, mode, codec, timeoutMs, name } = options
+  const context = { mode, codec, fifo: isFifo(queueUrl) }
+  const aborts = new Set<AbortController>()
+  const publishing = new Set<Promise<unknown>>()
+  let opening: Promise<Queue> | undefined
+
+  const run = async (batch: readonly Message[]): ReturnType<Sink['publish']> => {
+    opening ??= openQueue(options)
+    const abort = new AbortController()
+    const late = sqsError('Timeout', `SQS did not take the events in ${timeoutMs} ms`, false)
+    const timer = setTimeout(() => abort.abort(late), timeoutMs)
+    aborts.add(abort)
+    try {
+      return await publish(await opening, batch, context, abort.signal)
+    } finally {
+      clearTimeout(timer)
+      aborts.delete(abort)
+    }
+  }
+
+  const sink: Sink & { name?: string } = {
+    async publish(batch) {
+      const one = run(batch)
+      publishing.add(one)
+      return one.finally(() => publishing.delete(one))
+    },
+    async close() {
+      const finished = Promise.allSettled([...publishing])
+      await sleep(CLOSE_MS, finished)
+      for (const abort of aborts) abort.abort(new OnceboxError('STOPPED', 'the sink was closed'))
+      await finished
+      // A box that is started again opens it again.
+      const queue = await opening?.catch(() => undefined)
+      opening = undefined
+      queue?.close()
+    },
+  }
+  if (name !== undefined) sink.name = name
+  return sink
+}

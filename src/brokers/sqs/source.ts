@@ -1,0 +1,106 @@
+/**
+ * A queue as a source: pollers wait for messages, deliveries hand them on.
+ *
+ *     receive → hold, hidden from others → deliver to the box → delete what it acknowledged, give back the rest
+ */
+import { backoffMs, sleep } from '../../backoff.js'
+import { OnceboxError } from '../../errors.js'
+import type { Deliver, Source } from '../source.js'
+import { isFifo, MAX_ENTRIES, openQueue, type Queue, type SqsMessage } from './client.js'
+import { createDeliveries } from './deliveries.js'
+import { readMessage } from './event.js'
+import { createHealth } from './health.js'
+import type { Resolved } from './options.js'
+import { createRoom } from './room.js'
+import { keepHidden, type Held } from './visibility.js'
+
+/** An empty answer that comes sooner than this was not waited for; the next request waits instead. */
+const EMPTY_MS = 200
+
+type Report = (problem?: unknown) => void
+
+interface Run {
+  stop(): Promise<void>
+}
+
+export function createSource(options: Resolved): Source {
+  let run: Run | undefined
+  let turn = 0
+  return {
+    async start(deliver, report = () => undefined) {
+      const mine = ++turn
+      if (run) throw new OnceboxError('OPTION_INVALID', 'sqs: this queue is being received already; make a second one')
+      const queue = await openQueue(options)
+      // A stop, or another start, came in the meantime.
+      if (mine === turn) run = startRun(options, queue, deliver, report)
+      else queue.close()
+    },
+    async stop() {
+      turn++
+      const ending = run
+      run = undefined
+      await ending?.stop()
+    },
+  }
+}
+
+function startRun(options: Resolved, queue: Queue, deliver: Deliver, report: Report): Run {
+  const { pollers, waitSeconds, visibilitySeconds, batchSize, concurrency } = options
+  const fifo = isFifo(options.queueUrl)
+  const stopping = new AbortController()
+  const stopped = new Promise<void>((resolve) => stopping.signal.addEventListener('abort', () => resolve()))
+  const health = createHealth(report)
+  const visibility = keepHidden(queue, visibilitySeconds, (error) => health.ill('queue', error))
+  const capacity = Math.max(batchSize * (concurrency + 1), MAX_ENTRIES)
+  const room = createRoom((asked) => {
+    if (stopping.signal.aborted) return true
+    return !deliveries.paused && visibility.size + (asked + 1) * MAX_ENTRIES <= capacity
+  })
+  const deliveries = createDeliveries({ ...options, fifo }, { queue, visibility, health, deliver, onRoom: room.look })
+
+  const hold = (raw: SqsMessage): Held => {
+    const incoming = readMessage(raw, { ...options, fifo })
+    return {
+      ...{ raw, incoming },
+      receipt: raw.ReceiptHandle ?? '',
+      lane: fifo ? raw.Attributes?.['MessageGroupId'] : incoming?.key,
+      hiddenUntil: performance.now() + visibilitySeconds * 1_000,
+    }
+  }
+  const receive = async (wait: number): Promise<void> => {
+    const began = performance.now()
+    const messages = await queue.receive({ waitSeconds: wait, visibilitySeconds, signal: stopping.signal })
+    health.well('queue')
+    deliveries.add(messages.map(hold))
+    const early = EMPTY_MS - (performance.now() - began)
+    if (messages.length === 0 && early > 0) await sleep(early, stopped)
+  }
+  const poll = async (): Promise<void> => {
+    for (let failures = 0; !stopping.signal.aborted;) {
+      const release = await room.reserve()
+      try {
+        // After a failure the first answer tells that the queue is back, and should not take its time.
+        if (!stopping.signal.aborted) await receive(failures > 0 ? 0 : waitSeconds)
+        failures = 0
+      } catch (error) {
+        if (stopping.signal.aborted) return
+        health.ill('queue', error)
+        await sleep(backoffMs(failures++, 200, 10_000), stopped)
+      } finally {
+        release()
+      }
+    }
+  }
+  const polling = Array.from({ length: pollers }, poll)
+
+  return {
+    async stop() {
+      stopping.abort(new OnceboxError('STOPPED', 'the source was stopped'))
+      room.look()
+      await Promise.all(polling)
+      await deliveries.stop()
+      visibility.stop()
+      queue.close()
+    },
+  }
+}
