@@ -12,7 +12,10 @@ const WIRING = ['box.ts', 'index.ts']
 /** What every step of the flow is given. */
 const SHARED = ['hooks.ts', 'runtime.ts']
 /** What a broker is to the rest. */
-const SEAMS = ['source.ts', 'sink.ts', 'handover.ts', 'cloudevents.ts', 'codec.ts', 'event.ts', 'lanes.ts']
+const SEAMS = [
+  ...['source.ts', 'sink.ts', 'handover.ts', 'cloudevents.ts', 'codec.ts', 'event.ts', 'lanes.ts'],
+  ...['redelivery.ts', 'send.ts'],
+]
 
 /** A part of src/ → the parts it may import, besides itself. */
 const GROUND = ['leaf', 'telemetry', 'worker', 'postgres', 'seam']

@@ -14,6 +14,8 @@ export default defineConfig({
       { find: /^oncebox\/webhook$/, replacement: source('brokers/webhook/index.ts') },
       { find: /^oncebox\/rabbitmq$/, replacement: source('brokers/rabbitmq/index.ts') },
       { find: /^oncebox\/sqs$/, replacement: source('brokers/sqs/index.ts') },
+      { find: /^oncebox\/nats$/, replacement: source('brokers/nats/index.ts') },
+      { find: /^oncebox\/redis$/, replacement: source('brokers/redis/index.ts') },
       { find: /^oncebox\/testing$/, replacement: source('testing/index.ts') },
     ],
   },

@@ -18,6 +18,9 @@ const PRINTS: Readonly<Record<string, string>> = {
 12 orders, handled 12, failed 3 times and were delivered again
 duplicates, because their acknowledgement was lost: 5
 booked: 12 rows for 12 orders`,
+  nats: `
+orders sent: 3, messages in the stream: 4
+invoices: A-1 500, A-2 700, A-3 900`,
   'orders-inventory': `
 order 4: nobody drinks that much
 order 1: reserved
@@ -39,6 +42,9 @@ booked: A-1 charge-1, B-2 charge-2`,
 failed and tried again: 1
 customer A: A-1, A-2, A-3
 customer B: B-1, B-2`,
+  redis: `
+entries in the stream: 4
+invoices: A-1 500, A-2 700, A-3 900`,
   webhook: `
 orders sent: 3, deliveries: 6
 a stranger: 401 {"error":"no signature is right"}

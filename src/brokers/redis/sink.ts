@@ -1,0 +1,79 @@
+/**
+ * Redis Streams as a sink: an event is published when the server has answered with the id of its entry.
+ *
+ * Whether it survives a crash of the server is up to the server: see docs/redis.md.
+ */
+import { createTurns } from '../../in-turn.js'
+import type { Message } from '../../message.js'
+import { sendInLanes, type Answer } from '../send.js'
+import type { Sink } from '../sink.js'
+import { codeOf, connect, type Argument, type Connection } from './client.js'
+import { writeFields } from './event.js'
+import type { ResolvedSink } from './options.js'
+
+/** The server takes no writes at the moment: it loads its data, or has become a replica. */
+const AWAY = ['LOADING', 'READONLY', 'MASTERDOWN', 'CLUSTERDOWN', 'TRYAGAIN', 'MISCONF', 'NOREPLICAS', 'BUSY', 'NOAUTH']
+/** The key holds something that is no stream. */
+const FINAL = 'WRONGTYPE'
+
+export function createSink(options: ResolvedSink): Sink & { readonly name?: string } {
+  const inTurn = createTurns()
+  const batches = new Set<Promise<unknown>>()
+  let connection: Connection | undefined
+
+  const open = (): Promise<Connection> =>
+    inTurn(async () => {
+      if (connection && !connection.isOpen) {
+        connection.close()
+        connection = undefined
+      }
+      connection ??= await connect(options)
+      return connection
+    })
+
+  const send = async (via: Connection, message: Message): Promise<Answer> => {
+    let args: Argument[]
+    try {
+      args = ['XADD', options.streamOf(message), ...trim(options), '*', ...writeFields(message, options.write)]
+    } catch (error) {
+      return { error, retry: false }
+    }
+    try {
+      await via.command(args, options.timeoutMs)
+      return undefined
+    } catch (error) {
+      const code = codeOf(error)
+      if (code === undefined || AWAY.includes(code)) throw error
+      return { error, retry: code !== FINAL }
+    }
+  }
+
+  const publish = async (batch: readonly Message[]): Promise<Answer[]> => {
+    const via = await open()
+    return sendInLanes(batch, options.concurrency, (message) => send(via, message))
+  }
+
+  const sink: Sink & { name?: string } = {
+    async publish(batch) {
+      const publishing = publish(batch)
+      batches.add(publishing)
+      return publishing.finally(() => batches.delete(publishing))
+    },
+    async close() {
+      await Promise.allSettled([...batches])
+      await inTurn(async () => {
+        connection?.close()
+        connection = undefined
+      })
+    },
+  }
+  if (options.name !== undefined) sink.name = options.name
+  return sink
+}
+
+/** About so many: whole nodes of the stream go at a time, which costs next to nothing. */
+function trim({ maxLength, maxAgeMs }: ResolvedSink): string[] {
+  if (maxLength !== undefined) return ['MAXLEN', '~', String(maxLength)]
+  if (maxAgeMs !== undefined) return ['MINID', '~', String(Math.max(0, Date.now() - maxAgeMs))]
+  return []
+}
