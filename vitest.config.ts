@@ -16,6 +16,7 @@ export default defineConfig({
       { find: /^oncebox\/sqs$/, replacement: source('brokers/sqs/index.ts') },
       { find: /^oncebox\/nats$/, replacement: source('brokers/nats/index.ts') },
       { find: /^oncebox\/redis$/, replacement: source('brokers/redis/index.ts') },
+      { find: /^oncebox\/kafka$/, replacement: source('brokers/kafka/index.ts') },
       { find: /^oncebox\/testing$/, replacement: source('testing/index.ts') },
     ],
   },

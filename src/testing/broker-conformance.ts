@@ -108,7 +108,7 @@ function messages(promise: Add): void {
       assert.deepEqual(dataOf(message!), full.data)
       const expected = { ...headers, correlationid: 'the-first', causationid: 'the-one-before' }
       for (const [name, value] of Object.entries(expected)) assert.equal(message!.headers?.[name], value, name)
-      assert.notEqual(message!.redelivered, true)
+      if (bench.can.redelivered) assert.notEqual(message!.redelivered, true)
     })
   }
 

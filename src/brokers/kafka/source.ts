@@ -1,0 +1,108 @@
+/**
+ * Kafka as a source: a member of a consumer group that commits offsets after the box has committed.
+ *
+ * The client keeps the connection for as long as it can. When it gives up, the source says so and opens another
+ * consumer, again and again, until it is stopped.
+ */
+import { backoffMs, sleep } from '../../backoff.js'
+import type { Deliver, Source } from '../source.js'
+import { openConsumer, type KafkaConsumer } from './client.js'
+import type { ResolvedSource } from './options.js'
+import { createPartitions, type Partitions } from './partitions.js'
+
+type Report = NonNullable<Parameters<Source['start']>[1]>
+
+/** From one start to its stop. */
+interface Session {
+  start(): Promise<void>
+  stop(): Promise<void>
+}
+
+/** A consumer in its group. */
+interface Membership {
+  readonly consumer: KafkaConsumer
+  readonly partitions: Partitions
+  /** Resolves with the reason when the client gives up. */
+  readonly crashed: Promise<unknown>
+}
+
+export function createSource(options: ResolvedSource): Source {
+  let session: Session | undefined
+  return {
+    async start(deliver, report = () => undefined) {
+      await session?.stop()
+      session = createSession(options, deliver, report)
+      await session.start()
+    },
+    async stop() {
+      await session?.stop()
+    },
+  }
+}
+
+function createSession(options: ResolvedSource, deliver: Deliver, report: Report): Session {
+  let stopping = false
+  let stop = (): void => undefined
+  const stopped = new Promise<void>((resolve) => (stop = resolve))
+  /** Undefined until it has joined. */
+  let life: Promise<void> | undefined
+  let partitions: Partitions | undefined
+
+  const join = async (): Promise<Membership> => {
+    let crash: (error: unknown) => void = () => undefined
+    const crashed = new Promise<unknown>((resolve) => (crash = resolve))
+    const own = (partitions = createPartitions(options, deliver))
+    const { eachBatch, joined } = own
+    try {
+      return {
+        consumer: await openConsumer(options.client, options, { eachBatch, joined, crashed: crash }),
+        partitions: own,
+        crashed,
+      }
+    } catch (error) {
+      own.close()
+      throw error
+    }
+  }
+
+  const joinAgain = async (): Promise<Membership | undefined> => {
+    for (let attempt = 0; !stopping; attempt++) {
+      await sleep(backoffMs(attempt, 100, 5_000), stopped)
+      if (stopping) break
+      try {
+        return await join()
+      } catch (error) {
+        report(error)
+      }
+    }
+    return undefined
+  }
+
+  const live = async (first: Membership): Promise<void> => {
+    for (let member: Membership | undefined = first; member;) {
+      const { consumer, partitions, crashed } = member
+      const error = await Promise.race([crashed, stopped])
+      partitions.close()
+      // Waits for the deliveries in flight, and their commits.
+      await consumer.disconnect().catch(() => undefined)
+      if (stopping) return
+      report(error)
+      member = await joinAgain()
+      if (member) report()
+    }
+  }
+
+  return {
+    async start() {
+      const member = await join()
+      life = live(member)
+    },
+    async stop() {
+      stopping = true
+      stop()
+      partitions?.close()
+      // A join that is under way is not waited for: it delivers nothing any more, and ends when it learns of this.
+      await life
+    },
+  }
+}

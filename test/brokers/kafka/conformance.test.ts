@@ -1,0 +1,13 @@
+import { describe, test } from 'vitest'
+import { brokerConformance } from 'oncebox/testing'
+import { loadAdapter, openBroker } from '../adapter.js'
+import { useBroker } from './fixture.js'
+
+const adapter = await loadAdapter(new URL('./adapter.mjs', import.meta.url))
+const broker = useBroker()
+
+describe('kafka, or kafka-mock', () => {
+  const open = () => openBroker(adapter, broker.service.url)
+  const { capabilities } = adapter
+  for (const { name, run } of brokerConformance({ open, capabilities })) test(name, { timeout: 120_000 }, run)
+})

@@ -1,0 +1,327 @@
+/** Kafka as a source: what is committed, and when. */
+import kafkajs, { type ConsumerConfig, type ConsumerRunConfig } from 'kafkajs'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import type { Incoming } from 'oncebox'
+import { kafka } from 'oncebox/kafka'
+import { waitUntil } from '../../support/wait.js'
+import { backlog, clientOf, committedOffsets, publish, source, withAdmin, type Settings } from './adapter.mjs'
+import { numbered, numbersOf, read, useBroker } from './fixture.js'
+
+const broker = useBroker()
+const TIMEOUT = { timeout: 120_000 }
+const PATIENCE = { timeoutMs: 60_000 }
+
+/** All of them have one key, and so one partition. */
+const oneKey = (): string => 'k'
+
+/** The committed offset of the one partition that anything was committed of; 0 if there is none. */
+async function committed(settings: Settings): Promise<number> {
+  const offsets = [...(await committedOffsets(settings)).values()].filter((offset) => offset > 0)
+  expect(offsets.length).toBeLessThan(2)
+  return offsets[0] ?? 0
+}
+
+const isDone = (settings: Settings) => waitUntil(async () => (await backlog(settings)) === 0, PATIENCE)
+
+describe('commits', TIMEOUT, () => {
+  test('only what leads the partition without a gap is committed, and what follows the gap is delivered again', async () => {
+    const settings = await broker.create()
+    await publish(settings, numbered(100, oneKey))
+    let refused = 40
+    await using reader = await read(source(settings), (batch) => numbersOf(batch).map((n) => n !== refused))
+    await waitUntil(() => numbersOf(reader.messages).filter((n) => n === 40).length >= 3, PATIENCE)
+    expect(await committed(settings)).toBe(40)
+    expect(numbersOf(reader.messages).filter((n) => n === 39)).toHaveLength(1)
+    expect(numbersOf(reader.messages).filter((n) => n === 99).length).toBeGreaterThan(1)
+    refused = -1
+    await isDone(settings)
+    expect(await committed(settings)).toBe(100)
+  })
+
+  test('if deliver rejects nothing is committed, and it is tried again more and more slowly', async () => {
+    const settings = await broker.create()
+    await publish(settings, numbered(10, oneKey))
+    let away = true
+    const times: number[] = []
+    await using reader = await read(source(settings), (batch) => {
+      times.push(performance.now())
+      if (away) throw new Error('the database is away')
+      return batch.map(() => true)
+    })
+    await waitUntil(() => times.length >= 5, PATIENCE)
+    // Half of 100, 200, 400 and 800 ms at least.
+    expect(times[4]! - times[0]!).toBeGreaterThan(740)
+    expect(await backlog(settings)).toBe(10)
+    expect(await committed(settings)).toBe(0)
+    away = false
+    await isDone(settings)
+    expect(numbersOf(reader.batches.at(-1)!)).toEqual(Array.from({ length: 10 }, (_, n) => n))
+  })
+
+  test('a partition that waits holds up no other', async () => {
+    const settings = await broker.create()
+    const keys = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']
+    await publish(
+      settings,
+      numbered(80, (n) => keys[n % keys.length]!),
+    )
+    let stuck: string | undefined
+    const placeOf = ({ id }: Incoming): string => id!.split(':')[1]!
+    await using reader = await read(source(settings), (batch) => {
+      stuck ??= placeOf(batch[0]!)
+      return batch.map((message) => placeOf(message) !== stuck)
+    })
+    const rest = () => reader.messages.filter((message) => placeOf(message) !== stuck)
+    const own = () => new Set(reader.messages.filter((message) => placeOf(message) === stuck).map(({ id }) => id))
+    await waitUntil(() => own().size + rest().length === 80, PATIENCE)
+    await waitUntil(async () => (await backlog(settings)) === own().size, PATIENCE)
+    expect(own().size).toBeGreaterThan(0)
+    expect(rest().length).toBeGreaterThan(0)
+  })
+
+  test('large fetches are delivered in parts, in order, one at a time per partition', async () => {
+    const settings = await broker.create()
+    await publish(settings, numbered(500, oneKey))
+    let inFlight = 0
+    await using reader = await read(source(settings, { batch: 30 }), async (batch) => {
+      expect(++inFlight).toBe(1)
+      await new Promise((resolve) => setImmediate(resolve))
+      inFlight--
+      return batch.map(() => true)
+    })
+    await isDone(settings)
+    expect(Math.max(...reader.batches.map((batch) => batch.length))).toBe(30)
+    expect(numbersOf(reader.messages)).toEqual(Array.from({ length: 500 }, (_, n) => n))
+  })
+})
+
+describe('the group', TIMEOUT, () => {
+  test('stop waits for what is in flight and commits it, and a second start goes on after it', async () => {
+    const settings = await broker.create()
+    await publish(settings, numbered(10, oneKey))
+    const own = source(settings)
+    let release = (): void => undefined
+    const released = new Promise<void>((resolve) => (release = resolve))
+    let begun = false
+    const reader = await read(own, async (batch) => {
+      begun = true
+      await released
+      return batch.map(() => true)
+    })
+    onTestFinished(() => own.stop())
+    await waitUntil(() => begun, PATIENCE)
+    let stopped = false
+    const stopping = own.stop().then(() => (stopped = true))
+    await committed(settings)
+    expect(stopped).toBe(false)
+    release()
+    await stopping
+    expect(await backlog(settings)).toBe(10 - reader.messages.length)
+
+    await publish(settings, numbered(5, oneKey))
+    await using again = await read(own)
+    await isDone(settings)
+    expect(again.messages.length + reader.messages.length).toBe(15)
+  })
+
+  test('a delivery that takes longer than the session keeps its partition, for the heartbeat goes on', async () => {
+    const settings = await broker.create()
+    await publish(settings, numbered(3, oneKey))
+    const sessionMs = settings.consumer['sessionTimeout'] as number
+    await using reader = await read(source(settings), async (batch) => {
+      await new Promise((resolve) => setTimeout(resolve, sessionMs * 2))
+      return batch.map(() => true)
+    })
+    await isDone(settings)
+    expect(numbersOf(reader.messages)).toEqual([0, 1, 2])
+    expect(reader.reports).toEqual([])
+  })
+
+  test('a second member joins in the middle: nothing is lost, nothing stalls, no offset goes back', async () => {
+    const settings = await broker.create()
+    const total = 3_000
+    await publish(
+      settings,
+      numbered(total, (n) => `k${n % 60}`),
+    )
+    const slowly = async (batch: readonly Incoming[]): Promise<boolean[]> => {
+      await new Promise((resolve) => setTimeout(resolve, 30))
+      return batch.map(() => true)
+    }
+    const options = { batch: 25 }
+    await using first = await read(source(settings, options), slowly)
+    await waitUntil(() => first.messages.length > 200, PATIENCE)
+
+    let watching = true
+    const highest = new Map<number, number>()
+    const watch = (async () => {
+      while (watching) {
+        for (const [partition, offset] of await committedOffsets(settings)) {
+          expect(offset).toBeGreaterThanOrEqual(highest.get(partition) ?? 0)
+          highest.set(partition, offset)
+        }
+      }
+    })()
+    onTestFinished(() => void (watching = false))
+    await using second = await read(source(settings, options), slowly)
+    await waitUntil(() => second.messages.length > 0, PATIENCE)
+    await isDone(settings)
+    watching = false
+    await watch
+    const seen = new Set(numbersOf([...first.messages, ...second.messages]))
+    expect(seen.size).toBe(total)
+    expect([...highest.values()].every((offset) => offset > 0)).toBe(true)
+    // A member that leaves hands its partitions over, too.
+    await second.stop()
+    await publish(
+      settings,
+      numbered(30, (n) => `k${n}`),
+    )
+    await isDone(settings)
+  })
+
+  test('a member that was given up commits nothing any more, and comes back', async () => {
+    const settings = await broker.create()
+    await publish(settings, numbered(60, oneKey))
+    let release = (): void => undefined
+    const released = new Promise<void>((resolve) => (release = resolve))
+    let held = true
+    const frozen = await read(source(settings, { client: withoutHeartbeat(settings) }), async (batch) => {
+      if (held) await released
+      return batch.map(() => true)
+    })
+    onTestFinished(() => frozen.stop())
+    await waitUntil(() => frozen.batches.length > 0, PATIENCE)
+    await using other = await read(source(settings))
+    await publish(settings, numbered(40, oneKey))
+    await isDone(settings)
+    expect(await committed(settings)).toBe(100)
+    expect(new Set(numbersOf(other.messages)).size).toBe(60)
+
+    const alone = other.messages.length
+    held = false
+    release()
+    await other.stop()
+    await publish(settings, numbered(5, oneKey))
+    await waitUntil(async () => {
+      expect(await committed(settings)).toBeGreaterThanOrEqual(100)
+      return (await backlog(settings)) === 0
+    }, PATIENCE)
+    expect(other.messages.length).toBe(alone)
+    expect(frozen.reports.filter((report) => report !== undefined)).toEqual([])
+  })
+})
+
+/** A process that hangs while it delivers, as the group sees it. */
+function withoutHeartbeat({ url }: Settings): object {
+  const client = clientOf(url)
+  return {
+    logger: () => client.logger(),
+    producer: () => client.producer(),
+    consumer(config: ConsumerConfig) {
+      const consumer = client.consumer(config)
+      const run = ({ eachBatch, ...rest }: ConsumerRunConfig) =>
+        consumer.run({
+          ...rest,
+          eachBatch: (payload) => eachBatch!({ ...payload, heartbeat: () => Promise.resolve() }),
+        })
+      return { ...consumer, run }
+    },
+  }
+}
+
+describe('what the box gets', TIMEOUT, () => {
+  async function received(messages: Parameters<typeof publish>[1], options: object = {}): Promise<Incoming[]> {
+    const settings = await broker.create()
+    await publish(settings, messages)
+    await using reader = await read(source(settings, options))
+    await isDone(settings)
+    return reader.messages.map((message) => ({ ...message, source: message.source?.replace(settings.topic, 'orders') }))
+  }
+
+  test('a record without an id is known by its place, its type is the header or the topic, its time the timestamp', async () => {
+    const before = Date.now()
+    const [message] = await received([{ headers: { type: 'order.placed', n: '1' }, body: '{"a":1}', key: 'k' }])
+    expect(message).toMatchObject({
+      id: expect.stringMatching(/^orders-[0-9a-f-]+:\d:0$/) as string,
+      source: 'orders',
+      type: 'order.placed',
+      key: 'k',
+      headers: { type: 'order.placed', n: '1' },
+    })
+    expect((message!.time as Date).getTime()).toBeGreaterThanOrEqual(before - 1)
+    expect((message!.time as Date).getTime()).toBeLessThanOrEqual(Date.now())
+    const [other] = await received([{ headers: {}, body: '1' }])
+    expect(other!.type).toMatch(/^orders-/)
+    expect(other!.key).toBeUndefined()
+  })
+
+  test('a CloudEvent says itself who it is', async () => {
+    const ce = { ce_specversion: '1.0', ce_id: '7', ce_source: 'shop', ce_type: 'order.placed', traceparent: '00-1' }
+    const [message] = await received([{ headers: ce, body: '{"a":1}', key: 'k' }])
+    expect(message).toMatchObject({ id: '7', source: 'shop', type: 'order.placed', key: 'k' })
+    expect(message!.headers).toEqual({ traceparent: '00-1' })
+  })
+
+  test('keys and headers are text: bytes that are none are base64, and of two values the last counts', async () => {
+    const binary = Buffer.from([0, 255, 1])
+    const headers = { text: Buffer.from('ä'), binary, twice: ['1', '2'], zero: Buffer.from('a\0b') }
+    const [message] = await received([{ headers, body: '1', key: binary }])
+    expect(message!.headers).toEqual({ text: 'ä', binary: 'AP8B', twice: '2', zero: 'YQBi' })
+    expect(message!.key).toBe('AP8B')
+  })
+
+  test('a tombstone is a message whose data is null, codec or not', async () => {
+    const codec = { contentType: 'x/y', decode: (body: Uint8Array) => body.length, encode: () => Buffer.from('') }
+    for (const options of [{}, { codec }]) {
+      const [message] = await received([{ headers: { 'content-type': 'text/plain' }, body: null, key: 'k' }], options)
+      expect(message!.key).toBe('k')
+      expect(Buffer.from(message!.body!).toString()).toBe('null')
+    }
+  })
+
+  test('source, type and map decide otherwise', async () => {
+    const map = (raw: { partition: number }, message: Incoming): Incoming => ({
+      ...message,
+      subject: String(raw.partition),
+    })
+    const [message] = await received([{ headers: {}, body: '1' }], { source: 'legacy', type: 'note', map })
+    expect(message).toMatchObject({ source: 'legacy', type: 'note', subject: message!.id!.split(':')[1] })
+  })
+
+  test('the first messages after an assignment are suspects, the next ones are not', async () => {
+    const settings = await broker.create()
+    await publish(settings, numbered(30, oneKey))
+    await using reader = await read(source(settings, { batch: 10 }))
+    await isDone(settings)
+    expect(reader.messages.map(({ redelivered = false }) => redelivered)).toEqual(
+      Array.from({ length: 30 }, (_, n) => n < 10),
+    )
+  })
+})
+
+describe('a start that fails', TIMEOUT, () => {
+  test('rejects when there is no broker, and can be stopped while it tries', async () => {
+    const settings = await broker.create()
+    const client = new kafkajs.Kafka({
+      brokers: ['127.0.0.1:1'],
+      logLevel: kafkajs.logLevel.NOTHING,
+      retry: { retries: 1 },
+    })
+    const nowhere = source(settings, { client })
+    await expect(read(nowhere)).rejects.toThrow()
+    const trying = read(nowhere)
+    const before = performance.now()
+    await nowhere.stop()
+    expect(performance.now() - before).toBeLessThan(1_000)
+    await expect(trying).rejects.toThrow()
+  })
+
+  test('rejects when there is no such topic', async ({ skip }) => {
+    skip(broker.isMock, 'kafka-mock makes topics as they are asked for')
+    const settings = await broker.create()
+    const client = clientOf(settings.url)
+    await expect(read(kafka({ client, groupId: settings.groupId, topics: 'none' }))).rejects.toThrow()
+    expect(await withAdmin(settings.url, (admin) => admin.listTopics())).not.toContain('none')
+  })
+})
