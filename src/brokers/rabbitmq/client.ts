@@ -100,7 +100,7 @@ async function open<C extends RabbitChannel>(
     destroy(connection)
   }
   try {
-    const channel = await inTime(options, Promise.race([createChannel(connection), rejectWith(lost)]))
+    const channel = await inTime(options, lost, createChannel(connection))
     channel.on('error', fail)
     channel.on('close', () => fail(new Error('the channel was closed')))
     return {
@@ -152,20 +152,20 @@ async function loadClient({ timeoutMs }: Resolved): Promise<(url: string) => Pro
   }
 }
 
-async function inTime<T>({ timeoutMs }: Resolved, work: Promise<T>): Promise<T> {
+/** What the broker answers, unless it takes too long or is lost before. */
+export async function inTime<T>({ timeoutMs }: Resolved, lost: Promise<unknown>, answer: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_, reject) => {
     timer = setTimeout(() => reject(new Error(`RabbitMQ did not answer in ${timeoutMs} ms`)), timeoutMs)
   })
+  const gone = lost.then((problem) => {
+    throw problem
+  })
   try {
-    return await Promise.race([work, late])
+    return await Promise.race([answer, late, gone])
   } finally {
     clearTimeout(timer)
   }
-}
-
-async function rejectWith(lost: Promise<unknown>): Promise<never> {
-  throw await lost
 }
 
 /** amqplib ends its half of a socket and waits; a peer that is gone without a word would keep it open for minutes. */

@@ -7,7 +7,7 @@
 import type { Message } from '../../message.js'
 import { lanesOf } from '../lanes.js'
 import type { Sink } from '../sink.js'
-import { openSink, type RabbitConfirmChannel, type RabbitMessage, type Session } from './client.js'
+import { inTime, openSink, type RabbitConfirmChannel, type RabbitMessage, type Session } from './client.js'
 import { toPublication, type Publication } from './event.js'
 import type { ResolvedSink } from './options.js'
 import { assertExchange } from './topology.js'
@@ -96,8 +96,12 @@ async function openPublishing(options: ResolvedSink): Promise<Publishing> {
     return session.close()
   })
   session.channel.on('return', ({ properties }: RabbitMessage) => returned.add(properties.messageId as string))
-  await Promise.race([assertExchange(session.channel, options), session.lost])
-  if (session.problem !== undefined) throw session.problem
+  try {
+    await inTime(options, session.lost, assertExchange(session.channel, options))
+  } catch (error) {
+    session.fail(error)
+    throw error
+  }
   return { session, returned, unconfirmed }
 }
 

@@ -1,7 +1,7 @@
 /** RabbitMQ as a source: one channel at a time, opened again when it is lost, until it is stopped. */
 import { backoffMs, sleep } from '../../backoff.js'
 import type { Deliver, Source } from '../source.js'
-import { openSource, type RabbitChannel, type Session } from './client.js'
+import { inTime, openSource, type RabbitChannel, type Session } from './client.js'
 import { consume, type Consumption } from './consumption.js'
 import type { ResolvedSource } from './options.js'
 import { assertQueue } from './topology.js'
@@ -79,12 +79,15 @@ async function openConsuming(options: ResolvedSource, deliver: Deliver): Promise
   try {
     const { channel } = session
     const consumption = consume(session, options, deliver)
-    await assertQueue(channel, options)
-    await channel.prefetch(options.prefetch)
-    const { consumerTag } = await channel.consume(options.queue, (raw) => {
-      if (raw) consumption.add(raw)
-      else session.fail(new Error(`RabbitMQ ended the consumer of ${options.queue}: the queue was deleted, or moved`))
-    })
+    const begin = async (): Promise<{ consumerTag: string }> => {
+      await assertQueue(channel, options)
+      await channel.prefetch(options.prefetch)
+      return channel.consume(options.queue, (raw) => {
+        if (raw) consumption.add(raw)
+        else session.fail(new Error(`RabbitMQ ended the consumer of ${options.queue}: the queue was deleted, or moved`))
+      })
+    }
+    const { consumerTag } = await inTime(options, session.lost, begin())
     const cancel = async (): Promise<void> => {
       if (session.problem !== undefined) return
       await Promise.race([channel.cancel(consumerTag).catch(() => undefined), session.lost])

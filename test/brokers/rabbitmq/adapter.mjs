@@ -3,10 +3,25 @@ import { randomBytes } from 'node:crypto'
 import { connect } from 'amqplib'
 import { rabbitmq } from 'oncebox/rabbitmq'
 
-export { start } from '../../../tools/services/rabbitmq.mjs'
+import * as service from '../../../tools/services/rabbitmq.mjs'
 
 export const name = 'rabbitmq'
 export const capabilities = { prefix: 'cloudEvents_', messageId: true }
+
+/** A quorum queue that was just made does not survive the kill of its node: what is known of it is not on disk yet. */
+const SETTLED_MS = 2_000
+let createdAt = 0
+
+export async function start() {
+  const running = await service.start()
+  const { kill } = running
+  return Object.assign(running, {
+    async kill() {
+      await new Promise((resolve) => setTimeout(resolve, createdAt + SETTLED_MS - Date.now()))
+      await kill()
+    },
+  })
+}
 
 export async function create(url, { type = 'quorum', ...further } = {}) {
   const suffix = randomBytes(6).toString('hex')
@@ -16,6 +31,7 @@ export async function create(url, { type = 'quorum', ...further } = {}) {
     await channel.assertExchange(settings.exchange, 'topic', { durable: true })
     await channel.bindQueue(settings.queue, settings.exchange, '#')
   })
+  createdAt = Date.now()
   return settings
 }
 
