@@ -15,9 +15,9 @@ const SETTINGS = {
 }
 
 export async function startServer() {
-  if (process.env.DATABASE_URL) return { url: process.env.DATABASE_URL, own: false, stop: async () => {} }
+  if (process.env.DATABASE_URL) return { url: process.env.DATABASE_URL, stop: async () => {} }
 
   const server = await startPostgres({ settings: SETTINGS })
   for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(130))
-  return { url: server.url, own: true, stop: server.stop }
+  return { url: server.url, pid: server.pid, stop: server.stop }
 }

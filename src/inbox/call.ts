@@ -87,19 +87,19 @@ function withDeadline(
       clearTimeout(timer)
       forget()
     }
-    Promise.resolve()
-      .then(() => call.run(context))
-      .then(
-        (result) => {
-          end()
-          resolve(result)
-        },
-        (error: unknown) => {
-          end()
-          // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- handlers may throw anything
-          reject(readable(error))
-        },
-      )
+    const failed = (error: unknown): void => {
+      end()
+      // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- handlers may throw anything
+      reject(readable(error))
+    }
+    try {
+      Promise.resolve(call.run(context)).then((result) => {
+        end()
+        resolve(result)
+      }, failed)
+    } catch (error) {
+      failed(error)
+    }
   })
 }
 

@@ -133,18 +133,16 @@ async function sharedPass(
   abort: Abort,
 ): Promise<{ error: unknown; slow: ClaimedMessage | undefined } | undefined> {
   const { runtime, consumer, pace } = worker
-  const { ms } = consumer.options.group
   const effects = sharedEffects(worker)
   let slow: ClaimedMessage | undefined
   try {
     await openClaimed(worker, claim, SHARED_LOCK_TIMEOUT, async (tx, open) => {
       const outgoing: Outgoing[] = []
       const results: [ClaimedMessage, string][] = []
-      const started = performance.now()
-      let now = started
+      const clock = pace.clock()
       for (const message of group) {
         // A slow one gets a transaction of its own: this one commits first.
-        if (begun.length > 0 && now - started + pace.expectedMs(message.type) > ms) break
+        if (begun.length > 0 && !clock.hasTime(message.type, group.length - begun.length)) break
         begun.push(message)
         const effect = effects(message)
         const run = handlerCall(consumer, message.type, message.message)
@@ -158,9 +156,7 @@ async function sharedPass(
           throw error
         }
         effect.check()
-        const ended = performance.now()
-        pace.took(message.type, ended - now)
-        now = ended
+        clock.ran(message.type)
       }
       return settleAll(worker, claim, begun, results, outgoing, open, tx)
     })

@@ -5,17 +5,21 @@ const ORDER = ['failed', 'busy', 'quarantined', 'dead', 'handled', 'stored', 'du
 
 /** The status of a message is the first present in ORDER; its details are those of the consumer it comes from. */
 export function sumUp(id: string | undefined, consumers: readonly Ackable[]): Outcome {
+  if (consumers.length === 0) return { id, ack: true, status: 'skipped', consumers: [] }
   const ack = consumers.every((one) => one.ack !== false)
   const outcomes = consumers.map((one) => one.outcome)
-  for (const status of ORDER) {
-    const decisive = outcomes.find((outcome) => outcome.status === status)
-    if (decisive) {
-      const { consumer: _, ...details } = decisive as ConsumerOutcome & { retryAt?: Date }
-      delete (details as { retryAt?: Date }).retryAt
-      return { id, ack, consumers: outcomes, ...details }
+  const { consumer: _, retryAt: __, ...details } = decisive(outcomes) as ConsumerOutcome & { retryAt?: Date }
+  return { id, ack, consumers: outcomes, ...details }
+}
+
+function decisive(outcomes: readonly ConsumerOutcome[]): ConsumerOutcome {
+  if (outcomes.length > 1) {
+    for (const status of ORDER) {
+      const found = outcomes.find((outcome) => outcome.status === status)
+      if (found) return found
     }
   }
-  return { id, ack: true, status: 'skipped', consumers: [] }
+  return outcomes[0]!
 }
 
 /** A consumer's outcome, and whether its part of the message is safe. */

@@ -16,12 +16,14 @@ export class Pace {
   #inUse = 0
   #calm = 0
   #ahead = 1
+  #room: number
   readonly #waiting: (() => void)[] = []
 
   constructor(max: { readonly messages: number; readonly ms: number }, concurrency: number) {
     this.#max = max
     this.#concurrency = concurrency
     this.#limit = max.messages
+    this.#room = max.messages
     this.#permits = concurrency
   }
 
@@ -45,6 +47,24 @@ export class Pace {
   /** So many were claimed of those asked for. As long as there are more, and they are known to be quick, claims grow. */
   claimed(count: number, asked: number): void {
     this.#ahead = count < asked || this.#durations.size === 0 ? 1 : Math.min(asked * 2, MOST_AHEAD)
+  }
+
+  /** Starts the clock of a group. */
+  clock(): GroupClock {
+    return new GroupClock(this, this.#max.ms)
+  }
+
+  /** How many messages to mark for a group on arrival: what is marked and does not run has to be marked again. */
+  get room(): number {
+    return Math.min(this.#limit, this.#room)
+  }
+
+  /** A group on arrival ran so many in so long: all that it had marked, or those that there was time for. */
+  ranMarked(count: number, all: boolean, ms: number): void {
+    // Two at least: one alone would not be a group, and say nothing about how many fit.
+    if (!all) this.#room = Math.max(2, count)
+    else if (ms <= this.#max.ms * 2)
+      this.#room = Math.min(this.#max.messages, Math.ceil(Math.max(this.#room, count) * 1.25))
   }
 
   /** What a call of this type takes on average. */
@@ -95,5 +115,44 @@ export class Pace {
 
   #wakeOne(): void {
     if (this.#inUse < this.#permits) this.#waiting.shift()?.()
+  }
+}
+
+/**
+ * The clock of one group. Its time is counted in what its handlers take on average: where several groups share a busy
+ * processor each of them takes longer, and to commit sooner for that would make it busier still.
+ */
+export class GroupClock {
+  readonly #pace: Pace
+  readonly #ms: number
+  readonly #started = performance.now()
+  #lap = this.#started
+  #used = 0
+
+  constructor(pace: Pace, ms: number) {
+    this.#pace = pace
+    this.#ms = ms
+  }
+
+  get elapsedMs(): number {
+    return this.#lap - this.#started
+  }
+
+  /**
+   * May one more message start, of so many that are left? Not if it would take longer than the time that remains, unless
+   * all that is left fits in as much again: a stub would pay for a whole commit. In no case after four times as long.
+   */
+  hasTime(type: string, left: number): boolean {
+    if (this.elapsedMs > this.#ms * 4) return false
+    const each = this.#pace.expectedMs(type)
+    return this.#used + each <= this.#ms || this.#used + each * left <= this.#ms * 2
+  }
+
+  /** A message of this type has run. */
+  ran(type: string): void {
+    const now = performance.now()
+    this.#pace.took(type, now - this.#lap)
+    this.#used += this.#pace.expectedMs(type)
+    this.#lap = now
   }
 }

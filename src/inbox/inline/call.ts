@@ -3,7 +3,7 @@ import { OnceboxError } from '../../errors.js'
 import { batchRun, type Context } from '../../handler.js'
 import type { Message, MessageMap } from '../../message.js'
 import type { Outgoing } from '../../outbox/send.js'
-import { validate } from '../../validate.js'
+import { validate, type Validated } from '../../validate.js'
 import { callHandler, type EffectRunner } from '../call.js'
 import type { Ackable } from '../outcome.js'
 import { toMessage } from '../prepare.js'
@@ -20,7 +20,8 @@ export async function call(
   effect: EffectRunner,
 ): Promise<string | undefined> {
   const { runtime, consumer, stop: abort } = worker
-  const message = await messageOf(worker, item, attempts)
+  const made = messageOf(worker, item, attempts)
+  const message = made instanceof Promise ? await made : made
   const handler = consumer.handlerOf(item.prepared.type)
   const many = batchRun(handler)
   const run = (ctx: Context<MessageMap, unknown>): unknown =>
@@ -29,11 +30,15 @@ export async function call(
   return many ? undefined : toResult(result)
 }
 
-export async function messageOf({ runtime }: Worker, { prepared }: Item, attempts: number): Promise<Message> {
+/** Answers at once unless a schema takes its time. */
+export function messageOf({ runtime }: Worker, { prepared }: Item, attempts: number): Message | Promise<Message> {
+  const finish = (checked: Validated): Message => {
+    if ('problem' in checked) throw new OnceboxError('MESSAGE_INVALID', checked.problem)
+    const { id, source, type, key, envelope } = prepared
+    return toMessage({ id, source, type, key, envelope, receivedMs: Date.now(), attempts }, checked.value)
+  }
   const parsed = validate(runtime.schemaOf(prepared.type), prepared.data)
-  const checked = parsed instanceof Promise ? await parsed : parsed
-  if ('problem' in checked) throw new OnceboxError('MESSAGE_INVALID', checked.problem)
-  return toMessage({ ...prepared, receivedMs: Date.now(), attempts }, checked.value)
+  return parsed instanceof Promise ? parsed.then(finish) : finish(parsed)
 }
 
 export function handled(consumer: string, text: string | undefined): Ackable {

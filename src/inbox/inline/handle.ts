@@ -18,7 +18,7 @@ import { runOne } from './alone.js'
 import { runBatch } from './batch.js'
 import { call, handled } from './call.js'
 import { asSafeAs, committed, isOpen } from './known.js'
-import { mark, settle, type Item } from './mark.js'
+import { keyOf, mark, settle, type Item } from './mark.js'
 
 /** Runs messages for one consumer. Answers one outcome per message, in order. */
 export async function handleFor(worker: Worker, messages: readonly Prepared[]): Promise<Ackable[]> {
@@ -33,7 +33,7 @@ export async function handleFor(worker: Worker, messages: readonly Prepared[]): 
   const copies: Item[] = []
   const originals: Item[] = []
   for (const item of items) {
-    const key = JSON.stringify([item.source, item.id])
+    const key = keyOf(item)
     if (first.has(key)) copies.push(item)
     else {
       first.set(key, item)
@@ -42,7 +42,7 @@ export async function handleFor(worker: Worker, messages: readonly Prepared[]): 
   }
   let rest = originals
   while (rest.length > 0) {
-    const group = rest.slice(0, worker.pace.limit)
+    const group = rest.slice(0, worker.pace.room)
     const decided = await runGroup(worker, group)
     for (const [item, outcome] of decided) outcomes.set(item, outcome)
     rest = rest.filter((item) => !outcomes.has(item))
@@ -113,15 +113,14 @@ async function sharedPass(
       const marks = await mark(worker, group, false, tx)
       const outgoing: Outgoing[] = []
       const results: [string, string, string][] = []
-      const started = performance.now()
-      let now = started
+      const clock = pace.clock()
       for (const item of group) {
         const marked = marks.get(item)
         if (marked === undefined) {
           begun.push(item)
           continue
         }
-        if (ran.length > 0 && now - started + pace.expectedMs(item.prepared.type) > consumer.options.group.ms) break
+        if (ran.length > 0 && !clock.hasTime(item.prepared.type, group.length - begun.length)) break
         begun.push(item)
         ran.push(item)
         const effect: EffectRunner = () => {
@@ -133,11 +132,11 @@ async function sharedPass(
         if (asked) throw new OnceboxError('GROUP_ABANDONED', 'effects run in a transaction of their own')
         if (text !== undefined) results.push([item.source, item.id, text])
         decided.set(item, handled(consumer.name, text))
-        const ended = performance.now()
-        pace.took(item.prepared.type, ended - now)
-        now = ended
+        clock.ran(item.prepared.type)
       }
-      const drop = group.filter((item) => marks.has(item) && !ran.includes(item))
+      const all = begun.length === group.length
+      pace.ranMarked(ran.length, all, clock.elapsedMs)
+      const drop = all ? [] : group.slice(begun.length).filter((item) => marks.has(item))
       return settle(worker, { outgoing, results, drop, open, tx, restore: marks })
     })
     failpoint('committed')

@@ -15,6 +15,11 @@ export interface Item {
   readonly id: string
 }
 
+/** Neither part may contain NUL. */
+export function keyOf({ source, id }: Pick<Item, 'source' | 'id'>): string {
+  return `${source}\0${id}`
+}
+
 /** A message that is ours to run, with the attempts before this one. */
 interface Mark {
   readonly attempts: number
@@ -31,10 +36,12 @@ export async function mark(
 ): Promise<Map<Item, Mark>> {
   const { retainMs: r, untimed: u } = consumer.options
   const rows = await runtime.db.run(MARK, { c: consumer.name, m: items.map(markRow), restore, r, u }, tx)
-  const byKey = new Map(rows.map((row) => [JSON.stringify([row['source'], row['id']]), row['attempts']]))
+  const byKey = new Map<string, unknown>()
+  // One row says nothing of a message: it stands for the lock timeout.
+  for (const row of rows) if (row['id'] !== null) byKey.set(keyOf(row as unknown as Item), row['attempts'])
   const marks = new Map<Item, Mark>()
   for (const item of items) {
-    const attempts = byKey.get(JSON.stringify([item.source, item.id]))
+    const attempts = byKey.get(keyOf(item))
     if (attempts !== undefined) marks.set(item, { attempts: Number(attempts ?? 0), known: attempts !== null })
   }
   return marks

@@ -1,0 +1,65 @@
+/** How much goes into one transaction, judged by a clock that the test moves. */
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { Pace } from '../../src/worker/pace.js'
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }))
+afterEach(() => void vi.useRealTimers())
+
+/** Runs a group of so many messages, each for as long as `msOf` says. Answers how many ran before it had to commit. */
+function runGroup(pace: Pace, count: number, msOf: (at: number) => number): { ran: number; elapsedMs: number } {
+  const clock = pace.clock()
+  let ran = 0
+  while (ran < count && (ran === 0 || clock.hasTime('note', count - ran))) {
+    vi.advanceTimersByTime(msOf(ran))
+    clock.ran('note')
+    ran += 1
+  }
+  return { ran, elapsedMs: clock.elapsedMs }
+}
+
+function createPace(): Pace {
+  return new Pace({ messages: 100, ms: 20 }, 4)
+}
+
+test('a group commits when its time is up', () => {
+  expect(runGroup(createPace(), 100, () => 1).ran).toBe(20)
+})
+
+test('what is left runs in the same group if it takes no longer than the group already may', () => {
+  expect(runGroup(createPace(), 40, () => 1).ran).toBe(40)
+})
+
+test('handlers that take longer than group.ms get a group of their own', () => {
+  expect(runGroup(createPace(), 2, () => 21).ran).toBe(1)
+})
+
+test('a machine that is slow for a moment does not cut a group short', () => {
+  const pace = createPace()
+  runGroup(pace, 20, () => 0.2)
+  expect(runGroup(pace, 100, (at) => (at === 10 ? 50 : 0.2)).ran).toBe(100)
+})
+
+test('nothing starts once a group has taken four times its time', () => {
+  const pace = createPace()
+  runGroup(pace, 20, () => 0.2)
+  expect(runGroup(pace, 100, (at) => (at === 10 ? 81 : 0.2)).ran).toBe(11)
+})
+
+test('on arrival as many are marked as there was time for, and more again once there is', () => {
+  const pace = createPace()
+  expect(pace.room).toBe(100)
+  pace.ranMarked(30, false, 90)
+  expect(pace.room).toBe(30)
+  pace.ranMarked(30, true, 60)
+  expect(pace.room).toBe(30)
+  for (let group = 0; group < 10; group++) pace.ranMarked(pace.room, true, 20)
+  expect(pace.room).toBe(100)
+  pace.ranMarked(1, false, 90)
+  expect(pace.room).toBe(2)
+})
+
+test('a short call does not make the next one mark less', () => {
+  const pace = createPace()
+  pace.ranMarked(1, true, 1)
+  expect(pace.room).toBe(100)
+})
