@@ -18,7 +18,10 @@ export function createSink(options: Resolved): Sink & { readonly name?: string }
   let opening: Promise<Queue> | undefined
 
   const run = async (batch: readonly Message[]): ReturnType<Sink['publish']> => {
-    opening ??= openQueue(options)
+    opening ??= openQueue(options).catch((error: unknown) => {
+      opening = undefined
+      throw error
+    })
     const abort = new AbortController()
     const late = sqsError('Timeout', `SQS did not take the events in ${timeoutMs} ms`, false)
     const timer = setTimeout(() => abort.abort(late), timeoutMs)

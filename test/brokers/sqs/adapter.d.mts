@@ -1,4 +1,5 @@
 import type { SQSClient } from '@aws-sdk/client-sqs'
+import type { BrokerCapabilities } from 'oncebox/testing'
 import type { SqsOptions, SqsQueue } from 'oncebox/sqs'
 import type { PrivateService } from '../../../tools/services/process.mjs'
 
@@ -16,6 +17,7 @@ export interface Sent {
 }
 
 export const name: string
+export const capabilities: BrokerCapabilities
 export function start(): Promise<PrivateService>
 export function connect(url: string): SQSClient
 export function create(

@@ -11,6 +11,9 @@ import { sqs } from 'oncebox/sqs'
 
 export { name, start } from '../../../tools/services/sqs.mjs'
 
+/** A standard queue: bodies are text, an id is the queue's own, and stays with the message. */
+export const capabilities = { prefix: 'ce_', position: true, order: false, binary: false, maxBytes: 1_048_576 }
+
 /** A client for the endpoint of a service; with the credentials of the environment, if there are any. */
 export function connect(url) {
   const credentials = { accessKeyId: 'test', secretAccessKey: 'test' }
@@ -52,20 +55,25 @@ export function sink(settings, options = {}) {
 
 export async function publish(settings, messages) {
   const fifo = settings.queueUrl.endsWith('.fifo')
-  for (let at = 0; at < messages.length; at += 10) {
-    const Entries = messages.slice(at, at + 10).map(({ headers = {}, body, key, id }, position) => ({
-      Id: String(position),
-      MessageBody: Buffer.from(body).toString(),
-      MessageAttributes: Object.fromEntries(
-        Object.entries(headers).map(([header, StringValue]) => [header, { DataType: 'String', StringValue }]),
-      ),
-      ...(fifo && { MessageGroupId: key ?? 'none', MessageDeduplicationId: id ?? randomUUID() }),
-    }))
-    const { Failed = [] } = await clientOf(settings).send(
-      new SendMessageBatchCommand({ QueueUrl: settings.queueUrl, Entries }),
-    )
+  const send = async (entries) => {
+    const Entries = entries.map((entry, at) => ({ Id: String(at), ...entry }))
+    const command = new SendMessageBatchCommand({ QueueUrl: settings.queueUrl, Entries })
+    const { Failed = [] } = await clientOf(settings).send(command)
     if (Failed.length > 0) throw new Error(`SQS refused a message: ${Failed[0].Message}`)
   }
+  const entries = []
+  for (const { headers = {}, body, key, id } of messages) {
+    const attributes = Object.entries(headers).map(([name, StringValue]) => [name, { DataType: 'String', StringValue }])
+    const entry = {
+      MessageBody: Buffer.from(body).toString(),
+      MessageAttributes: Object.fromEntries(attributes),
+      ...(fifo && { MessageGroupId: key ?? randomUUID(), MessageDeduplicationId: id ?? randomUUID() }),
+    }
+    // A request may not be larger than a message.
+    if (entry.MessageBody.length > 100_000) await send([entry])
+    else if (entries.push(entry) === 10) await send(entries.splice(0))
+  }
+  if (entries.length > 0) await send(entries)
 }
 
 /** Waiting, in flight and delayed. */

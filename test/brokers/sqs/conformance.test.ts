@@ -1,0 +1,20 @@
+import { afterAll, beforeAll, describe, test } from 'vitest'
+import { brokerConformance } from 'oncebox/testing'
+import type { Service } from '../../../tools/services/process.mjs'
+import { loadAdapter, openBroker } from '../adapter.js'
+
+const adapter = await loadAdapter(new URL('./adapter.mjs', import.meta.url))
+let service: Service
+beforeAll(async () => {
+  service = await adapter.start()
+})
+afterAll(() => service?.stop())
+
+describe.each([
+  { kind: 'standard', fifo: false },
+  { kind: 'FIFO', fifo: true },
+])('a $kind queue', ({ fifo }) => {
+  const capabilities = { ...adapter.capabilities, order: fifo }
+  const open = () => openBroker({ ...adapter, create: (url) => adapter.create(url, { fifo }) }, service.url)
+  for (const { name, run } of brokerConformance({ open, capabilities })) test(name, { timeout: 60_000 }, run)
+})
