@@ -1,9 +1,8 @@
 /** Messages of JetStream and messages of the box. */
-import type { MsgHdrs } from '@nats-io/transport-node'
 import type { Incoming, Message } from '../../message.js'
 import { HTTP, type Envelope } from '../cloudevents.js'
 import { toEnvelope, toIncoming, type WriteOptions } from '../event.js'
-import type { NatsMessage, ResolvedSource } from './options.js'
+import type { NatsHeaders, NatsMessage, ResolvedSource } from './options.js'
 
 /** Headers of the server and its clients. They say how a message travelled, and are not part of it. */
 const OWN_HEADER = /^nats-/i
@@ -37,7 +36,7 @@ function positionOf(raw: NatsMessage): string {
   return `${raw.seq}@${raw.timestampNanos}`
 }
 
-function headersOf(headers: MsgHdrs | undefined): Record<string, string> {
+function headersOf(headers: NatsHeaders | undefined): Record<string, string> {
   if (!headers) return {}
   return Object.fromEntries([...headers].map(([name, values]) => [name, values.join(', ')]))
 }

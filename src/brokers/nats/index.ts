@@ -12,7 +12,7 @@ import { checkOptions, resolveSink, resolveSource, type NatsSinkOptions, type Na
 import { createSink } from './sink.js'
 import { createSource } from './source.js'
 
-export type { NatsMessage, NatsSinkOptions, NatsSourceOptions } from './options.js'
+export type { NatsHeaders, NatsMessage, NatsSinkOptions, NatsSourceOptions } from './options.js'
 
 export function nats(options: NatsSourceOptions & NatsSinkOptions): Source & Sink
 export function nats(options: NatsSourceOptions & { subject?: undefined }): Source

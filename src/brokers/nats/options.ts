@@ -1,24 +1,44 @@
 /** The options of NATS, source or sink: type, default and check in one place, resolved once. */
-import type { ConsumerConfig, JsMsg, StreamConfig } from '@nats-io/jetstream'
-import type { NodeConnectionOptions } from '@nats-io/transport-node'
 import { checkFunction, checkInteger, checkKnown, nameProblem } from '../../check-options.js'
 import { OnceboxError } from '../../errors.js'
 import type { Message } from '../../message.js'
 import { checkEventOptions, type ReadOptions, type WriteOptions } from '../event.js'
 
-/** A message as `@nats-io/jetstream` hands it out. */
-export type NatsMessage = JsMsg
+/** A message as `@nats-io/jetstream` hands it out: what is needed of it. Its own types are called JsMsg. */
+export interface NatsMessage {
+  readonly subject: string
+  readonly data: Uint8Array
+  readonly headers?: NatsHeaders | undefined
+  /** Its number in the stream. */
+  readonly seq: number
+  /** When the server took it. */
+  readonly time: Date
+  readonly timestampNanos: bigint
+  readonly info: { readonly stream: string; readonly consumer: string; readonly deliveryCount: number }
+  json<T>(): T
+  string(): string
+}
+
+export interface NatsHeaders extends Iterable<[string, string[]]> {
+  /** An empty text if there is none. */
+  get(name: string): string
+  has(name: string): boolean
+  keys(): string[]
+  values(name: string): string[]
+}
+
+type Configuration = Readonly<Record<string, unknown>>
 
 interface Common {
   /** `nats://host:port`; of a cluster, several. */
   url: string | readonly string[]
   /** Given to `connect` of the client: `authenticator`, `tls`, `token`, `user` and `pass`, … */
-  connection?: Omit<NodeConnectionOptions, 'servers'>
+  connection?: Configuration
   /**
    * Creates the stream, and the consumer, if they are missing; what is there stays as it is. With JetStream's own names
    * and units: `{ stream: { subjects: ['shop.>'] }, consumer: { ack_wait: 60e9 } }`.
    */
-  assert?: { readonly stream?: Partial<StreamConfig>; readonly consumer?: Partial<ConsumerConfig> }
+  assert?: { readonly stream?: Configuration; readonly consumer?: Configuration }
 }
 
 export interface NatsSourceOptions extends Common, ReadOptions<NatsMessage> {
@@ -47,7 +67,7 @@ export interface NatsSinkOptions extends Common, WriteOptions {
 
 export interface ResolvedConnection {
   readonly servers: string[]
-  readonly connection: NonNullable<Common['connection']>
+  readonly connection: Configuration
   readonly stream: string | undefined
   readonly assert: NonNullable<Common['assert']> | undefined
 }

@@ -6,7 +6,7 @@
  * What is held here is kept from being delivered elsewhere by `working`, however long the box takes. What may not be
  * acknowledged is given back with a delay.
  */
-import type { Consumer } from '@nats-io/jetstream'
+import type { Consumer, JsMsg } from '@nats-io/jetstream'
 import { backoffMs, sleep } from '../../backoff.js'
 import { createTurns } from '../../in-turn.js'
 import type { Outcome } from '../../message.js'
@@ -14,7 +14,7 @@ import { redeliverAfterMs } from '../redelivery.js'
 import type { Deliver, Source } from '../source.js'
 import { connect, findConsumer } from './client.js'
 import { readMessage } from './event.js'
-import type { NatsMessage, ResolvedSource } from './options.js'
+import type { ResolvedSource } from './options.js'
 
 type Report = (problem?: unknown) => void
 
@@ -57,8 +57,8 @@ async function begin(options: ResolvedSource, deliver: Deliver, report: Report):
   }
 
   /** Fetched, and not delivered yet; and all that is neither acknowledged nor given back. */
-  const fetched: NatsMessage[] = []
-  const held = new Set<NatsMessage>()
+  const fetched: JsMsg[] = []
+  const held = new Set<JsMsg>()
   let stopping = false
   let stop = (): void => undefined
   const stopped = new Promise<void>((resolve) => (stop = resolve))
@@ -101,7 +101,7 @@ async function begin(options: ResolvedSource, deliver: Deliver, report: Report):
     }
   }
 
-  const settle = (message: NatsMessage, how: (message: NatsMessage) => void): void => {
+  const settle = (message: JsMsg, how: (message: JsMsg) => void): void => {
     held.delete(message)
     try {
       how(message)
@@ -111,7 +111,7 @@ async function begin(options: ResolvedSource, deliver: Deliver, report: Report):
   }
 
   let rejections = 0
-  const deliverBatch = async (batch: readonly NatsMessage[]): Promise<void> => {
+  const deliverBatch = async (batch: readonly JsMsg[]): Promise<void> => {
     let outcomes: readonly Outcome[]
     try {
       outcomes = await deliver(batch.map((message) => readMessage(message, options)))

@@ -1,0 +1,299 @@
+/** What is particular to NATS JetStream. */
+import { randomUUID } from 'node:crypto'
+import { jetstream, jetstreamManager, type JetStreamManager } from '@nats-io/jetstream'
+import { connect, type NatsConnection } from '@nats-io/transport-node'
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import type { Incoming, Message, Sink, Source } from 'oncebox'
+import { nats, type NatsSinkOptions, type NatsSourceOptions } from 'oncebox/nats'
+import type { PrivateService } from '../../../tools/services/process.mjs'
+import { start } from '../../../tools/services/nats.mjs'
+import { waitUntil } from '../../support/wait.js'
+import { event, gate, openGates, Recorder, settled } from '../recorder.js'
+
+vi.setConfig({ testTimeout: 60_000 })
+
+let service: PrivateService
+let nc: NatsConnection
+let jsm: JetStreamManager
+beforeAll(async () => {
+  service = (await start()) as PrivateService
+  nc = await connect({ servers: service.url })
+  jsm = await jetstreamManager(nc)
+}, 300_000)
+afterAll(async () => {
+  await nc?.close()
+  await service?.stop()
+})
+
+/** Of each test its own. */
+let stream: string
+const running = new Set<Source | Sink>()
+beforeEach(async () => {
+  stream = `s-${randomUUID()}`
+  await jsm.streams.add({ name: stream, subjects: [`${stream}.>`] })
+  return async () => {
+    openGates()
+    for (const one of running) await ('stop' in one ? one.stop() : one.close())
+    running.clear()
+    await jsm.streams.delete(stream).catch(() => undefined)
+  }
+})
+
+const CONSUMER = 'worker'
+const addConsumer = (config: object = {}) =>
+  jsm.consumers.add(stream, { durable_name: CONSUMER, ack_policy: 'explicit', ack_wait: 1e9, ...config })
+const backlog = async () => {
+  const { num_pending, num_ack_pending } = await jsm.consumers.info(stream, CONSUMER)
+  return num_pending + num_ack_pending
+}
+const publish = (body: string, id?: string) =>
+  jetstream(nc).publish(`${stream}.raw`, body, id === undefined ? {} : { msgID: id })
+
+function source(options: Partial<NatsSourceOptions> = {}): Source {
+  const made = nats({ url: service.url, stream, consumer: CONSUMER, ...options })
+  running.add(made)
+  return made
+}
+function sink(options: Partial<NatsSinkOptions> = {}): Sink {
+  const made = nats({ url: service.url, subject: `${stream}.>`, ...options })
+  running.add(made)
+  return made
+}
+
+describe('a source', () => {
+  test('keeps what it holds for as long as the box takes, delivered or fetched ahead', async () => {
+    await addConsumer()
+    for (let n = 0; n < 10; n++) await publish(`${n}`, `m-${n}`)
+    const { passed, open } = gate()
+    const recorder = new Recorder(async () => passed)
+    await source({ batch: 4 }).start(recorder.deliver)
+    await waitUntil(() => recorder.batches.length > 0)
+    // Another one would get what is given up.
+    const other = new Recorder()
+    await source().start(other.deliver)
+    await waitUntil(() => other.messages.length > 0, { what: 'the other to get the rest' })
+    const heldUntil = Date.now() + 3_000
+    await waitUntil(() => Date.now() > heldUntil)
+    open()
+    await waitUntil(async () => (await backlog()) === 0)
+    const ids = [...recorder.messages, ...other.messages].map(({ id }) => id)
+    expect(ids.sort()).toEqual(Array.from({ length: 10 }, (_, n) => `m-${n}`))
+  })
+
+  test('knows what has no id by its place, also when a stream is made anew', async () => {
+    const recorder = new Recorder()
+    for (const round of [1, 2]) {
+      await addConsumer()
+      await publish('{"same":true}')
+      const one = source()
+      await one.start(recorder.deliver)
+      await waitUntil(() => recorder.messages.length === round)
+      await one.stop()
+      if (round === 1) {
+        await jsm.streams.delete(stream)
+        await jsm.streams.add({ name: stream, subjects: [`${stream}.>`] })
+      }
+    }
+    const [first, second] = recorder.messages as [Incoming, Incoming]
+    expect(first.id).toMatch(/^1@\d{19}$/)
+    expect(second.id).toMatch(/^1@\d{19}$/)
+    expect(second.id).not.toBe(first.id)
+    expect(first).toMatchObject({ source: stream, type: `${stream}.raw` })
+  })
+
+  test('waits for a failed message until its retry is due', async () => {
+    await addConsumer()
+    await publish('1', 'm')
+    const times: number[] = []
+    const recorder = new Recorder(async (batch) => {
+      times.push(Date.now())
+      return times.length === 1
+        ? batch.map((one) => settled(one, { retryAt: new Date(Date.now() + 2_000) }))
+        : undefined
+    })
+    await source().start(recorder.deliver)
+    await waitUntil(async () => (await backlog()) === 0)
+    expect(times).toHaveLength(2)
+    expect(times[1]! - times[0]!).toBeGreaterThan(1_900)
+    expect(recorder.messages.map(({ redelivered }) => redelivered)).toEqual([undefined, true])
+  })
+
+  test('gives back what it fetched ahead when it is stopped', async () => {
+    await addConsumer({ ack_wait: 600e9 })
+    for (let n = 0; n < 10; n++) await publish(`${n}`, `m-${n}`)
+    const { passed, open } = gate()
+    const recorder = new Recorder(async () => passed)
+    const one = source({ batch: 2 })
+    await one.start(recorder.deliver)
+    const ahead = async () => (await jsm.consumers.info(stream, CONSUMER)).num_ack_pending - recorder.messages.length
+    await waitUntil(async () => recorder.batches.length > 0 && (await ahead()) > 0)
+    const stopping = one.stop()
+    open()
+    await stopping
+    const other = new Recorder()
+    await source().start(other.deliver)
+    await waitUntil(async () => (await backlog()) === 0, { what: 'the other to get the rest at once' })
+    expect(new Set([...recorder.messages, ...other.messages].map(({ id }) => id)).size).toBe(10)
+  })
+
+  test('finds its consumer again when that was deleted, and says so', async () => {
+    const recorder = new Recorder()
+    const reports: unknown[] = []
+    const assert = { stream: { subjects: [`${stream}.>`] }, consumer: { ack_wait: 1e9 } }
+    await source({ assert }).start(recorder.deliver, (problem) => void reports.push(problem))
+    await publish('1', 'before')
+    await waitUntil(async () => (await backlog()) === 0)
+    await jsm.consumers.delete(stream, CONSUMER)
+    await waitUntil(() => reports.length >= 2, { what: 'the loss and the return', timeoutMs: 30_000 })
+    await publish('2', 'after')
+    await waitUntil(() => recorder.messages.some(({ id }) => id === 'after'))
+    expect(reports[0]).toBeInstanceOf(Error)
+    expect(reports.at(-1)).toBeUndefined()
+  })
+
+  test('finds its stream again when that was deleted', async () => {
+    const recorder = new Recorder()
+    const assert = { stream: { subjects: [`${stream}.>`] }, consumer: {} }
+    await source({ assert }).start(recorder.deliver)
+    await jsm.streams.delete(stream)
+    await waitUntil(() => jsm.consumers.info(stream, CONSUMER).catch(() => undefined), { timeoutMs: 30_000 })
+    await publish('2', 'after')
+    await waitUntil(() => recorder.messages.some(({ id }) => id === 'after'))
+  })
+
+  test.each([
+    ['is missing', undefined, { code: 10_014 }],
+    ['pushes', { deliver_subject: 'inbox' }, { code: 'OPTION_INVALID' }],
+    ['acknowledges by itself', { ack_policy: 'none' as const, ack_wait: undefined }, { code: 'OPTION_INVALID' }],
+  ])('does not start with a consumer that %s', async (_, config, error) => {
+    if (config) await addConsumer(config)
+    await expect(source().start(new Recorder().deliver)).rejects.toMatchObject(error)
+  })
+
+  test('a key that cannot be found out makes a message one without an id', async () => {
+    await addConsumer()
+    await publish('1', 'm')
+    const recorder = new Recorder()
+    const key = () => {
+      throw new Error('no key')
+    }
+    await source({ key }).start(recorder.deliver)
+    await waitUntil(async () => (await backlog()) === 0)
+    expect(recorder.messages[0]).toMatchObject({ id: undefined, headers: { 'oncebox-problem': expect.any(String) } })
+  })
+})
+
+describe('a sink', () => {
+  const stored = async () => (await jsm.streams.info(stream)).state.messages
+
+  test('publishes a copy that the stream drops', async () => {
+    const to = sink()
+    expect(await to.publish([event('a'), event('b')])).toEqual([undefined, undefined])
+    expect(await to.publish([event('a')])).toEqual([undefined])
+    expect(await stored()).toBe(2)
+  })
+
+  test('has its events told apart by subject, source and id', async () => {
+    const events: [Message, string][] = [
+      [event('c', { source: 'a/b' }), 'x'],
+      [event('b/c', { source: 'a' }), 'x'],
+      [event('b/c', { source: 'a' }), 'y'],
+    ]
+    for (const [message, word] of events) {
+      expect(await sink({ subject: `${stream}.${word}` }).publish([message])).toEqual([undefined])
+    }
+    expect(await stored()).toBe(3)
+  })
+
+  test('puts the type in place of the wildcard', async () => {
+    await sink().publish([event('a', { type: 'order.placed' })])
+    await sink({ subject: ({ key }) => `${stream}.by-key.${key}` }).publish([event('b', { key: 'k' })])
+    const subjects = await Promise.all([1, 2].map((seq) => jsm.streams.getMessage(stream, { seq })))
+    expect(subjects.map((one) => one?.subject)).toEqual([`${stream}.order.placed`, `${stream}.by-key.k`])
+  })
+
+  test('refuses for good what can be no subject, and what is too large for the server or the stream', async () => {
+    const large = event('large', { data: 'x'.repeat(9_000_000) })
+    const answers = await sink().publish([event('a'), event('b', { type: 'two words' }), large, event('c')])
+    expect(answers).toMatchObject([
+      undefined,
+      { error: { code: 'OPTION_INVALID' }, retry: false },
+      { error: { code: 'MESSAGE_TOO_LARGE' }, retry: false },
+      undefined,
+    ])
+    await jsm.streams.update(stream, { max_msg_size: 1_000 })
+    const second = await sink().publish([event('d', { data: 'x'.repeat(2_000) }), event('e')])
+    expect(second).toMatchObject([{ error: { code: 10_054 }, retry: false }, undefined])
+    expect(await stored()).toBe(3)
+  })
+
+  test('tries again what no stream takes, and publishes the rest; nothing after it within its key', async () => {
+    const nowhere = `nowhere-${randomUUID()}`
+    const to = sink({ subject: ({ type }) => (type === 'lost' ? nowhere : `${stream}.x`) })
+    const lost = (id: string) => event(id, { type: 'lost', key: 'k' })
+    const answers = await to.publish([event('a'), lost('b'), event('c', { key: 'k' }), event('d')])
+    expect(answers.map((answer) => answer?.retry)).toEqual([undefined, true, true, undefined])
+    expect(await stored()).toBe(2)
+    await jsm.streams.update(stream, { subjects: [`${stream}.>`, nowhere] })
+    expect(await to.publish([lost('b')])).toEqual([undefined])
+  })
+
+  test('makes the stream that it is to assert, also when that is deleted later', async () => {
+    await jsm.streams.delete(stream)
+    const to = sink({ stream, assert: { stream: { subjects: [`${stream}.>`] } } })
+    expect(await to.publish([event('a')])).toEqual([undefined])
+    await jsm.streams.delete(stream)
+    expect(await to.publish([event('b')])).toMatchObject([{ retry: true }])
+    expect(await to.publish([event('b')])).toEqual([undefined])
+  })
+
+  test('rejects in time when the server is there and does not answer, and recovers', async () => {
+    const to = sink({ timeoutMs: 500 })
+    expect(await to.publish([event('a')])).toEqual([undefined])
+    process.kill(service.pid, 'SIGSTOP')
+    const begun = Date.now()
+    try {
+      await expect(to.publish([event('b'), event('c')])).rejects.toThrow()
+    } finally {
+      process.kill(service.pid, 'SIGCONT')
+    }
+    expect(Date.now() - begun).toBeLessThan(10_000)
+    expect(await to.publish([event('b'), event('c')])).toEqual([undefined, undefined])
+    // What was published in vain has arrived after all, and was known.
+    await waitUntil(async () => (await stored()) === 3)
+  })
+})
+
+describe('options', () => {
+  const url = 'nats://localhost:4222'
+  test.each<[string, object | undefined]>([
+    ['none at all', undefined],
+    ['neither a consumer nor a subject', { url }],
+    ['no url', { subject: 'a' }],
+    ['an empty list of urls', { url: [], subject: 'a' }],
+    ['an unknown one', { url, subject: 'a', retries: 3 }],
+    ['one of sources for a sink', { url, subject: 'a', batch: 3 }],
+    ['one of sinks for a source', { url, stream: 's', consumer: 'c', timeoutMs: 3 }],
+    ['a consumer without its stream', { url, consumer: 'c' }],
+    ['a stream with a dot', { url, stream: 'a.b', consumer: 'c' }],
+    ['a subject with a space', { url, subject: 'a b' }],
+    ['a wildcard in the middle', { url, subject: 'a.>.b' }],
+    ['another wildcard', { url, subject: 'a.*' }],
+    ['no room for a batch', { url, stream: 's', consumer: 'c', batch: 0 }],
+    ['a key that is no function', { url, stream: 's', consumer: 'c', key: 'k' }],
+    ['a codec in structured mode', { url, subject: 'a', mode: 'structured', codec: codec() }],
+    ['a stream to assert without its name', { url, subject: 'a', assert: { stream: {} } }],
+    ['something else to assert', { url, subject: 'a', assert: { queue: {} } }],
+  ])('%s is refused', (_, options) => {
+    expect(() => nats(options as NatsSinkOptions)).toThrow(expect.objectContaining({ code: 'OPTION_INVALID' }))
+  })
+
+  test('a source and a sink in one', () => {
+    const both = nats({ url, stream: 's', consumer: 'c', subject: 'a', name: 'both' })
+    expect(Object.keys(both).sort()).toEqual(['close', 'name', 'publish', 'start', 'stop'])
+  })
+})
+
+function codec() {
+  return { contentType: 'text/plain', decode: String, encode: () => Buffer.from('') }
+}
