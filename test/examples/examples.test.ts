@@ -21,6 +21,9 @@ booked: 12 rows for 12 orders`,
   nats: `
 orders sent: 3, messages in the stream: 4
 invoices: A-1 500, A-2 700, A-3 900`,
+  kafka: `
+orders sent: 3, records in the topic: 4
+committed: 4, invoices: A-1 500, A-2 700, A-3 900`,
   'orders-inventory': `
 order 4: nobody drinks that much
 order 1: reserved

@@ -11,11 +11,16 @@ import { givenService } from './process.mjs'
 export const name = 'kafka'
 export const variable = 'KAFKA_BROKERS'
 
-/** @param {{ mock?: boolean }} [options] `mock` for the mock, even where the real one can be had */
-export async function start({ mock = process.env.ONCEBOX_KAFKA === 'mock' } = {}) {
+/** What `start` would start: the one that is given, a real one, or the mock. */
+export async function kindOf() {
+  if (process.env[variable]) return 'given'
+  return (await findJars()).directory ? 'installed' : 'mock'
+}
+
+export async function start() {
   const given = process.env[variable]
   if (given) return givenService({ name, variable, url: given, version: 'unknown' })
-  const { directory, problem } = mock ? { problem: 'the mock was asked for' } : await findOrFetchJars()
+  const { directory, problem } = await findJars()
   if (directory) return startBroker({ name, variable, version: VERSION, jars: directory })
   try {
     return await startMock({ variable })
@@ -32,4 +37,9 @@ export async function start({ mock = process.env.ONCEBOX_KAFKA === 'mock' } = {}
       { cause: error },
     )
   }
+}
+
+/** ONCEBOX_KAFKA=mock asks for the mock where the real one can be had. */
+async function findJars() {
+  return process.env.ONCEBOX_KAFKA === 'mock' ? { problem: 'the mock was asked for' } : findOrFetchJars()
 }

@@ -40,6 +40,8 @@ export async function start() {
         'management.disable_stats = true',
         'management_agent.disable_metrics_collector = true',
         'collect_statistics_interval = 250',
+        // As from version 4.
+        'max_message_size = 16777216',
         // A full disk of the machine must not look like a broker that does not confirm.
         'disk_free_limit.absolute = 50MB',
         'log.console = true',

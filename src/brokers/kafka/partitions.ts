@@ -8,6 +8,7 @@
  */
 import { backoffMs } from '../../backoff.js'
 import type { Outcome } from '../../message.js'
+import { redeliverAfterMs } from '../redelivery.js'
 import type { Deliver } from '../source.js'
 import type { ConsumerEvents, KafkaBatch, KafkaMessage } from './client.js'
 import { hasGroupMovedOn } from './errors.js'
@@ -23,11 +24,9 @@ type Commit = (next: string) => Promise<void>
 
 /** kafkajs sends a heartbeat when it is due, and it is asked this often. */
 const HEARTBEAT_MS = 500
-/** How long a partition waits for a message that is to be delivered again. */
+/** How long a partition waits, at least, before it is tried again. */
 const LEAST_PAUSE_MS = 100
 const MOST_PAUSE_MS = 5_000
-/** The same, where the outcome says when. */
-const MOST_RETRY_MS = 60_000
 
 export function createPartitions(options: ResolvedSource, deliver: Deliver): Partitions {
   let closed = false
@@ -70,7 +69,8 @@ export function createPartitions(options: ResolvedSource, deliver: Deliver): Par
     if (done === messages.length) return true
     const failed = failures.get(name) ?? 0
     failures.set(name, failed + 1)
-    pause(payload, Math.max(retryMs(outcomes[done]), backoffMs(failed, LEAST_PAUSE_MS, MOST_PAUSE_MS)))
+    const gap = outcomes[done]
+    pause(payload, Math.max(gap ? redeliverAfterMs(gap) : 0, backoffMs(failed, LEAST_PAUSE_MS, MOST_PAUSE_MS)))
     return false
   }
 
@@ -126,11 +126,6 @@ export function createPartitions(options: ResolvedSource, deliver: Deliver): Par
 function leading(outcomes: readonly Outcome[]): number {
   const gap = outcomes.findIndex(({ ack }) => !ack)
   return gap < 0 ? outcomes.length : gap
-}
-
-function retryMs(outcome: Outcome | undefined): number {
-  const waits = (outcome?.consumers ?? []).map((one) => ('retryAt' in one && one.retryAt ? one.retryAt.getTime() : 0))
-  return Math.min(Math.max(0, ...waits) - Date.now(), MOST_RETRY_MS)
 }
 
 function* inParts<T>(list: readonly T[], size: number): Generator<readonly T[]> {

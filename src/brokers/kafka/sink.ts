@@ -5,14 +5,14 @@
  * are sent, some of them a second time. What is sent twice has one id, and the inbox at the other end drops it.
  */
 import { OnceboxError } from '../../errors.js'
+import { createTurns } from '../../in-turn.js'
 import type { Message } from '../../message.js'
+import type { Answer } from '../send.js'
 import type { Sink } from '../sink.js'
 import { createProducer, send, type KafkaProducer, type KafkaRecord } from './client.js'
 import { refusalOf } from './errors.js'
 import { toRecord } from './message.js'
 import type { ResolvedSink } from './options.js'
-
-type Answer = Awaited<ReturnType<Sink['publish']>>[number]
 
 /** An event on its way, or what kept it from becoming a record. */
 type Outgoing =
@@ -27,7 +27,7 @@ export function createSink(options: ResolvedSink): Sink & { readonly name?: stri
   const { client, timeoutMs } = options
   let connecting: Promise<KafkaProducer> | undefined
   /** One request at a time: a second one could overtake the first, when that is sent again. */
-  let turn: Promise<unknown> = Promise.resolve()
+  const inTurn = createTurns()
 
   const connect = async (): Promise<KafkaProducer> => {
     const producer = createProducer(client, options)
@@ -116,15 +116,8 @@ export function createSink(options: ResolvedSink): Sink & { readonly name?: stri
   }
 
   const sink: Sink & { name?: string } = {
-    async publish(batch) {
-      const mine = turn.then(() => publish(batch))
-      turn = mine.catch(() => undefined)
-      return mine
-    },
-    async close() {
-      await turn
-      await disconnect()
-    },
+    publish: (batch) => inTurn(() => publish(batch)),
+    close: () => inTurn(disconnect),
   }
   if (options.name !== undefined) sink.name = options.name
   return sink

@@ -51,26 +51,36 @@ export function createSource(options: ResolvedSource): Source {
     }
   }
 
+  /** One after the other: a box that is stopped while it starts, and started again, overtakes itself. */
+  let turn: Promise<unknown> = Promise.resolve()
+  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
+    const result = turn.then(work)
+    turn = result.catch(() => undefined)
+    return result
+  }
+
   return {
-    async start(deliver, report = () => undefined) {
-      await run?.done
-      const own = createRun()
-      own.consuming = await openConsuming(options, deliver)
-      run = own
-      own.done = keepConsuming(own, deliver, report)
-    },
-    async stop() {
-      const own = run
-      if (!own) return
-      run = undefined
-      own.stop()
-      await own.done
-      if (!own.consuming) return
-      const { session, consumption, cancel } = own.consuming
-      await cancel()
-      await consumption.finish()
-      await session.close()
-    },
+    start: (deliver, report = () => undefined) =>
+      inTurn(async () => {
+        if (run) return
+        const own = createRun()
+        own.consuming = await openConsuming(options, deliver)
+        own.done = keepConsuming(own, deliver, report)
+        run = own
+      }),
+    stop: () =>
+      inTurn(async () => {
+        const own = run
+        if (!own) return
+        run = undefined
+        own.stop()
+        await own.done
+        if (!own.consuming) return
+        const { session, consumption, cancel } = own.consuming
+        await cancel()
+        await consumption.finish()
+        await session.close()
+      }),
   }
 }
 

@@ -21,7 +21,7 @@ export interface Published {
 
 export const name: string
 export const capabilities: BrokerCapabilities
-export function start(options?: { mock?: boolean }): Promise<Service>
+export function start(): Promise<Service>
 export function create(url: string): Promise<Settings>
 export function remove(settings: Settings): Promise<void>
 export function source(settings: Settings, options?: object): Source

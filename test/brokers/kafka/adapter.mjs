@@ -2,12 +2,19 @@
 import { randomUUID } from 'node:crypto'
 import kafkajs from 'kafkajs'
 import { kafka } from 'oncebox/kafka'
+import { start as startKafka } from '../../../tools/services/kafka.mjs'
 
-export { start } from '../../../tools/services/kafka.mjs'
 
 export const name = 'kafka'
 /** Kafka says nothing of earlier deliveries; a group that gets a second member takes a while. */
 export const capabilities = { prefix: 'ce_', position: true, redelivered: false, waitMs: 60_000 }
+
+/** Says what it is: a mock shows less. */
+export async function start() {
+  const service = await startKafka()
+  process.stderr.write(`tested against ${service.name} ${service.version}\n`)
+  return service
+}
 
 /** Several, so that order and commits are per partition; few, so that a test can look at each. */
 const PARTITIONS = 3

@@ -16,7 +16,6 @@ export function useBroker(): Broker {
   let service: Service
   beforeAll(async () => {
     service = await adapter.start()
-    process.stderr.write(`tested against ${service.name} ${service.version}\n`)
   }, 300_000)
   afterAll(() => service?.stop())
   return {

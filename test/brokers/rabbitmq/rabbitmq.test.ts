@@ -1,0 +1,377 @@
+import { connect, type Channel, type ChannelModel, type ConfirmChannel } from 'amqplib'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import type { Incoming, Message, Outcome, Sink, Source } from 'oncebox'
+import { rabbitmq, type RabbitSourceOptions } from 'oncebox/rabbitmq'
+import { brokerConformance } from 'oncebox/testing'
+import type { PrivateService } from '../../../tools/services/process.mjs'
+import { waitUntil } from '../../support/wait.js'
+import { loadAdapter, openBroker, type Settings } from '../adapter.js'
+
+const adapter = await loadAdapter(new URL('./adapter.mjs', import.meta.url))
+const TIMEOUT_MS = 60_000
+
+let service: PrivateService
+let connection: ChannelModel
+let channel: ConfirmChannel
+beforeAll(async () => {
+  service = (await adapter.start()) as PrivateService
+  connection = await connect(service.url)
+  channel = await connection.createConfirmChannel()
+}, 300_000)
+afterAll(async () => {
+  await connection?.close().catch(() => undefined)
+  await service?.stop()
+})
+
+const opened: { stop?: () => Promise<void>; close?: () => Promise<void> }[] = []
+afterEach(async () => {
+  for (const one of opened.splice(0)) {
+    await one.stop?.()
+    await one.close?.()
+  }
+})
+function open<T extends Source | Sink>(one: T): T {
+  opened.push(one)
+  return one
+}
+
+describe.each(['quorum', 'classic'])('a %s queue', (type) => {
+  const { capabilities, create } = adapter
+  const broker = () => openBroker({ ...adapter, create: (url) => create(url, { type }) }, service.url)
+  const suite = brokerConformance({ open: broker, capabilities })
+  for (const { name, run } of suite) test(name, { timeout: TIMEOUT_MS }, run)
+})
+
+describe('a source', { timeout: TIMEOUT_MS }, () => {
+  test('reads what is no CloudEvent by its properties', async () => {
+    const { queue, exchange } = await fresh()
+    const properties = {
+      messageId: 'by-property',
+      type: 'user.created',
+      timestamp: 1_767_323_045,
+      correlationId: 'the-first',
+      contentType: 'application/json',
+      headers: { text: 'a', number: 1, flag: true, list: ['x'], 'x-death': [{ count: 1 }] },
+    }
+    channel.publish(exchange, 'some.key', Buffer.from('{"n":1}'), properties)
+    channel.publish(exchange, 'some.key', Buffer.from('{"n":2}'), { messageId: 'bare' })
+    const { messages } = await started({ queue })
+    await waitUntil(() => messages.length === 2)
+    expect(messages[0]).toEqual({
+      id: 'by-property',
+      source: queue,
+      type: 'user.created',
+      time: new Date('2026-01-02T03:04:05.000Z'),
+      headers: {
+        'content-type': 'application/json',
+        correlationid: 'the-first',
+        text: 'a',
+        number: '1',
+        flag: 'true',
+        list: '["x"]',
+      },
+      body: Buffer.from('{"n":1}'),
+    })
+    expect(messages[1]).toMatchObject({ id: 'bare', type: 'some.key', source: queue })
+  })
+
+  test('acknowledges a batch with one word, and around what stays open one by one', async () => {
+    const { queue, exchange } = await fresh()
+    for (let n = 0; n < 6; n++) channel.publish(exchange, 'x', Buffer.from('{}'), { messageId: `m-${n}` })
+    await channel.waitForConfirms()
+    const acks: [tag: number, multiple: boolean][] = []
+    const spied = async (url: string) => {
+      const real = await connect(url)
+      const createChannel = real.createChannel.bind(real)
+      real.createChannel = async (options) => {
+        const own: Channel = await createChannel(options)
+        const ack = own.ack.bind(own)
+        own.ack = (message, allUpTo = false) => {
+          acks.push([message.fields.deliveryTag, allUpTo])
+          ack(message, allUpTo)
+        }
+        return own
+      }
+      return real
+    }
+    const answer = ({ id }: Incoming): boolean => id !== 'm-3' || acks.length > 0
+    await started({ queue, connect: spied, lingerMs: 200 }, { answer })
+    await waitUntil(async () => (await channel.checkQueue(queue)).messageCount === 0 && acks.length === 4)
+    expect(acks).toEqual([
+      [3, true],
+      [5, false],
+      [6, false],
+      [4, true],
+    ])
+  })
+
+  test('rejects what is quarantined, if it is told to, and the broker moves it', async () => {
+    const { queue, exchange } = await fresh({ 'x-dead-letter-exchange': '', 'x-dead-letter-routing-key': 'graveyard' })
+    await channel.assertQueue('graveyard', { durable: true })
+    const published = ['good', 'bad', 'good-too']
+    for (const id of published) channel.publish(exchange, 'x', Buffer.from('{}'), { messageId: id })
+    const quarantined = ({ id }: Incoming): Outcome | boolean =>
+      id !== 'bad' || { id, ack: true, status: 'quarantined', reason: 'no-id', consumers: [] }
+    await started({ queue, deadLetter: true }, { answer: quarantined })
+    const dead = await waitUntil(() => channel.get('graveyard', { noAck: true }))
+    expect(dead.properties.messageId).toBe('bad')
+    await waitUntil(async () => (await adapter.backlog({ url: service.url, queue })) === 0)
+    expect(await channel.get('graveyard')).toBe(false)
+  })
+
+  test('goes on when its queue is deleted, and made again', async () => {
+    const { queue, exchange } = await fresh()
+    const { messages, problems } = await started({ queue })
+    await channel.deleteQueue(queue)
+    await waitUntil(() => problems.some((problem) => problem !== undefined))
+    await channel.assertQueue(queue, { durable: true })
+    await channel.bindQueue(queue, exchange, '#')
+    channel.publish(exchange, 'x', Buffer.from('{}'), { messageId: 'after' })
+    await waitUntil(() => messages.some(({ id }) => id === 'after'), { timeoutMs: 30_000 })
+    expect(problems.at(-1)).toBeUndefined()
+  })
+
+  test('goes on when its connection is cut', async () => {
+    const { queue, exchange } = await fresh()
+    let cut = (): void => undefined
+    const cuttable = async (url: string) => {
+      const real = await connect(url)
+      cut = () =>
+        (real.connection as unknown as { stream: { destroy(error: Error): void } }).stream.destroy(new Error('cut'))
+      return real
+    }
+    const { messages, problems } = await started({ queue, connect: cuttable })
+    for (const id of ['first', 'second', 'third']) {
+      channel.publish(exchange, 'x', Buffer.from('{}'), { messageId: id })
+      await waitUntil(() => messages.some((message) => message.id === id), { timeoutMs: 30_000 })
+      const before = problems.length
+      cut()
+      await waitUntil(() => problems.length > before)
+    }
+  })
+
+  test('creates what is missing, if it is told to', async () => {
+    const queue = `asserted-${Date.now()}`
+    const bindings = { [`events-${queue}`]: ['order.*', 'user.#'] }
+    const assert = { bindings, deadLetterExchange: 'elsewhere', arguments: { 'x-delivery-limit': 50 } }
+    const { messages } = await started({ queue, assert })
+    channel.publish(`events-${queue}`, 'order.placed', Buffer.from('{}'), { messageId: 'bound' })
+    await waitUntil(() => messages.length === 1)
+    const options = { durable: true, deadLetterExchange: 'elsewhere' }
+    const quorum = { 'x-queue-type': 'quorum', 'x-delivery-limit': 50 }
+    // The broker refuses a declaration that differs from what is there.
+    await channel.assertQueue(queue, { ...options, arguments: quorum })
+  })
+
+  test('counts nothing against the delivery limit of a queue while the box does not take a message', async () => {
+    const { queue, exchange } = await fresh({ 'x-delivery-limit': 1 })
+    channel.publish(exchange, 'x', Buffer.from('{}'), { messageId: 'patient' })
+    let refusals = 0
+    const { messages } = await started({ queue }, { answer: () => ++refusals > 4 })
+    await waitUntil(() => refusals > 4, { timeoutMs: 30_000 })
+    expect(messages.every(({ id, redelivered }) => id === 'patient' && !redelivered)).toBe(true)
+  })
+
+  test('that is started while it starts consumes once', async () => {
+    const { queue } = await fresh()
+    const source = open(rabbitmq({ url: service.url, queue }))
+    const deliver = async (batch: readonly Incoming[]) => batch.map(taken)
+    await Promise.all([source.start(deliver), source.stop(), source.start(deliver), source.start(deliver)])
+    expect((await channel.checkQueue(queue)).consumerCount).toBe(1)
+    await source.stop()
+    expect((await channel.checkQueue(queue)).consumerCount).toBe(0)
+  })
+})
+
+describe('a sink', { timeout: TIMEOUT_MS }, () => {
+  test('says of an event that no queue takes it, and publishes the others', async () => {
+    const { queue, exchange } = await fresh({}, 'order.*')
+    const sink = open(rabbitmq({ url: service.url, exchange }))
+    const batch = [event('a'), event('b', { type: 'user.created', key: 'k' }), event('c', { key: 'k' }), event('d')]
+    const answers = await sink.publish(batch)
+    expect(answers).toMatchObject([
+      undefined,
+      { error: { code: 'UNROUTABLE' }, retry: true },
+      { retry: true },
+      undefined,
+    ])
+    await waitUntil(async () => (await channel.checkQueue(queue)).messageCount === 2)
+
+    const careless = open(rabbitmq({ url: service.url, exchange, mandatory: false }))
+    expect(await careless.publish(batch.slice(1, 2))).toEqual([undefined])
+  })
+
+  test('says of an event that a full queue refuses it', async () => {
+    const full = { 'x-max-length': 1, 'x-overflow': 'reject-publish' }
+    const { exchange } = await fresh(full, '#', 'classic')
+    const sink = open(rabbitmq({ url: service.url, exchange }))
+    expect(await sink.publish([event('fits')])).toEqual([undefined])
+    expect(await sink.publish([event('not')])).toMatchObject([{ error: { code: 'REFUSED' }, retry: true }])
+  })
+
+  test('finds the event that the broker cannot take, and publishes the others', async () => {
+    const { queue, exchange } = await fresh({}, '#', 'classic')
+    const sink = open(rabbitmq({ url: service.url, exchange }))
+    const large = event('large', { data: 'x'.repeat(17 * 1024 * 1024), key: 'k' })
+    const answers = await sink.publish([
+      event('a'),
+      event('b', { key: 'k' }),
+      large,
+      event('c', { key: 'k' }),
+      event('d'),
+    ])
+    expect(answers.map((answer) => answer?.retry)).toEqual([undefined, undefined, true, true, undefined])
+    expect((answers[2]!.error as { code?: number }).code).toBe(406)
+    const ids = new Set<string>()
+    await waitUntil(async () => {
+      const got = await channel.get(queue, { noAck: true })
+      if (got) ids.add(got.properties.messageId as string)
+      return ids.size === 3
+    })
+    expect([...ids].sort()).toEqual(['a', 'b', 'd'])
+  })
+
+  test('rejects while its exchange is missing, and publishes once it is there', async () => {
+    const exchange = `late-${Date.now()}`
+    const sink = open(rabbitmq({ url: service.url, exchange, mandatory: false }))
+    await expect(sink.publish([event('early')])).rejects.toMatchObject({ code: 404 })
+    await channel.assertExchange(exchange, 'topic')
+    expect(await sink.publish([event('early')])).toEqual([undefined])
+    await channel.deleteExchange(exchange)
+    const asserting = open(rabbitmq({ url: service.url, exchange, mandatory: false, assert: true }))
+    expect(await asserting.publish([event('early')])).toEqual([undefined])
+    await channel.checkExchange(exchange)
+  })
+
+  test('rejects in time when the broker hangs, and publishes when it is back', async () => {
+    const { exchange } = await fresh()
+    const sink = open(rabbitmq({ url: service.url, exchange, timeoutMs: 1_000 }))
+    expect(await sink.publish([event('before')])).toEqual([undefined])
+    process.kill(service.pid, 'SIGSTOP')
+    try {
+      const began = performance.now()
+      await expect(sink.publish([event('meanwhile')])).rejects.toThrow('1000 ms')
+      expect(performance.now() - began).toBeLessThan(5_000)
+      // The next one has to connect first, which hangs as well.
+      await expect(sink.publish([event('meanwhile')])).rejects.toThrow()
+    } finally {
+      process.kill(service.pid, 'SIGCONT')
+    }
+    await waitUntil(
+      () =>
+        sink.publish([event('meanwhile')]).then(
+          () => true,
+          () => false,
+        ),
+      { timeoutMs: 30_000 },
+    )
+  })
+
+  test('writes properties for those who do not read CloudEvents', async () => {
+    const { queue, exchange } = await fresh()
+    const sink = open(rabbitmq({ url: service.url, exchange, routingKey: ({ key }) => `by.${key}` }))
+    const time = new Date('2026-01-02T03:04:05.678Z')
+    const long = 'i'.repeat(300)
+    await sink.publish([event('short', { key: 'key', time }), event(long, { key: 'key' })])
+    const received = await waitUntil(() => channel.get(queue, { noAck: true }))
+    expect(received.fields.routingKey).toBe('by.key')
+    expect(received.properties).toMatchObject({
+      messageId: 'short',
+      type: 'order.placed',
+      correlationId: 'short',
+      contentType: 'application/json',
+      deliveryMode: 2,
+      timestamp: 1_767_323_045,
+      headers: { cloudEvents_id: 'short', cloudEvents_partitionkey: 'key', cloudEvents_time: time.toISOString() },
+    })
+    const second = await waitUntil(() => channel.get(queue, { noAck: true }))
+    expect(second.properties.headers?.['cloudEvents_id']).toBe(long)
+    expect((second.properties.messageId as string).length).toBeLessThan(256)
+  })
+
+  test('gives up for good on an event that does not fit the protocol', async () => {
+    const { exchange } = await fresh()
+    const sink = open(rabbitmq({ url: service.url, exchange }))
+    const batch = [
+      event('fits'),
+      event('type', { type: 't'.repeat(300) }),
+      event('headers', { headers: { h: 'x'.repeat(70_000) } }),
+    ]
+    const answers = await sink.publish(batch)
+    expect(answers.map((answer) => answer?.retry)).toEqual([undefined, false, false])
+  })
+})
+
+describe('options', () => {
+  const url = 'amqp://localhost'
+  test.each<[string, object]>([
+    ['no queue or exchange', { url }],
+    ['no url', { queue: 'q' }],
+    ['another protocol', { url: 'http://localhost', queue: 'q' }],
+    ['a typing error', { url, queue: 'q', prefech: 1 }],
+    ['an option of sinks for a source', { url, queue: 'q', routingKey: 'k' }],
+    ['an option of sources for a sink', { url, exchange: 'e', prefetch: 1 }],
+    ['a batch larger than the prefetch', { url, queue: 'q', prefetch: 10, batchSize: 11 }],
+    ['an unknown topology', { url, queue: 'q', assert: { type: 'mirrored' } }],
+    ['a long queue name', { url, queue: 'q'.repeat(256) }],
+    ['a codec in structured mode', { url, exchange: 'e', mode: 'structured', codec: {} }],
+  ])('%s is refused', (_, options) => {
+    expect(() => rabbitmq(options as never)).toThrow(expect.objectContaining({ code: 'OPTION_INVALID' }))
+  })
+
+  test('a password is not shown', () => {
+    const secret = 'amqpp://user:secret@host'
+    const error = catching(() => rabbitmq({ url: secret, queue: 'q' }))
+    expect(error).toMatchObject({ code: 'OPTION_INVALID' })
+    expect(String(error)).not.toContain('secret')
+  })
+})
+
+function catching(work: () => unknown): unknown {
+  try {
+    return work()
+  } catch (error) {
+    return error
+  }
+}
+
+async function fresh(further: object = {}, pattern = '#', type = 'quorum') {
+  const settings = (await adapter.create(service.url, { type, ...further })) as Settings & {
+    queue: string
+    exchange: string
+  }
+  if (pattern !== '#') {
+    await channel.unbindQueue(settings.queue, settings.exchange, '#')
+    await channel.bindQueue(settings.queue, settings.exchange, pattern)
+  }
+  return settings
+}
+
+type Answer = (message: Incoming) => boolean | Outcome
+
+/** A source that runs, and what it brought. True means that the box took it. */
+async function started(options: Omit<RabbitSourceOptions, 'url'>, { answer = () => true }: { answer?: Answer } = {}) {
+  const source = open(rabbitmq({ url: service.url, ...options }))
+  const messages: Incoming[] = []
+  const problems: unknown[] = []
+  await source.start(
+    async (batch) => {
+      messages.push(...batch)
+      return batch.map((message) => {
+        const given = answer(message)
+        return typeof given === 'object' ? given : given ? taken(message) : { ...taken(message), ack: false }
+      })
+    },
+    (problem) => void problems.push(problem),
+  )
+  return { source, messages, problems }
+}
+
+function taken({ id }: Incoming): Outcome {
+  return { id, ack: true, status: 'stored', consumers: [] }
+}
+
+function event(id: string, fields: Partial<Message> = {}): Message {
+  const message = { id, source: 'shop', type: 'order.placed', data: { id }, headers: {}, receivedAt: new Date() }
+  return { ...message, attempt: 1, correlationId: id, ...fields }
+}
