@@ -48,6 +48,9 @@ customer B: B-1, B-2`,
   redis: `
 entries in the stream: 4
 invoices: A-1 500, A-2 700, A-3 900`,
+  rabbitmq: `
+invoices: A-1 500, A-2 700, A-3 900
+in quarantine: no-id`,
   webhook: `
 orders sent: 3, deliveries: 6
 a stranger: 401 {"error":"no signature is right"}
