@@ -18,9 +18,11 @@ const REQUEST_BYTES = 262_144
 const REQUESTS = 4
 /** A request was refused for something in it. Everything else is the fault of the queue, or of the way to it. */
 const FAULTS_OF_MESSAGES = [
-  ...['BatchRequestTooLong', 'InvalidAttributeValue', 'InvalidMessageContents', 'InvalidParameterCombination'],
-  ...['InvalidParameterValue', 'InvalidParameterValueException', 'MissingParameter', 'UnsupportedOperation'],
+  ...['BatchRequestTooLong', 'InvalidMessageContents', 'InvalidAttributeValue'],
+  ...['InvalidParameterValue', 'InvalidParameterValueException'],
 ]
+/** SQS may call it the sender's fault that a key of KMS cannot be used; but that is not for good. */
+const FAULTS_OF_OTHERS = /^kms|accessdenied|throttl/i
 
 /** An event that is next of its key, and the positions of those behind it. */
 interface Entry {
@@ -79,7 +81,7 @@ export async function publish(
       answered = true
       entries.forEach(({ at, behind }, position) => {
         const error = refusals.get(position)
-        if (error) fail([at, ...behind], error, !error.senderFault)
+        if (error) fail([at, ...behind], error, !error.senderFault || FAULTS_OF_OTHERS.test(error.code))
         else if (behind.length > 0) lanes.push(behind)
       })
     } catch (error) {

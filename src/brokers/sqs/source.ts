@@ -50,7 +50,7 @@ function startRun(options: Resolved, queue: Queue, deliver: Deliver, report: Rep
   const stopping = new AbortController()
   const stopped = new Promise<void>((resolve) => stopping.signal.addEventListener('abort', () => resolve()))
   const health = createHealth(report)
-  const visibility = keepHidden(queue, visibilitySeconds, (error) => health.ill('queue', error))
+  const visibility = keepHidden(queue, visibilitySeconds, health)
   const capacity = Math.max(batchSize * (concurrency + 1), MAX_ENTRIES)
   const room = createRoom((asked) => {
     if (stopping.signal.aborted) return true

@@ -1,6 +1,7 @@
 /** Keeps messages hidden from others for as long as they are held here. */
 import type { Incoming } from '../../message.js'
 import { MAX_ENTRIES, type Queue, type SqsMessage } from './client.js'
+import type { Health } from './health.js'
 
 /** A message between its receipt and its settlement. */
 export interface Held {
@@ -24,7 +25,7 @@ export interface Visibility {
   stop(): void
 }
 
-export function keepHidden(queue: Queue, seconds: number, onError: (error: unknown) => void): Visibility {
+export function keepHidden(queue: Queue, seconds: number, health: Health): Visibility {
   const all = new Set<Held>()
   const spanMs = seconds * 1_000
 
@@ -33,6 +34,7 @@ export function keepHidden(queue: Queue, seconds: number, onError: (error: unkno
     const until = performance.now() + spanMs
     try {
       const refusals = await queue.hide(some.map(({ receipt }) => ({ receipt, seconds })))
+      health.well('queue')
       const refused = new Set(refusals.map(({ at }) => some[at]))
       for (const held of some) if (!refused.has(held)) held.hiddenUntil = until
       for (const { at, error } of refusals) {
@@ -40,7 +42,7 @@ export function keepHidden(queue: Queue, seconds: number, onError: (error: unkno
         if (error.senderFault) some[at]!.hiddenUntil = 0
       }
     } catch (error) {
-      onError(error)
+      health.ill('queue', error)
     } finally {
       for (const held of some) held.extending = false
     }

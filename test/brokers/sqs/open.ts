@@ -1,5 +1,5 @@
 /** One SQS for a test file, and queues on it. */
-import { ReceiveMessageCommand, type SQSClient } from '@aws-sdk/client-sqs'
+import { GetQueueAttributesCommand, ReceiveMessageCommand, type SQSClient } from '@aws-sdk/client-sqs'
 import { afterAll, beforeAll } from 'vitest'
 import type { Incoming, Message, Outcome, Source } from 'oncebox'
 import type { PrivateService } from '../../../tools/services/process.mjs'
@@ -84,4 +84,11 @@ export async function visible(client: SQSClient, { queueUrl }: Settings): Promis
   const command = new ReceiveMessageCommand({ QueueUrl: queueUrl, MaxNumberOfMessages: 10, VisibilityTimeout: 0 })
   const { Messages = [] } = await client.send(command)
   return Messages.map(({ Body = '' }) => Body)
+}
+
+/** How many somebody has received and neither deleted nor given back, or given back for later. */
+export async function inFlight(client: SQSClient, { queueUrl }: Settings): Promise<number> {
+  const name = 'ApproximateNumberOfMessagesNotVisible'
+  const command = new GetQueueAttributesCommand({ QueueUrl: queueUrl, AttributeNames: [name] })
+  return Number((await client.send(command)).Attributes?.[name])
 }

@@ -114,6 +114,15 @@ describe('what SQS refuses', () => {
     expect(await adapter.backlog(settings)).toBe(0)
   })
 
+  test('a key of KMS that cannot be used is not for good, even if SQS calls it the fault of the sender', async () => {
+    const settings = await adapter.create(given.service.url)
+    const { client } = watch((sent) => ({
+      Failed: sent.map(({ Id }) => ({ Id, Code: 'KMS.AccessDeniedException', SenderFault: true })),
+    }))
+    const answers = await open(settings, { client }).publish(events(2))
+    expect(answers.map((answer) => answer?.retry)).toEqual([true, true])
+  })
+
   test('if a whole request is refused for its contents, only the one to blame is dead', async () => {
     const settings = await adapter.create(given.service.url)
     const { client } = watch((sent) => {

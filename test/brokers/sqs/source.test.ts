@@ -6,7 +6,7 @@ import { sqs, type SqsClient } from 'oncebox/sqs'
 import { waitUntil } from '../../support/wait.js'
 import * as adapter from './adapter.mjs'
 import type { Sent } from './adapter.mjs'
-import { collect, outcome, useService, visible } from './open.js'
+import { collect, inFlight, outcome, useService, visible } from './open.js'
 
 const given = useService()
 const texts = (count: number): Sent[] => Array.from({ length: count }, (_, n) => ({ body: JSON.stringify({ n }) }))
@@ -85,12 +85,35 @@ describe('deleting', () => {
       await held
       return batch.map(({ id }) => outcome(true, id))
     })
-    await waitUntil(() => seen.batches.length === 1)
-    await waitUntil(async () => (await visible(given.client, settings)).length > 0)
+    await waitUntil(async () => (await inFlight(given.client, settings)) === 20)
+    const until = performance.now() + 500
+    await waitUntil(async () => {
+      expect(await inFlight(given.client, settings)).toBe(20)
+      return performance.now() > until
+    })
     expect(seen.batches).toHaveLength(1)
     answer()
     await waitUntil(async () => (await adapter.backlog(settings)) === 0, { timeoutMs: 20_000 })
   })
+})
+
+test('in a standard queue, too, there is one delivery of a key at a time', async () => {
+  const settings = await adapter.create(given.service.url)
+  const event = { specversion: '1.0', source: 'shop', type: 'order.placed', partitionkey: 'k' }
+  const bodies = Array.from({ length: 30 }, (_, n) => ({ body: JSON.stringify({ ...event, id: `e${n}`, data: n }) }))
+  await adapter.publish(settings, bodies)
+  let deliveries = 0
+  let most = 0
+  const source = running(adapter.source(settings, { batchSize: 5, concurrency: 4 }))
+  const seen = await collect(source, async (batch) => {
+    most = Math.max(most, ++deliveries)
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    deliveries--
+    return batch.map(({ id }) => outcome(true, id))
+  })
+  await waitUntil(async () => (await adapter.backlog(settings)) === 0)
+  expect(seen.messages).toHaveLength(30)
+  expect(most).toBe(1)
 })
 
 describe('what is not acknowledged', () => {
@@ -109,20 +132,20 @@ describe('what is not acknowledged', () => {
     expect(seen.problems).toEqual([expect.objectContaining({ message: 'the database is away' }), undefined])
   })
 
-  test('while deliveries are rejected, nothing is received', async () => {
+  test('while deliveries are rejected, there are pauses, and nothing is received in them', async () => {
     const settings = await adapter.create(given.service.url)
-    await adapter.publish(settings, texts(100))
-    const source = adapter.source(settings, { batchSize: 10, concurrency: 1, pollers: 1 })
-    const seen = await collect(source, (_, turn) => {
-      // The second rejection pauses for half a second at least, the third for a whole one.
-      if (turn <= 5) throw new Error('the database is away')
-      return []
+    await adapter.publish(settings, texts(1))
+    const source = adapter.source(settings, { pollers: 1, concurrency: 1 })
+    const seen = await collect(source, () => {
+      throw new Error('the database is away')
     })
+    await waitUntil(() => seen.batches.length === 1)
+    await adapter.publish(settings, texts(50))
     await waitUntil(() => seen.batches.length === 3)
+    // One request was under way, and one is made after each pause.
+    expect(await inFlight(given.client, settings)).toBeLessThanOrEqual(31)
+    expect(seen.times[1]! - seen.times[0]!).toBeGreaterThan(240)
     await source.stop()
-    // Each rejection lets one batch through, and what was held meanwhile. The rest was never touched.
-    expect(seen.messages.length).toBeLessThanOrEqual(30)
-    expect(await visible(given.client, settings)).not.toEqual([])
   })
 
   test('a message stays hidden from others while the box takes longer than its visibility', async () => {
@@ -141,6 +164,27 @@ describe('what is not acknowledged', () => {
     await waitUntil(async () => (await adapter.backlog(settings)) === 0)
     expect(others).toEqual([])
     expect(seen.messages).toHaveLength(1)
+  })
+
+  test('what could not be kept hidden is not delivered late, but received again', async () => {
+    const settings = await adapter.create(given.service.url)
+    await adapter.publish(settings, texts(2))
+    const client: SqsClient = {
+      async send(command: object, options) {
+        if (command.constructor.name.startsWith('ChangeMessageVisibility')) throw new Error('the connection broke')
+        return given.client.send(command as never, options)
+      },
+    }
+    const options = { client, visibilitySeconds: 1, batchSize: 1, concurrency: 1 }
+    const seen = await collect(running(adapter.source(settings, options)), async (batch, turn) => {
+      const until = performance.now() + (turn === 1 ? 1_500 : 0)
+      await waitUntil(() => performance.now() > until)
+      return batch.map(({ id }) => outcome(true, id))
+    })
+    await waitUntil(async () => (await adapter.backlog(settings)) === 0)
+    expect(seen.messages.slice(0, 2).map(numberOf)).toContain(0)
+    const second = seen.messages.filter((message) => numberOf(message) === 1)
+    expect(second.every(({ redelivered }) => redelivered)).toBe(true)
   })
 
   test('the time that a consumer asked for is kept', async () => {
@@ -348,7 +392,8 @@ describe('a queue out of reach', () => {
     await given.service.kill()
     await waitUntil(() => seen.problems.length > 0)
     await given.service.resume()
-    await waitUntil(() => seen.problems.at(-1) === undefined, { timeoutMs: 20_000 })
+    // Sooner than a request that waits for messages.
+    await waitUntil(() => seen.problems.at(-1) === undefined)
     await adapter.publish(settings, texts(1))
     await waitUntil(() => seen.messages.length === 1)
   })
@@ -365,6 +410,22 @@ describe('a queue out of reach', () => {
     } finally {
       process.kill(given.service.pid, 'SIGCONT')
     }
+  })
+
+  test('an empty queue is not asked without a pause, whatever it answers', async () => {
+    const settings = await adapter.create(given.service.url)
+    let requests = 0
+    const client: SqsClient = {
+      send(command, options) {
+        requests++
+        return given.client.send(command, options)
+      },
+    }
+    await collect(running(adapter.source(settings, { client, waitSeconds: 0, pollers: 1 })))
+    const until = performance.now() + 1_500
+    await waitUntil(() => performance.now() > until)
+    expect(requests).toBeGreaterThan(1)
+    expect(requests).toBeLessThan(12)
   })
 
   test('a queue that does not exist is reported, and asked for with patience', async () => {
