@@ -64,6 +64,7 @@ export function createPartitions(options: ResolvedSource, deliver: Deliver): Par
       // Behind the last message there may be marks of transactions, which nobody is shown.
       const passed = last === batch.messages.at(-1) ? batch.lastOffset() : last.offset
       await commit(String(BigInt(passed) + 1n))
+      if (!isOurs()) return false
       payload.resolveOffset(last.offset)
     }
     if (done === messages.length) return true

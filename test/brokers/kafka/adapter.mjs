@@ -4,7 +4,6 @@ import kafkajs from 'kafkajs'
 import { kafka } from 'oncebox/kafka'
 import { start as startKafka } from '../../../tools/services/kafka.mjs'
 
-
 export const name = 'kafka'
 /** Kafka says nothing of earlier deliveries; a group that gets a second member takes a while. */
 export const capabilities = { prefix: 'ce_', position: true, redelivered: false, waitMs: 60_000 }

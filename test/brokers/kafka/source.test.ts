@@ -4,8 +4,9 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Incoming } from 'oncebox'
 import { kafka } from 'oncebox/kafka'
 import { waitUntil } from '../../support/wait.js'
-import { backlog, clientOf, committedOffsets, publish, source, withAdmin, type Settings } from './adapter.mjs'
-import { numbered, numbersOf, read, useBroker } from './fixture.js'
+import { backlog, clientOf, committedOffsets, publish, sink, source, withAdmin, type Settings } from './adapter.mjs'
+import { inConfluentShape } from './confluent.js'
+import { event, numbered, numbersOf, read, useBroker } from './fixture.js'
 
 const broker = useBroker()
 const TIMEOUT = { timeout: 120_000 }
@@ -298,6 +299,25 @@ describe('what the box gets', TIMEOUT, () => {
       Array.from({ length: 30 }, (_, n) => n < 10),
     )
   })
+})
+
+test('a client of Confluent’s shape is spoken to in its own way', TIMEOUT, async () => {
+  const settings = await broker.create()
+  const client = inConfluentShape(clientOf(settings.url))
+  const out = sink(settings, { client })
+  onTestFinished(() => out.close())
+  const events = Array.from({ length: 20 }, (_, n) => event(`e${n}`, { key: 'k' }))
+  expect(await out.publish(events)).toEqual(events.map(() => undefined))
+  let refused = 'e5'
+  const consumer = { ...settings.consumer, 'js.consumer.max.batch.size': 10 }
+  await using reader = await read(source(settings, { client, consumer }), (batch) =>
+    batch.map(({ id }) => id !== refused),
+  )
+  await waitUntil(() => reader.messages.filter(({ id }) => id === 'e5').length > 1, PATIENCE)
+  expect(await committed(settings)).toBe(5)
+  refused = ''
+  await isDone(settings)
+  expect(new Set(reader.messages.map(({ id }) => id)).size).toBe(20)
 })
 
 describe('a start that fails', TIMEOUT, () => {

@@ -26,7 +26,8 @@ export async function startBroker({ name, variable, version, jars }) {
     async prepare(directory) {
       const file = path.join(directory, 'server.properties')
       await writeFile(file, properties(directory, port, controllerPort))
-      const cluster = randomBytes(16).toString('base64url')
+      // Never with a dash in front, which would be an option.
+      const cluster = Buffer.concat([Buffer.alloc(1), randomBytes(15)]).toString('base64url')
       await run('java', java('kafka.tools.StorageTool', 'format', '-t', cluster, '-c', file), { timeout: 60_000 })
     },
     launch: (directory) =>
