@@ -100,7 +100,7 @@ async function open<C extends RabbitChannel>(
     destroy(connection)
   }
   try {
-    const channel = await inTime(options, lost, createChannel(connection))
+    const channel = await inTime(options, createChannel(connection), lost)
     channel.on('error', fail)
     channel.on('close', () => fail(new Error('the channel was closed')))
     return {
@@ -134,10 +134,13 @@ async function connectToAny(options: Resolved): Promise<RabbitConnection> {
   const connect = options.connect ?? (await loadClient(options))
   let problem: unknown
   for (const url of options.urls) {
+    const connecting = connect(url)
     try {
-      return await connect(url)
+      return await inTime(options, connecting)
     } catch (error) {
       problem = error
+      // It may come after all, and nobody waits for it any more.
+      connecting.then(discard, () => undefined)
     }
   }
   throw problem
@@ -153,19 +156,24 @@ async function loadClient({ timeoutMs }: Resolved): Promise<(url: string) => Pro
 }
 
 /** What the broker answers, unless it takes too long or is lost before. */
-export async function inTime<T>({ timeoutMs }: Resolved, lost: Promise<unknown>, answer: Promise<T>): Promise<T> {
+export async function inTime<T>({ timeoutMs }: Resolved, answer: Promise<T>, lost?: Promise<unknown>): Promise<T> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_, reject) => {
     timer = setTimeout(() => reject(new Error(`RabbitMQ did not answer in ${timeoutMs} ms`)), timeoutMs)
   })
-  const gone = lost.then((problem) => {
+  const gone = lost?.then((problem) => {
     throw problem
   })
   try {
-    return await Promise.race([answer, late, gone])
+    return await Promise.race([answer, late, ...(gone ? [gone] : [])])
   } finally {
     clearTimeout(timer)
   }
+}
+
+function discard(connection: RabbitConnection): void {
+  connection.on('error', () => undefined)
+  connection.close().catch(() => undefined)
 }
 
 /** amqplib ends its half of a socket and waits; a peer that is gone without a word would keep it open for minutes. */

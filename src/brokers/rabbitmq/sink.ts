@@ -97,7 +97,7 @@ async function openPublishing(options: ResolvedSink): Promise<Publishing> {
   })
   session.channel.on('return', ({ properties }: RabbitMessage) => returned.add(properties.messageId as string))
   try {
-    await inTime(options, session.lost, assertExchange(session.channel, options))
+    await inTime(options, assertExchange(session.channel, options), session.lost)
   } catch (error) {
     session.fail(error)
     throw error

@@ -19,6 +19,8 @@ interface Run {
   readonly isStopped: boolean
   stop(): void
   consuming: Consuming | undefined
+  /** Deliveries of lost channels that the box is still busy with. */
+  readonly leftovers: Set<Promise<void>>
   done: Promise<void>
 }
 
@@ -28,15 +30,18 @@ const RECONNECT_MS = { first: 100, most: 10_000 }
 export function createSource(options: ResolvedSource): Source {
   let run: Run | undefined
 
-  /** From loss to loss. Nobody waits for what a lost channel had in flight: the broker delivers it again. */
+  /** From loss to loss. What a lost channel had in flight cannot be acknowledged: the broker delivers it again. */
   const keepConsuming = async (own: Run, deliver: Deliver, report: (problem?: unknown) => void): Promise<void> => {
     for (let attempt = 0; !own.isStopped;) {
       if (own.consuming) {
         const problem = await Promise.race([own.consuming.session.lost, own.stopped])
         if (own.isStopped) return
-        report(problem)
-        await own.consuming.session.close()
+        const { session, consumption } = own.consuming
         own.consuming = undefined
+        report(problem)
+        const leftover = consumption.finish().finally(() => own.leftovers.delete(leftover))
+        own.leftovers.add(leftover)
+        await session.close()
       }
       await sleep(backoffMs(attempt++, RECONNECT_MS.first, RECONNECT_MS.most), own.stopped)
       if (own.isStopped) return
@@ -75,11 +80,9 @@ export function createSource(options: ResolvedSource): Source {
         run = undefined
         own.stop()
         await own.done
-        if (!own.consuming) return
-        const { session, consumption, cancel } = own.consuming
-        await cancel()
-        await consumption.finish()
-        await session.close()
+        await own.consuming?.cancel()
+        await Promise.all([...own.leftovers, own.consuming?.consumption.finish()])
+        await own.consuming?.session.close()
       }),
   }
 }
@@ -97,7 +100,7 @@ async function openConsuming(options: ResolvedSource, deliver: Deliver): Promise
         else session.fail(new Error(`RabbitMQ ended the consumer of ${options.queue}: the queue was deleted, or moved`))
       })
     }
-    const { consumerTag } = await inTime(options, session.lost, begin())
+    const { consumerTag } = await inTime(options, begin(), session.lost)
     const cancel = async (): Promise<void> => {
       if (session.problem !== undefined) return
       await Promise.race([channel.cancel(consumerTag).catch(() => undefined), session.lost])
@@ -123,6 +126,7 @@ function createRun(): Run {
       release()
     },
     consuming: undefined,
+    leftovers: new Set(),
     done: Promise.resolve(),
   }
 }

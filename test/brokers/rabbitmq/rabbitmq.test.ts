@@ -1,3 +1,5 @@
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
 import { connect, type Channel, type ChannelModel, type ConfirmChannel } from 'amqplib'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { Incoming, Message, Outcome, Sink, Source } from 'oncebox'
@@ -35,10 +37,14 @@ function open<T extends Source | Sink>(one: T): T {
   return one
 }
 
-describe.each(['quorum', 'classic'])('a %s queue', (type) => {
+/** Classic queues differ in what becomes of deliveries; the rest is the same code of the broker. */
+describe.each([
+  ['quorum', /./],
+  ['classic', /acknowledged|again|order/],
+])('a %s queue', (type, which) => {
   const { capabilities, create } = adapter
   const broker = () => openBroker({ ...adapter, create: (url) => create(url, { type }) }, service.url)
-  const suite = brokerConformance({ open: broker, capabilities })
+  const suite = brokerConformance({ open: broker, capabilities }).filter(({ name }) => which.test(name))
   for (const { name, run } of suite) test(name, { timeout: TIMEOUT_MS }, run)
 })
 
@@ -133,14 +139,8 @@ describe('a source', { timeout: TIMEOUT_MS }, () => {
 
   test('goes on when its connection is cut', async () => {
     const { queue, exchange } = await fresh()
-    let cut = (): void => undefined
-    const cuttable = async (url: string) => {
-      const real = await connect(url)
-      cut = () =>
-        (real.connection as unknown as { stream: { destroy(error: Error): void } }).stream.destroy(new Error('cut'))
-      return real
-    }
-    const { messages, problems } = await started({ queue, connect: cuttable })
+    const { connect, cut } = cutting()
+    const { messages, problems } = await started({ queue, connect })
     for (const id of ['first', 'second', 'third']) {
       channel.publish(exchange, 'x', Buffer.from('{}'), { messageId: id })
       await waitUntil(() => messages.some((message) => message.id === id), { timeoutMs: 30_000 })
@@ -170,6 +170,32 @@ describe('a source', { timeout: TIMEOUT_MS }, () => {
     const { messages } = await started({ queue }, { answer: () => ++refusals > 4 })
     await waitUntil(() => refusals > 4, { timeoutMs: 30_000 })
     expect(messages.every(({ id, redelivered }) => id === 'patient' && !redelivered)).toBe(true)
+  })
+
+  test('waits at its stop for what a lost channel had in flight', async () => {
+    const { queue, exchange } = await fresh()
+    const cuttable = cutting()
+    const source = open(rabbitmq({ url: service.url, queue, connect: cuttable.connect }))
+    let release = (): void => undefined
+    const held = new Promise<void>((resolve) => (release = resolve))
+    let began = false
+    let ended = false
+    const problems: unknown[] = []
+    const deliver = async (batch: readonly Incoming[]): Promise<Outcome[]> => {
+      if (began) return batch.map(taken)
+      began = true
+      await held
+      ended = true
+      return batch.map(taken)
+    }
+    await source.start(deliver, (problem) => void problems.push(problem))
+    channel.publish(exchange, 'x', Buffer.from('{}'), { messageId: 'held' })
+    await waitUntil(() => began)
+    cuttable.cut()
+    await waitUntil(() => problems.length > 0)
+    const stopping = source.stop().then(() => ended)
+    setTimeout(release, 200)
+    expect(await stopping).toBe(true)
   })
 
   test('that is started while it starts consumes once', async () => {
@@ -319,6 +345,20 @@ describe('options', () => {
     expect(() => rabbitmq(options as never)).toThrow(expect.objectContaining({ code: 'OPTION_INVALID' }))
   })
 
+  test('without its client it says what to install', async () => {
+    const hide = `export const resolve = (name, context, next) => {
+      if (name === 'amqplib') throw Object.assign(new Error('hidden'), { code: 'ERR_MODULE_NOT_FOUND' })
+      return next(name, context)
+    }`
+    const script = `
+      import { register } from 'node:module'
+      register('data:text/javascript,' + encodeURIComponent(${JSON.stringify(hide)}))
+      const { rabbitmq } = await import('oncebox/rabbitmq')
+      await rabbitmq({ url: 'amqp://localhost', queue: 'q' }).start(() => {}).catch(({ code, message }) => console.log(code, message))`
+    const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script])
+    expect(stdout).toMatch(/^OPTION_INVALID .*npm install amqplib/)
+  })
+
   test('a password is not shown', () => {
     const secret = 'amqpp://user:secret@host'
     const error = catching(() => rabbitmq({ url: secret, queue: 'q' }))
@@ -345,6 +385,20 @@ async function fresh(further: object = {}, pattern = '#', type = 'quorum') {
     await channel.bindQueue(settings.queue, settings.exchange, pattern)
   }
   return settings
+}
+
+/** A connection that can be cut, as if the network had gone. */
+function cutting() {
+  let cut = (): void => undefined
+  return {
+    cut: () => cut(),
+    async connect(url: string) {
+      const own = await connect(url)
+      const { stream } = own.connection as unknown as { stream: { destroy(error: Error): void } }
+      cut = () => stream.destroy(new Error('cut'))
+      return own
+    },
+  }
 }
 
 type Answer = (message: Incoming) => boolean | Outcome
