@@ -13,7 +13,7 @@ import { parseArgs } from 'node:util'
 const KINDS = {
   given: 'named by the environment',
   binary: 'the one installed here',
-  installed: "just installed from Debian's packages",
+  installed: 'installed by this command',
   npm: "npm's",
   mock: 'a mock that speaks its protocol, not the real thing',
 }
