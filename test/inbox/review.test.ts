@@ -547,16 +547,16 @@ test('a database that is away for longer than the lease burns no attempt', async
       async note(message, { tx, signal }) {
         if (++runs > 2) return box.write(tx, 'a', message)
         away = true
-        setTimeout(() => (away = false), 900)
+        setTimeout(() => (away = false), 3_000)
         await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error)))
       },
     },
-    { leaseMs: 300, retry: { attempts: 1 } },
+    { leaseMs: 1_000, retry: { attempts: 1 } },
   )
   await other.start()
   try {
     await other.receive(note('1'))
-    await waitUntil(async () => (await box.fate('1')).state === 'handled', { what: 'the message' })
+    await waitUntil(async () => (await box.fate('1')).state === 'handled', { what: 'the message', timeoutMs: 25_000 })
   } finally {
     away = false
     await other.stop()
