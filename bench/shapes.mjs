@@ -50,7 +50,7 @@ export const SHAPES = [
   {
     name: 'groups',
     title: 'stored, adaptive groups, 4 connections',
-    messages: { quick: 20_000, full: 60_000 },
+    messages: { quick: 15_000, full: 60_000 },
     make: (n) => orders(n),
     contenders: {
       limit: byHand(4, (it, list) => it.drainGroups(4, list.length, { claim: 100, group: 100 })),
@@ -61,7 +61,7 @@ export const SHAPES = [
   {
     name: 'inline',
     title: 'inline, arrays of 100, 4 in flight, receive included',
-    messages: { quick: 20_000, full: 60_000 },
+    messages: { quick: 15_000, full: 60_000 },
     make: (n) => orders(n),
     contenders: {
       limit: byHand(4, (it, list) => it.handle(list, { inFlight: 4, size: 100 }), { load: false }),
@@ -74,7 +74,7 @@ export const SHAPES = [
   {
     name: 'batch',
     title: 'batch() handler, 1 000 messages a call, 4 connections',
-    messages: { quick: 60_000, full: 200_000 },
+    messages: { quick: 40_000, full: 200_000 },
     make: (n) => orders(n),
     contenders: {
       limit: byHand(4, (it, list) => it.drainBatches(4, list.length, 1_000)),
@@ -85,7 +85,7 @@ export const SHAPES = [
   {
     name: 'receive',
     title: 'receive alone, batches of 1 000, 4 in flight',
-    messages: { quick: 60_000, full: 200_000 },
+    messages: { quick: 40_000, full: 200_000 },
     make: (n) => orders(n),
     contenders: {
       limit: byHand(4, (it, list) => it.receive(list), { load: false }),
@@ -97,7 +97,7 @@ export const SHAPES = [
   {
     name: 'keys',
     title: `order: 'key', ${KEYS} keys, 4 connections`,
-    messages: { quick: 20_000, full: 60_000 },
+    messages: { quick: 10_000, full: 60_000 },
     make: (n) => orders(n, { keyOf: (i) => `key-${i % KEYS}` }),
     contenders: {
       limit: byHand(4, (it, list) => it.drainLanes(4, list.length, { lanes: 100, group: 200 })),
@@ -112,7 +112,7 @@ export const SHAPES = [
   {
     name: 'hot-key',
     title: `order: 'key', half of it on one key, half on ${KEYS} others`,
-    messages: { quick: 20_000, full: 60_000 },
+    messages: { quick: 10_000, full: 60_000 },
     make: (n) => orders(n, { keyOf: (i) => (i % 2 === 0 ? 'hot' : `key-${(i >> 1) % KEYS}`) }),
     contenders: {
       limit: byHand(4, (it, list) =>
@@ -130,7 +130,7 @@ export const SHAPES = [
   {
     name: 'contention',
     title: 'handler updates one of so many rows, default options',
-    messages: { quick: 10_000, full: 40_000 },
+    messages: { quick: 6_000, full: 40_000 },
     make: (n) => orders(n, { skuOf: (i) => Math.floor(Math.abs(Math.sin(i + 1)) * 1e9) }),
     contenders: Object.fromEntries(
       [20_000, 2_000, 200, 20].map((rows) => [

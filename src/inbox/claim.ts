@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import type { Failure, Message, QuarantineReason } from '../message.js'
 import type { Row } from '../postgres/database.js'
 import { CLAIM, EXTEND } from '../postgres/sql/claim.js'
-import { FAIL, SETTLE, STILL_CLAIMED } from '../postgres/sql/settle.js'
+import { FAIL, SETTLE, SETTLE_ONE, STILL_CLAIMED } from '../postgres/sql/settle.js'
 import type { Runtime } from '../runtime.js'
 import { sleep } from '../backoff.js'
 import { validate, type Validated } from '../validate.js'
@@ -146,7 +146,12 @@ export function looseClaim(
   return {
     token,
     queue,
-    settle: (done, { xid, group }, tx) => db.run(SETTLE, { ...who, x: xid, g: group, d: keys(done) }, tx),
+    settle(done, { xid, group }, tx) {
+      const open = { c: consumer.name, k: token, x: xid, g: group }
+      if (done.length !== 1) return db.run(SETTLE, { ...open, d: keys(done) }, tx)
+      const { source, id } = done[0]!
+      return db.run(SETTLE_ONE, { ...open, s: source, i: id }, tx)
+    },
     settled: (done) => removeAll(queue, held, done),
     isSettled: async (done) => (await db.run(STILL_CLAIMED, { ...who, d: keys(done) })).length === 0,
     async fail(message, verdict) {

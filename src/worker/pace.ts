@@ -1,5 +1,5 @@
 /** Most messages that are claimed ahead where groups are smaller: should one turn out slow, the others wait for it. */
-const MOST_AHEAD = 8
+const MOST_AHEAD = 16
 
 /**
  * Pace: how much a consumer puts into one transaction, and how many transactions run side by side. Learned from how

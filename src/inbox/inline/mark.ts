@@ -1,7 +1,7 @@
 /** Marks: the dedup rows of messages that run on arrival, made and settled in the transaction of their handlers. */
 import { OnceboxError } from '../../errors.js'
 import { writeOutgoing, type Outgoing } from '../../outbox/send.js'
-import { MARK, SETTLE_INLINE } from '../../postgres/sql/inline.js'
+import { DROP_MARKS, MARK, SETTLE_INLINE } from '../../postgres/sql/inline.js'
 import { STORE_RESULTS } from '../../postgres/sql/settle.js'
 import { failpoint } from '../../worker/failpoints.js'
 import type { OpenGroup } from '../claim.js'
@@ -81,6 +81,7 @@ export async function settle(
   await writeOutgoing(runtime, done.outgoing, tx)
   if (done.results.length > 0) await runtime.db.run(STORE_RESULTS, { c: consumer.name, r: done.results }, tx)
   const drop = done.drop.map(({ source, id }) => [source, id])
-  const settlement = runtime.db.run(SETTLE_INLINE, { c: consumer.name, x: open.xid, g: open.group, drop }, tx)
+  if (drop.length > 0) await runtime.db.run(DROP_MARKS, { c: consumer.name, drop }, tx)
+  const settlement = runtime.db.run(SETTLE_INLINE, { x: open.xid, g: open.group }, tx)
   return { result: undefined, settlement }
 }

@@ -65,15 +65,12 @@ class PgDriver implements Driver<Client, object> {
   }
 
   query(text: string, values: readonly unknown[], tx?: object): Promise<readonly Record<string, unknown>[]> {
-    const rows = this.#query(this.#statement(text, values), tx)
+    const statement = this.#statement(text, values)
+    if (tx === undefined) return this.#alone(statement).then(rowsOf)
+    const rows = this.#inside(tx, statement).then(rowsOf)
     // A rejection that nobody awaits inside our transaction shows at its COMMIT; it must not end the process.
-    if (tx !== undefined && (isLent(tx) || this.#sessions.has(tx))) rows.catch(ignore)
+    if (isLent(tx) || this.#sessions.has(tx)) rows.catch(ignore)
     return rows
-  }
-
-  async #query(statement: Statement, tx: object | undefined): Promise<Answer['rows']> {
-    const answer = await (tx === undefined ? this.#alone(statement) : this.#inside(tx, statement))
-    return answer.rows
   }
 
   async transaction<R>(work: (tx: Client) => Promise<R>, options: { isolation?: Isolation } = {}): Promise<R> {
@@ -150,13 +147,23 @@ class PgDriver implements Driver<Client, object> {
     }
   }
 
-  async #inside(tx: object, statement: Statement): Promise<Answer> {
-    const session = borrowed(tx) ?? this.#sessions.get(tx)
+  #inside(tx: object, statement: Statement): Promise<Answer> {
+    const session = this.#sessions.get(tx)
+    return session ? session.send(statement) : this.#given(tx, statement)
+  }
+
+  /** Inside a transaction that was lent to a handler, or that the caller has begun. */
+  async #given(tx: object, statement: Statement): Promise<Answer> {
+    const session = borrowed(tx)
     if (session) return session.send(statement)
     const client = asClient(tx)
     if ((await transactionStatus(client)) === 'idle') throw transactionRequired('a client that is not in a transaction')
     return ask(client, statement)
   }
+}
+
+function rowsOf({ rows }: Answer): Answer['rows'] {
+  return rows
 }
 
 const guarded = new WeakSet<object>()

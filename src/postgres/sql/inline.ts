@@ -53,22 +53,24 @@ select (case when at is null or at > ob.now() + margin * interval '1 ms' then u 
              else at >= ob.now() - (r - margin) * interval '1 ms' end)::text fresh from q`
 
 /**
- * Settles inline messages: the last statement before COMMIT. In: `{ c, x, g, drop: [[source, id], …] }`. Marks of
- * messages that did not run are dropped, with one look at the index for each: they are this transaction's own, so nobody
- * moves them, and a join planned on an empty table would read the whole journal. Raises if the transaction is not the
- * one we opened.
+ * Settles inline messages: the last statement before COMMIT. In: `{ x, g }`. The marks are the settlement; this raises if
+ * the transaction is not the one we opened.
  */
 export const SETTLE_INLINE = `
 with p as materialized (select $1::text::jsonb j),
-u as (
-  delete from ob.message m where m.ctid = any (array(
-    select d.ctid from p, jsonb_array_elements(j->'drop') x cross join lateral (select m.ctid from ob.message m
-      where m.consumer = j->>'c' and m.source = x->>0 and m.id = x->>1 limit 1) d))
-  returning 1
-),
 g as (delete from ob.open_group o using p where o.token = (j->>'g')::uuid returning 1)
-select case when pg_current_xact_id() <> (j->>'x')::xid8 or (select count(*) from g) <> 1
+select case when pg_current_xact_id() <> (j->>'x')::xid8 or not exists (select 1 from g)
   then ob.refuse('OB002', 'the transaction is not the one that was opened') end from p`
+
+/**
+ * Takes back the marks of messages that did not run, with one look at the index for each: they are this transaction's own,
+ * so nobody moves them, and a join planned on an empty table would read the whole journal. In: `{ c, drop: [[source, id], …] }`.
+ */
+export const DROP_MARKS = `
+with p as materialized (select $1::text::jsonb j)
+delete from ob.message m where m.ctid = any (array(
+  select d.ctid from p, jsonb_array_elements(j->'drop') x cross join lateral (select m.ctid from ob.message m
+    where m.consumer = j->>'c' and m.source = x->>0 and m.id = x->>1 limit 1) d))`
 
 /**
  * Records an inline failure: the message, and work that waits for its source ('failed'), for the box, or for a person

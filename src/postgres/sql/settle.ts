@@ -15,7 +15,8 @@
 export const OPEN = `
 insert into ob.open_group (token)
 select token from (
-  select (j->>'g')::uuid token, set_config('oncebox.lock_timeout', current_setting('lock_timeout'), true),
+  select (j->>'g')::uuid token,
+    case when j->>'lock' is not null then set_config('oncebox.lock_timeout', current_setting('lock_timeout'), true) end,
     case when j->>'lock' is not null then set_config('lock_timeout', j->>'lock', true) end,
     case when current_setting('idle_in_transaction_session_timeout') = '0'
       then set_config('idle_in_transaction_session_timeout', j->>'idle', true) end
@@ -46,6 +47,23 @@ select case
   when pg_current_xact_id() <> (j->>'x')::xid8 or (select count(*) from g) <> 1
     then ob.refuse('OB002', 'the transaction is not the one that was opened')
   when (select count(*) from d) <> jsonb_array_length(j->'d') then ob.refuse('OB001', 'the claim was lost')
+end from p`
+
+/**
+ * The same for one message: `{ c, k, x, g, s source, i id }`. What a list takes to unpack is half of what it costs to
+ * settle one.
+ */
+export const SETTLE_ONE = `
+with p as materialized (select $1::text::jsonb j),
+d as (
+  delete from ob.work w using p
+  where w.consumer = j->>'c' and w.source = j->>'s' and w.id = j->>'i' and w.token = (j->>'k')::uuid returning 1
+),
+g as (delete from ob.open_group o using p where o.token = (j->>'g')::uuid returning 1)
+select case
+  when pg_current_xact_id() <> (j->>'x')::xid8 or not exists (select 1 from g)
+    then ob.refuse('OB002', 'the transaction is not the one that was opened')
+  when not exists (select 1 from d) then ob.refuse('OB001', 'the claim was lost')
 end from p`
 
 /** Stores handlers' results, in the transaction of their settlement. In: `{ c, r: [[source, id, result], …] }`. */

@@ -54,7 +54,7 @@ export interface Client {
   readonly _connected?: boolean
   readonly connection?: {
     on?(event: string, listener: Listener): unknown
-    readonly stream?: { cork?(): void; uncork?(): void }
+    readonly stream?: { cork?(): void; uncork?(): void; readonly writableCorked?: number }
   }
   readonly host?: string
   readonly port?: number
@@ -85,13 +85,15 @@ export function ignore(): void {}
 
 /**
  * Sends one statement. By callback rather than promise: pg calls it in the same tick in which it reads the answer,
- * so a notice that follows in the same packet is known to belong to the next statement.
+ * so a notice that follows in the same packet is known to belong to the next statement. `answered` hears of it first, and
+ * may answer with an error that explains it better.
  */
-export function ask(client: Client, statement: Statement, answered?: (error?: unknown) => void): Promise<Answer> {
+export function ask(client: Client, statement: Statement, answered?: (error?: unknown) => unknown): Promise<Answer> {
   return new Promise((resolve, reject) => {
     client.query(statement, (error, answer) => {
-      answered?.(error ?? undefined)
-      if (error) reject(error)
+      const reason = answered?.(error ?? undefined) ?? error
+      // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- it comes from pg
+      if (reason) reject(reason)
       // Several commands in one text give an array; the last one is the answer.
       else resolve(Array.isArray(answer) ? (answer.at(-1) as Answer) : answer)
     })
@@ -104,7 +106,8 @@ export function ask(client: Client, statement: Statement, answered?: (error?: un
  */
 export function sendTogether({ connection }: Client): void {
   const stream = connection?.stream
-  if (!stream?.cork || !stream.uncork) return
+  // What holds it back already lets it go in this tick.
+  if (!stream?.cork || !stream.uncork || stream.writableCorked) return
   stream.cork()
   process.nextTick(() => stream.uncork!())
 }

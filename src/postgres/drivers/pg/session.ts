@@ -81,21 +81,20 @@ export class Session {
 
   /** Runs a statement of oncebox. Nobody has to await it: a failure then shows at COMMIT. */
   send(statement: Statement): Promise<Answer> {
-    const answered = this.expect()
-    if (this.#pipelining) sendTogether(this.client)
-    const answer = this.#pipelining
-      ? ask(this.client, statement, answered)
-      : // Without it pg warns about a second statement sent before the first is answered.
-        ((this.#queue = this.#queue.catch(ignore).then(() => ask(this.client, statement, answered))) as Promise<Answer>)
-    return answer.then(
-      (rows) => {
-        if (this.#beginError !== undefined) throw this.#beginError
-        return rows
-      },
-      (error: unknown) => {
-        throw this.#beginError ?? error
-      },
-    )
+    const done = this.expect()
+    // BEGIN was answered before: if it failed, that is what happened to this statement too.
+    const answered = (error?: unknown): unknown => {
+      done(error)
+      return this.#beginError
+    }
+    if (this.#pipelining) {
+      sendTogether(this.client)
+      return ask(this.client, statement, answered)
+    }
+    // Without it pg warns about a second statement sent before the first is answered.
+    const answer = this.#queue.catch(ignore).then(() => ask(this.client, statement, answered))
+    this.#queue = answer
+    return answer
   }
 
   /** Counts a statement as unanswered until the returned function is called. */
