@@ -59,8 +59,9 @@ async function writeXid(box: Bench, tx: pg.PoolClient, message: Message): Promis
 describe('sharing', () => {
   test('fast handlers share a transaction', async () => {
     await using box = await server.open()
-    // A generous time, so that a busy machine splits nothing.
-    box.consumer('a', { note: (message, { tx }) => writeXid(box, tx, message) }, { group: { ms: 10_000 } })
+    // A generous time, so that a busy machine splits nothing, and nobody to share the messages with.
+    const options = { group: { ms: 10_000 }, concurrency: 1 }
+    box.consumer('a', { note: (message, { tx }) => writeXid(box, tx, message) }, options)
     await box.receive(notes(20))
     await box.drain()
     expect((await transactions(box)).map((ids) => ids.length)).toEqual([20])
