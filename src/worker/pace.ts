@@ -39,7 +39,9 @@ export class Pace {
   get claimSize(): number {
     let slowest = 0
     for (const ms of this.#durations.values()) if (ms > slowest) slowest = ms
-    const most = Math.max(this.#max.messages, this.#ahead)
+    const { messages } = this.#max
+    // Whole groups: a stub would pay for a commit.
+    const most = Math.max(messages, this.#ahead - (this.#ahead % messages))
     if (slowest * most <= this.#max.ms * 4) return most
     return Math.max(1, Math.min(most, Math.floor((this.#max.ms * 4) / slowest)))
   }

@@ -63,3 +63,15 @@ test('a short call does not make the next one mark less', () => {
   pace.ranMarked(1, true, 1)
   expect(pace.room).toBe(100)
 })
+
+test.for([
+  [1, 16],
+  [3, 15],
+  [10, 10],
+  [100, 100],
+])('with groups of %i and a backlog of quick messages, %i are claimed at once', ([messages, most]) => {
+  const pace = new Pace({ messages: messages!, ms: 20 }, 4)
+  pace.took('note', 0.1)
+  for (let claim = 0; claim < 10; claim++) pace.claimed(pace.claimSize, pace.claimSize)
+  expect(pace.claimSize).toBe(most)
+})
