@@ -18,3 +18,16 @@ export async function sleep(ms: number, until?: Promise<unknown>): Promise<void>
     clearTimeout(timer)
   }
 }
+
+/** What `work` comes to, if it does in so long; else it rejects with what `late` answers, and `work` is left alone. */
+export async function within<T>(ms: number, work: Promise<T>, late: () => Error): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const elapsed = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(late()), ms)
+  })
+  try {
+    return await Promise.race([work, elapsed])
+  } finally {
+    clearTimeout(timer)
+  }
+}

@@ -44,3 +44,21 @@ export async function sendInLanes(
   if (lost && !answered) throw lost.error
   return answers
 }
+
+/** A sink whose `close` is handed a promise that resolves when the batches under way are through. */
+export function createClosable(
+  name: string | undefined,
+  publish: Sink['publish'],
+  close: (finished: Promise<unknown>) => Promise<void>,
+): Sink & { readonly name?: string } {
+  const batches = new Set<Promise<unknown>>()
+  return {
+    ...(name !== undefined && { name }),
+    publish(batch) {
+      const publishing = publish(batch)
+      batches.add(publishing)
+      return publishing.finally(() => batches.delete(publishing))
+    },
+    close: () => close(Promise.allSettled([...batches])),
+  }
+}

@@ -1,4 +1,5 @@
 /** Publish: one call of a sink, and what becomes of each event. */
+import { within } from '../backoff.js'
 import { rememberBody } from '../brokers/handover.js'
 import type { Sink } from '../brokers/sink.js'
 import { OnceboxError } from '../errors.js'
@@ -57,7 +58,9 @@ export async function publish(
 ): Promise<Verdicts> {
   let answers: Awaited<ReturnType<Sink['publish']>>
   try {
-    answers = await within(publishTimeoutMs, sink.publish(events.map(({ message }) => message)))
+    const publishing = sink.publish(events.map(({ message }) => message))
+    // A sink that never answers must not keep its shards for good.
+    answers = await within(publishTimeoutMs, publishing, () => tooLate(publishTimeoutMs))
     checkAnswers(answers, events.length)
   } catch (error) {
     throw new DestinationDown(error)
@@ -78,18 +81,9 @@ export async function publish(
   return { published, failed }
 }
 
-/** A sink that never answers must not keep its shards for good. */
-async function within<T>(ms: number, publishing: Promise<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => {
-    const advice = 'it counts as down; raise publishTimeoutMs if it needs longer'
-    timer = setTimeout(() => reject(new OnceboxError('PUBLISH_TIMEOUT', `no answer in ${ms} ms, ${advice}`)), ms)
-  })
-  try {
-    return await Promise.race([publishing, late])
-  } finally {
-    clearTimeout(timer)
-  }
+function tooLate(ms: number): OnceboxError {
+  const advice = 'it counts as down; raise publishTimeoutMs if it needs longer'
+  return new OnceboxError('PUBLISH_TIMEOUT', `no answer in ${ms} ms, ${advice}`)
 }
 
 /** A retry function that throws must not undo what was published: the default policy decides. */

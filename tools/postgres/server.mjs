@@ -4,12 +4,13 @@
  */
 import { execFile, spawn } from 'node:child_process'
 import { existsSync, openSync, closeSync, rmSync } from 'node:fs'
-import { chown, cp, mkdtemp, readFile, readdir, rm, stat } from 'node:fs/promises'
+import { chown, cp, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { promisify } from 'node:util'
 import pg from 'pg'
 import { freePort } from '../services/ports.mjs'
+import { removeAbandonedDirectories, tail } from '../directories.mjs'
 import { findOrInstallBinaries } from './binaries.mjs'
 
 export { freePort }
@@ -25,7 +26,7 @@ const STOP_TIMEOUT_MS = 20_000
  * @returns {Promise<import('./server.mjs').PostgresServer>}
  */
 export async function startPostgres(options = {}) {
-  await removeAbandonedDirectories()
+  await removeAbandonedDirectories(DIRECTORY_PREFIX)
   const binaries = await findOrInstallBinaries(options)
   const user = await serverUser()
   const root = await mkdtemp(path.join(tmpdir(), `${DIRECTORY_PREFIX}${process.pid}-`))
@@ -186,31 +187,4 @@ async function answers(child, url, deadline) {
     await new Promise((resolve) => setTimeout(resolve, 25))
   }
   return false
-}
-
-/** Runs that were killed with -9 leave their directory. An hour is longer than any run. */
-async function removeAbandonedDirectories() {
-  for (const name of await readdir(tmpdir())) {
-    if (!name.startsWith(DIRECTORY_PREFIX)) continue
-    const owner = Number(name.slice(DIRECTORY_PREFIX.length).split('-')[0])
-    const directory = path.join(tmpdir(), name)
-    const age = await stat(directory).then(
-      ({ ctimeMs }) => Date.now() - ctimeMs,
-      () => 0,
-    )
-    if (age > 3_600_000 && !exists(owner)) await rm(directory, { recursive: true, force: true }).catch(() => {})
-  }
-}
-
-function exists(pid) {
-  try {
-    return process.kill(pid, 0)
-  } catch (error) {
-    return error.code === 'EPERM'
-  }
-}
-
-async function tail(file) {
-  const text = await readFile(file, 'utf8').catch(() => '(no log)')
-  return text.split('\n').slice(-20).join('\n')
 }

@@ -3,15 +3,15 @@
  */
 import { spawn } from 'node:child_process'
 import { closeSync, existsSync, openSync, rmSync } from 'node:fs'
-import { mkdtemp, readFile, readdir, rm, stat } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { createConnection } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
+import { removeAbandonedDirectories, tail } from '../directories.mjs'
 
 const DIRECTORY_PREFIX = 'oncebox-service-'
 const START_TIMEOUT_MS = 120_000
 const STOP_TIMEOUT_MS = 20_000
-const ABANDONED_MS = 3_600_000
 
 /** Somebody else's: named by the environment, and not ours to end. */
 export function givenService({ name, variable, version, url }) {
@@ -36,7 +36,7 @@ export function givenService({ name, variable, version, url }) {
  * same directory.
  */
 export async function startService({ name, variable, kind, version, url, launch, prepare, dispose }) {
-  await removeAbandonedDirectories()
+  await removeAbandonedDirectories(DIRECTORY_PREFIX)
   const directory = await mkdtemp(path.join(tmpdir(), `${DIRECTORY_PREFIX}${process.pid}-`))
   let daemon
 
@@ -154,31 +154,4 @@ function killGroup(pid) {
   } catch (error) {
     if (error.code !== 'ESRCH') throw error
   }
-}
-
-/** Runs that were killed with -9 leave their directory. An hour is longer than any run. */
-async function removeAbandonedDirectories() {
-  for (const name of await readdir(tmpdir())) {
-    if (!name.startsWith(DIRECTORY_PREFIX)) continue
-    const owner = Number(name.slice(DIRECTORY_PREFIX.length).split('-')[0])
-    const directory = path.join(tmpdir(), name)
-    const age = await stat(directory).then(
-      ({ ctimeMs }) => Date.now() - ctimeMs,
-      () => 0,
-    )
-    if (age > ABANDONED_MS && !exists(owner)) await rm(directory, { recursive: true, force: true }).catch(() => {})
-  }
-}
-
-function exists(pid) {
-  try {
-    return process.kill(pid, 0)
-  } catch (error) {
-    return error.code === 'EPERM'
-  }
-}
-
-async function tail(file) {
-  const text = await readFile(file, 'utf8').catch(() => '(no log)')
-  return text.split('\n').slice(-20).join('\n')
 }

@@ -4,6 +4,7 @@
  * An answer is for a whole request. If a broker refuses one, it is cut in halves until the message is found; the others
  * are sent, some of them a second time. What is sent twice has one id, and the inbox at the other end drops it.
  */
+import { within } from '../../backoff.js'
 import { OnceboxError } from '../../errors.js'
 import { createTurns } from '../../in-turn.js'
 import type { Message } from '../../message.js'
@@ -46,10 +47,15 @@ export function createSink(options: ResolvedSink): Sink & { readonly name?: stri
     await old?.then((producer) => producer.disconnect()).catch(() => undefined)
   }
 
+  const inTime = <T>(deadline: number, work: Promise<T>): Promise<T> =>
+    within(Math.max(0, deadline - performance.now()), work, () =>
+      Object.assign(new Error(`kafka: no answer in ${timeoutMs} ms`), { code: 'ETIMEDOUT' }),
+    )
+
   const post = async (outgoing: readonly Outgoing[], deadline: number): Promise<void> => {
     try {
-      const producer = await within(deadline, timeoutMs, (connecting ??= connect()))
-      await within(deadline, timeoutMs, send(client, producer, byTopic(outgoing), timeoutMs))
+      const producer = await inTime(deadline, (connecting ??= connect()))
+      await inTime(deadline, send(client, producer, byTopic(outgoing), timeoutMs))
     } catch (error) {
       // Under idempotence kafkajs numbers the next records like those that failed, some of which may have arrived: the
       // broker would take the next ones for repetitions, and drop them. A new producer counts anew.
@@ -167,17 +173,4 @@ function byTopic(outgoing: readonly Outgoing[]): { topic: string; messages: Kafk
     else topics.set(one.topic, [one.record])
   }
   return [...topics].map(([topic, messages]) => ({ topic, messages }))
-}
-
-async function within<T>(deadline: number, timeoutMs: number, work: Promise<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => {
-    const error = Object.assign(new Error(`kafka: no answer in ${timeoutMs} ms`), { code: 'ETIMEDOUT' })
-    timer = setTimeout(() => reject(error), Math.max(0, deadline - performance.now()))
-  })
-  try {
-    return await Promise.race([work, late])
-  } finally {
-    clearTimeout(timer)
-  }
 }

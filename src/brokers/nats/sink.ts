@@ -6,7 +6,7 @@
 import { OnceboxError } from '../../errors.js'
 import { createTurns } from '../../in-turn.js'
 import type { Message } from '../../message.js'
-import { sendInLanes, type Answer } from '../send.js'
+import { createClosable, sendInLanes, type Answer } from '../send.js'
 import type { Sink } from '../sink.js'
 import { assertStream, codeOf, connect, type Connection } from './client.js'
 import { writeMessage } from './event.js'
@@ -17,7 +17,6 @@ const TOO_LARGE_FOR_STREAM = 10_054
 
 export function createSink(options: ResolvedSink): Sink & { readonly name?: string } {
   const inTurn = createTurns()
-  const batches = new Set<Promise<unknown>>()
   let connection: Connection | undefined
   let asserted = false
 
@@ -73,21 +72,12 @@ export function createSink(options: ResolvedSink): Sink & { readonly name?: stri
     return sendInLanes(batch, options.concurrency, (message) => send(via, message))
   }
 
-  const sink: Sink & { name?: string } = {
-    async publish(batch) {
-      const publishing = publish(batch)
-      batches.add(publishing)
-      return publishing.finally(() => batches.delete(publishing))
-    },
-    async close() {
-      await Promise.allSettled([...batches])
-      await inTurn(async () => {
-        const closing = connection
-        connection = undefined
-        await closing?.close()
-      })
-    },
-  }
-  if (options.name !== undefined) sink.name = options.name
-  return sink
+  return createClosable(options.name, publish, async (finished) => {
+    await finished
+    await inTurn(async () => {
+      const closing = connection
+      connection = undefined
+      await closing?.close()
+    })
+  })
 }

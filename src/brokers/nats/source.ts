@@ -8,20 +8,13 @@
  */
 import type { Consumer, JsMsg } from '@nats-io/jetstream'
 import { backoffMs, sleep } from '../../backoff.js'
-import { createTurns } from '../../in-turn.js'
 import type { Outcome } from '../../message.js'
 import { redeliverAfterMs } from '../redelivery.js'
+import { createRunner, type Report, type Run } from '../run.js'
 import type { Deliver, Source } from '../source.js'
 import { connect, findConsumer } from './client.js'
 import { readMessage } from './event.js'
 import type { ResolvedSource } from './options.js'
-
-type Report = (problem?: unknown) => void
-
-interface Run {
-  /** Stops pulling, waits for the delivery in flight, and closes. */
-  end(): Promise<void>
-}
 
 /** A request for messages ends after so long, and is made anew. The server sends heartbeats in between. */
 const FETCH_MS = 10_000
@@ -29,20 +22,7 @@ const FETCH_MS = 10_000
 const BEATS = 3
 
 export function createSource(options: ResolvedSource): Source {
-  const inTurn = createTurns()
-  let run: Run | undefined
-  return {
-    start: (deliver, report = () => undefined) =>
-      inTurn(async () => {
-        run ??= await begin(options, deliver, report)
-      }),
-    stop: () =>
-      inTurn(async () => {
-        const ending = run
-        run = undefined
-        await ending?.end()
-      }),
-  }
+  return createRunner((deliver, report) => begin(options, deliver, report))
 }
 
 async function begin(options: ResolvedSource, deliver: Deliver, report: Report): Promise<Run> {

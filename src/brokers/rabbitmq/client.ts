@@ -1,5 +1,5 @@
 /** What is used of amqplib, the user's own, and how a connection to the broker begins and ends. */
-import { sleep } from '../../backoff.js'
+import { sleep, within } from '../../backoff.js'
 import { OnceboxError } from '../../errors.js'
 import type { Resolved } from './options.js'
 
@@ -156,19 +156,12 @@ async function loadClient({ timeoutMs }: Resolved): Promise<(url: string) => Pro
 }
 
 /** What the broker answers, unless it takes too long or is lost before. */
-export async function inTime<T>({ timeoutMs }: Resolved, answer: Promise<T>, lost?: Promise<unknown>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`RabbitMQ did not answer in ${timeoutMs} ms`)), timeoutMs)
-  })
+export function inTime<T>({ timeoutMs }: Resolved, answer: Promise<T>, lost?: Promise<unknown>): Promise<T> {
   const gone = lost?.then((problem) => {
     throw problem
   })
-  try {
-    return await Promise.race([answer, late, ...(gone ? [gone] : [])])
-  } finally {
-    clearTimeout(timer)
-  }
+  const first = gone ? Promise.race([answer, gone]) : answer
+  return within(timeoutMs, first, () => new Error(`RabbitMQ did not answer in ${timeoutMs} ms`))
 }
 
 function discard(connection: RabbitConnection): void {

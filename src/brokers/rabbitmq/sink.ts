@@ -6,13 +6,12 @@
  */
 import type { Message } from '../../message.js'
 import { lanesOf } from '../lanes.js'
+import { createClosable, type Answer } from '../send.js'
 import type { Sink } from '../sink.js'
 import { inTime, openSink, type RabbitConfirmChannel, type RabbitMessage, type Session } from './client.js'
 import { toPublication, type Publication } from './event.js'
 import type { ResolvedSink } from './options.js'
 import { assertExchange } from './topology.js'
-
-type Answer = Awaited<ReturnType<Sink['publish']>>[number]
 
 /** What a sink answers for an event that the broker refused. */
 export interface RabbitError extends Error {
@@ -37,7 +36,6 @@ const OPEN = Symbol('open')
 type Answers = (Answer | typeof OPEN)[]
 
 export function createSink(options: ResolvedSink): Sink & { readonly name?: string } {
-  const batches = new Set<Promise<unknown>>()
   let opening: Promise<Publishing> | undefined
 
   /** The channel there is, or a new one. */
@@ -68,22 +66,13 @@ export function createSink(options: ResolvedSink): Sink & { readonly name?: stri
     return answers.map((answer) => (answer === OPEN ? { error: lost, retry: true } : answer))
   }
 
-  const sink: Sink & { name?: string } = {
-    async publish(batch) {
-      const publishing = publish(batch)
-      batches.add(publishing)
-      return publishing.finally(() => batches.delete(publishing))
-    },
-    async close() {
-      await Promise.allSettled([...batches])
-      const own = opening
-      opening = undefined
-      const publishing = await own?.catch(() => undefined)
-      await publishing?.session.close()
-    },
-  }
-  if (options.name !== undefined) sink.name = options.name
-  return sink
+  return createClosable(options.name, publish, async (finished) => {
+    await finished
+    const own = opening
+    opening = undefined
+    const publishing = await own?.catch(() => undefined)
+    await publishing?.session.close()
+  })
 }
 
 async function openPublishing(options: ResolvedSink): Promise<Publishing> {

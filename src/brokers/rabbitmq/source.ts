@@ -1,5 +1,6 @@
 /** RabbitMQ as a source: one channel at a time, opened again when it is lost, until it is stopped. */
 import { backoffMs, sleep } from '../../backoff.js'
+import { createRunner, type Report, type Run } from '../run.js'
 import type { Deliver, Source } from '../source.js'
 import { inTime, openSource, type RabbitChannel, type Session } from './client.js'
 import { consume, type Consumption } from './consumption.js'
@@ -13,41 +14,38 @@ interface Consuming {
   cancel(): Promise<void>
 }
 
-/** One start, until its stop. */
-interface Run {
-  readonly stopped: Promise<void>
-  readonly isStopped: boolean
-  stop(): void
-  consuming: Consuming | undefined
-  /** Deliveries of lost channels that the box is still busy with. */
-  readonly leftovers: Set<Promise<void>>
-  done: Promise<void>
-}
-
 /** Between two attempts to reach the broker. */
 const RECONNECT_MS = { first: 100, most: 10_000 }
 
 export function createSource(options: ResolvedSource): Source {
-  let run: Run | undefined
+  return createRunner((deliver, report) => begin(options, deliver, report))
+}
+
+async function begin(options: ResolvedSource, deliver: Deliver, report: Report): Promise<Run> {
+  let consuming: Consuming | undefined = await openConsuming(options, deliver)
+  /** Deliveries of lost channels that the box is still busy with. */
+  const leftovers = new Set<Promise<void>>()
+  let stopping = false
+  let stop = (): void => undefined
+  const stopped = new Promise<void>((resolve) => (stop = resolve))
 
   /** From loss to loss. What a lost channel had in flight cannot be acknowledged: the broker delivers it again. */
-  const keepConsuming = async (own: Run, deliver: Deliver, report: (problem?: unknown) => void): Promise<void> => {
-    for (let attempt = 0; !own.isStopped;) {
-      if (own.consuming) {
-        const problem = await Promise.race([own.consuming.session.lost, own.stopped])
-        if (own.isStopped) return
-        const { session, consumption } = own.consuming
-        own.consuming = undefined
+  const keepConsuming = async (): Promise<void> => {
+    for (let attempt = 0; !stopping;) {
+      if (consuming) {
+        const problem = await Promise.race([consuming.session.lost, stopped])
+        if (stopping) return
+        const { session, consumption } = consuming
+        consuming = undefined
         report(problem)
-        const leftover = consumption.finish().finally(() => own.leftovers.delete(leftover))
-        own.leftovers.add(leftover)
+        const leftover = consumption.finish().finally(() => leftovers.delete(leftover))
+        leftovers.add(leftover)
         await session.close()
       }
-      await sleep(backoffMs(attempt++, RECONNECT_MS.first, RECONNECT_MS.most), own.stopped)
-      if (own.isStopped) return
+      await sleep(backoffMs(attempt++, RECONNECT_MS.first, RECONNECT_MS.most), stopped)
+      if (stopping) return
       try {
-        const consuming = await openConsuming(options, deliver)
-        own.consuming = consuming
+        consuming = await openConsuming(options, deliver)
         attempt = 0
         report()
       } catch (error) {
@@ -56,34 +54,16 @@ export function createSource(options: ResolvedSource): Source {
     }
   }
 
-  /** One after the other: a box that is stopped while it starts, and started again, overtakes itself. */
-  let turn: Promise<unknown> = Promise.resolve()
-  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
-    const result = turn.then(work)
-    turn = result.catch(() => undefined)
-    return result
-  }
-
+  const done = keepConsuming()
   return {
-    start: (deliver, report = () => undefined) =>
-      inTurn(async () => {
-        if (run) return
-        const own = createRun()
-        own.consuming = await openConsuming(options, deliver)
-        own.done = keepConsuming(own, deliver, report)
-        run = own
-      }),
-    stop: () =>
-      inTurn(async () => {
-        const own = run
-        if (!own) return
-        run = undefined
-        own.stop()
-        await own.done
-        await own.consuming?.cancel()
-        await Promise.all([...own.leftovers, own.consuming?.consumption.finish()])
-        await own.consuming?.session.close()
-      }),
+    async end() {
+      stopping = true
+      stop()
+      await done
+      await consuming?.cancel()
+      await Promise.all([...leftovers, consuming?.consumption.finish()])
+      await consuming?.session.close()
+    },
   }
 }
 
@@ -109,24 +89,5 @@ async function openConsuming(options: ResolvedSource, deliver: Deliver): Promise
   } catch (error) {
     await session.close()
     throw error
-  }
-}
-
-function createRun(): Run {
-  let isStopped = false
-  let release = (): void => undefined
-  const stopped = new Promise<void>((resolve) => (release = resolve))
-  return {
-    stopped,
-    get isStopped() {
-      return isStopped
-    },
-    stop() {
-      isStopped = true
-      release()
-    },
-    consuming: undefined,
-    leftovers: new Set(),
-    done: Promise.resolve(),
   }
 }

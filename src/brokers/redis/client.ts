@@ -4,6 +4,7 @@
  * A connection is not repaired but replaced: a command whose connection is lost fails at once, and whoever sent it
  * opens another one, with a backoff of its own.
  */
+import { within } from '../../backoff.js'
 import { OnceboxError } from '../../errors.js'
 import type { ResolvedConnection } from './options.js'
 
@@ -35,28 +36,22 @@ export async function connect({ url, connection }: ResolvedConnection): Promise<
   const close = (): void => {
     if (client.isOpen) client.destroy()
   }
-  await within(CONNECT_MS, client.connect(), close)
+  const answerIn = async <T>(ms: number, answer: Promise<T>): Promise<T> => {
+    let late: Error | undefined
+    try {
+      return await within(ms, answer, () => (late = new Error(`Redis did not answer in ${ms} ms`)))
+    } finally {
+      // Not before it is told: what is closed fails as well, and says something else.
+      if (late) close()
+    }
+  }
+  await answerIn(CONNECT_MS, client.connect())
   return {
     get isOpen() {
       return client.isReady
     },
-    command: (args, timeoutMs) => within(timeoutMs, client.sendCommand(args, options), close),
+    command: (args, timeoutMs) => answerIn(timeoutMs, client.sendCommand(args, options)),
     close,
-  }
-}
-
-async function within<T>(timeoutMs: number, work: Promise<T>, giveUp: () => void): Promise<T> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => {
-      reject(new Error(`Redis did not answer in ${timeoutMs} ms`))
-      giveUp()
-    }, timeoutMs)
-  })
-  try {
-    return await Promise.race([work, late])
-  } finally {
-    clearTimeout(timer)
   }
 }
 

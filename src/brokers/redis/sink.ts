@@ -5,7 +5,7 @@
  */
 import { createTurns } from '../../in-turn.js'
 import type { Message } from '../../message.js'
-import { sendInLanes, type Answer } from '../send.js'
+import { createClosable, sendInLanes, type Answer } from '../send.js'
 import type { Sink } from '../sink.js'
 import { codeOf, connect, type Argument, type Connection } from './client.js'
 import { writeFields } from './event.js'
@@ -18,7 +18,6 @@ const FINAL = 'WRONGTYPE'
 
 export function createSink(options: ResolvedSink): Sink & { readonly name?: string } {
   const inTurn = createTurns()
-  const batches = new Set<Promise<unknown>>()
   let connection: Connection | undefined
 
   const open = (): Promise<Connection> =>
@@ -53,22 +52,13 @@ export function createSink(options: ResolvedSink): Sink & { readonly name?: stri
     return sendInLanes(batch, options.concurrency, (message) => send(via, message))
   }
 
-  const sink: Sink & { name?: string } = {
-    async publish(batch) {
-      const publishing = publish(batch)
-      batches.add(publishing)
-      return publishing.finally(() => batches.delete(publishing))
-    },
-    async close() {
-      await Promise.allSettled([...batches])
-      await inTurn(async () => {
-        connection?.close()
-        connection = undefined
-      })
-    },
-  }
-  if (options.name !== undefined) sink.name = options.name
-  return sink
+  return createClosable(options.name, publish, async (finished) => {
+    await finished
+    await inTurn(async () => {
+      connection?.close()
+      connection = undefined
+    })
+  })
 }
 
 /** About so many: whole nodes of the stream go at a time, which costs next to nothing. */

@@ -8,21 +8,14 @@
  */
 import { backoffMs, sleep } from '../../backoff.js'
 import { OnceboxError } from '../../errors.js'
-import { createTurns } from '../../in-turn.js'
 import type { Outcome } from '../../message.js'
 import { redeliverAfterMs } from '../redelivery.js'
+import { createRunner, type Report, type Run } from '../run.js'
 import type { Deliver, Source } from '../source.js'
 import { connect, type Connection } from './client.js'
 import { readEntry } from './event.js'
 import { openGroup, retire, type Found, type Group } from './group.js'
 import type { RedisEntry, ResolvedSource } from './options.js'
-
-type Report = (problem?: unknown) => void
-
-interface Run {
-  /** Stops reading, waits for the delivery in flight, and closes. */
-  end(): Promise<void>
-}
 
 /** Entries, and whether they were given to somebody before. */
 interface Batch {
@@ -40,20 +33,7 @@ const MOST_WAITING = 10_000
 const FIRST = '0-0'
 
 export function createSource(options: ResolvedSource): Source {
-  const inTurn = createTurns()
-  let run: Run | undefined
-  return {
-    start: (deliver, report = () => undefined) =>
-      inTurn(async () => {
-        run ??= await begin(options, deliver, report)
-      }),
-    stop: () =>
-      inTurn(async () => {
-        const ending = run
-        run = undefined
-        await ending?.end()
-      }),
-  }
+  return createRunner((deliver, report) => begin(options, deliver, report))
 }
 
 async function begin(options: ResolvedSource, deliver: Deliver, report: Report): Promise<Run> {

@@ -6,11 +6,9 @@
  */
 import type { Message } from '../../message.js'
 import { lanesOf } from '../lanes.js'
-import type { Sink } from '../sink.js'
+import type { Answer } from '../send.js'
 import { MAX_ENTRIES, type OutgoingMessage, type Queue } from './client.js'
 import { writeMessage, type WriteContext } from './event.js'
-
-type Answer = Awaited<ReturnType<Sink['publish']>>[number]
 
 /** Of one request. SQS takes 1 MiB, where it once took 256 KiB, as others still do; larger events go alone. */
 const REQUEST_BYTES = 262_144

@@ -2,6 +2,7 @@
 import { sleep } from '../../backoff.js'
 import { OnceboxError } from '../../errors.js'
 import type { Message } from '../../message.js'
+import { createClosable } from '../send.js'
 import type { Sink } from '../sink.js'
 import { isFifo, openQueue, sqsError, type Queue } from './client.js'
 import type { Resolved } from './options.js'
@@ -14,7 +15,6 @@ export function createSink(options: Resolved): Sink & { readonly name?: string }
   const { queueUrl, mode, codec, timeoutMs, name } = options
   const context = { mode, codec, fifo: isFifo(queueUrl) }
   const aborts = new Set<AbortController>()
-  const publishing = new Set<Promise<unknown>>()
   let opening: Promise<Queue> | undefined
 
   const run = async (batch: readonly Message[]): ReturnType<Sink['publish']> => {
@@ -34,23 +34,13 @@ export function createSink(options: Resolved): Sink & { readonly name?: string }
     }
   }
 
-  const sink: Sink & { name?: string } = {
-    async publish(batch) {
-      const one = run(batch)
-      publishing.add(one)
-      return one.finally(() => publishing.delete(one))
-    },
-    async close() {
-      const finished = Promise.allSettled([...publishing])
-      await sleep(CLOSE_MS, finished)
-      for (const abort of aborts) abort.abort(new OnceboxError('STOPPED', 'the sink was closed'))
-      await finished
-      // A box that is started again opens it again.
-      const queue = await opening?.catch(() => undefined)
-      opening = undefined
-      queue?.close()
-    },
-  }
-  if (name !== undefined) sink.name = name
-  return sink
+  return createClosable(name, run, async (finished) => {
+    await sleep(CLOSE_MS, finished)
+    for (const abort of aborts) abort.abort(new OnceboxError('STOPPED', 'the sink was closed'))
+    await finished
+    // A box that is started again opens it again.
+    const queue = await opening?.catch(() => undefined)
+    opening = undefined
+    queue?.close()
+  })
 }

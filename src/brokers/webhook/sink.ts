@@ -5,16 +5,16 @@
  * arrive more than once, always under the same `webhook-id`.
  */
 import { createHash } from 'node:crypto'
+import { sleep } from '../../backoff.js'
 import { OnceboxError } from '../../errors.js'
 import type { Message } from '../../message.js'
 import { lanesOf } from '../lanes.js'
+import { createClosable, type Answer } from '../send.js'
 import type { Sink } from '../sink.js'
 import { readBody } from './body.js'
 import { writeEvent } from './event.js'
 import type { ResolvedSink } from './options.js'
 import { signStandard } from './verify.js'
-
-type Answer = Awaited<ReturnType<Sink['publish']>>[number]
 
 /** What a sink answers for an event that was refused. */
 export interface WebhookError extends Error {
@@ -38,7 +38,6 @@ const UNREACHABLE = [
 
 export function createSink(options: ResolvedSink): Sink & { readonly name?: string } {
   const requests = new Set<AbortController>()
-  const batches = new Set<Promise<unknown>>()
   let closing = false
 
   const publish = async (batch: readonly Message[]): Promise<Answer[]> => {
@@ -71,26 +70,14 @@ export function createSink(options: ResolvedSink): Sink & { readonly name?: stri
     return answers
   }
 
-  const sink: Sink & { name?: string } = {
-    async publish(batch) {
-      const publishing = publish(batch)
-      batches.add(publishing)
-      return publishing.finally(() => batches.delete(publishing))
-    },
-    async close() {
-      closing = true
-      const finished = Promise.allSettled([...batches])
-      let timer: NodeJS.Timeout | undefined
-      await Promise.race([finished, new Promise((resolve) => (timer = setTimeout(resolve, CLOSE_MS)))])
-      clearTimeout(timer)
-      for (const request of requests) request.abort(new OnceboxError('STOPPED', 'the sink was closed'))
-      await finished
-      // A box that is started again publishes again.
-      closing = false
-    },
-  }
-  if (options.name !== undefined) sink.name = options.name
-  return sink
+  return createClosable(options.name, publish, async (finished) => {
+    closing = true
+    await sleep(CLOSE_MS, finished)
+    for (const request of requests) request.abort(new OnceboxError('STOPPED', 'the sink was closed'))
+    await finished
+    // A box that is started again publishes again.
+    closing = false
+  })
 }
 
 async function post(options: ResolvedSink, message: Message, requests: Set<AbortController>): Promise<Answer> {

@@ -5,6 +5,7 @@
  * should BEGIN itself fail on a connection that survives, statements already sent behind it run on their own.
  * They all reject with BEGIN's error then, but whatever is sent before the first `await` must bear that.
  */
+import { within } from '../../../backoff.js'
 import { OnceboxError } from '../../../errors.js'
 import { type Isolation, isConnectionLoss, sqlState } from '../../driver.js'
 import { rolledBack } from '../loan-errors.js'
@@ -153,7 +154,7 @@ export class Session {
   async rollback(): Promise<boolean> {
     this.#over = true
     try {
-      return await within(ROLLBACK_MS, this.#rollback())
+      return await within(ROLLBACK_MS, this.#rollback(), () => new Error(`no answer within ${ROLLBACK_MS} ms`))
     } catch {
       return false
     }
@@ -221,16 +222,4 @@ function uncertain(warning: Notice): OnceboxError {
         `the server warned during COMMIT: ${warning.message ?? 'no message'}. It may be lost if the primary fails`,
         { cause: warning },
       )
-}
-
-async function within<T>(ms: number, promise: Promise<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`no answer within ${ms} ms`)), ms)
-  })
-  try {
-    return await Promise.race([promise, late])
-  } finally {
-    clearTimeout(timer)
-  }
 }

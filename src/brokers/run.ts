@@ -1,0 +1,28 @@
+import { createTurns } from '../in-turn.js'
+import type { Deliver, Source } from './source.js'
+
+export type Report = (problem?: unknown) => void
+
+/** A source at work, from a start to its stop. */
+export interface Run {
+  /** Stops pulling, waits for what is in flight, and closes. */
+  end(): Promise<void>
+}
+
+/** A source that begins a run when it is started and ends it when it is stopped: one at a time, one after the other. */
+export function createRunner(begin: (deliver: Deliver, report: Report) => Promise<Run>): Source {
+  const inTurn = createTurns()
+  let run: Run | undefined
+  return {
+    start: (deliver, report = () => undefined) =>
+      inTurn(async () => {
+        run ??= await begin(deliver, report)
+      }),
+    stop: () =>
+      inTurn(async () => {
+        const ending = run
+        run = undefined
+        await ending?.end()
+      }),
+  }
+}
