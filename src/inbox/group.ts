@@ -141,8 +141,8 @@ async function sharedPass(
       const results: [ClaimedMessage, string][] = []
       const clock = pace.clock()
       for (const message of group) {
-        // A slow one gets a transaction of its own: this one commits first.
-        if (begun.length > 0 && !clock.hasTime(message.type, group.length - begun.length)) break
+        // A slow one gets a transaction of its own: this one commits first. A box that stops starts nothing.
+        if (begun.length > 0 && (worker.stopping() || !clock.hasTime(message.type, group.length - begun.length))) break
         begun.push(message)
         const effect = effects(message)
         const run = handlerCall(consumer, message.type, message.message)
