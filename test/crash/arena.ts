@@ -78,6 +78,8 @@ export interface Arena {
   worker(spec: WorkerSpec): Promise<Child>
   /** Kills every process that is left. */
   endWorkers(): Promise<void>
+  /** Ends them too, and forgets every message: the next test, or another try of this one, begins with nothing. */
+  clear(): Promise<void>
   effects(consumer?: string): Promise<Effect[]>
   work(consumer?: string): Promise<Work[]>
   /** How many messages are neither handled nor parked nor behind a parked one. */
@@ -102,6 +104,9 @@ export async function openArena(name: string, serverUrl?: string): Promise<Arena
   await box.migrate()
   const children: Child[] = []
 
+  const endWorkers = async (): Promise<void> => {
+    await Promise.all(children.splice(0).map((child) => child.kill('SIGKILL')))
+  }
   const rows = async <T extends pg.QueryResultRow>(text: string, values: unknown[]): Promise<T[]> =>
     (await pool.query<T>(text, values)).rows
   const count = async (text: string, values: unknown[]): Promise<number> =>
@@ -133,8 +138,14 @@ export async function openArena(name: string, serverUrl?: string): Promise<Arena
       await child.next('started', { timeoutMs: 60_000 })
       return child
     },
-    async endWorkers() {
-      await Promise.all(children.splice(0).map((child) => child.kill('SIGKILL')))
+    endWorkers,
+    async clear() {
+      await endWorkers()
+      // The server may not have noticed yet that they are gone, and their sessions hold locks until it does.
+      await pool.query(`select pg_terminate_backend(pid) from pg_stat_activity
+        where datname = current_database() and application_name <> 'arena' and pid <> pg_backend_pid()`)
+      const tables = ['message', 'work', 'lane', 'quarantine', 'attempt', 'effect', 'outbox', 'delivery']
+      await pool.query(`truncate effect, ${tables.map((table) => `${SCHEMA}.${table}`).join(', ')}`)
     },
     effects: (consumer) =>
       rows<Effect>(

@@ -18,7 +18,7 @@ beforeEach(async () => {
   proxy = await startProxy(arena.url)
 })
 afterEach(async () => {
-  await arena.endWorkers()
+  await arena.clear()
   await proxy.close()
 })
 afterAll(() => arena?.close())

@@ -13,7 +13,7 @@ let arena: Arena
 beforeAll(async () => {
   arena = await openArena('copies')
 })
-afterEach(() => arena.endWorkers())
+afterEach(() => arena.clear())
 afterAll(() => arena?.close())
 
 /** Delivers every round's copies and answers with the statuses by id. */

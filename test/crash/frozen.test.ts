@@ -8,7 +8,7 @@ let arena: Arena
 beforeAll(async () => {
   arena = await openArena('frozen')
 })
-afterEach(() => arena.endWorkers())
+afterEach(() => arena.clear())
 afterAll(() => arena?.close())
 
 interface Wait {

@@ -14,7 +14,7 @@ beforeAll(async () => {
   arena = await openArena('killers')
 })
 beforeEach(() => arena.pool.query('truncate effect'))
-afterEach(() => arena.endWorkers())
+afterEach(() => arena.clear())
 afterAll(() => arena?.close())
 
 /** One group for all of them: nothing but a failure splits it. */

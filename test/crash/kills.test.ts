@@ -16,7 +16,7 @@ let arena: Arena
 beforeAll(async () => {
   arena = await openArena('kills')
 })
-afterEach(() => arena.endWorkers())
+afterEach(() => arena.clear())
 afterAll(() => arena?.close())
 
 const options = { leaseMs: 1_000, group: { messages: 50, ms: 500 } }

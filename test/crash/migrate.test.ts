@@ -11,13 +11,14 @@ const MIGRATE = new URL('./children/migrate.mjs', import.meta.url)
 const PROCESSES = 10
 
 let database: ScratchDatabase
+let tries = 0
 beforeAll(async () => {
   database = await scratchDatabase('migrate')
 })
 afterAll(() => database?.close())
 
 test(`${PROCESSES} processes that migrate an empty database at once all succeed`, { timeout: 90_000 }, async () => {
-  const env = { ARENA: JSON.stringify({ url: database.url, schema: 'busy' }) }
+  const env = { ARENA: JSON.stringify({ url: database.url, schema: `busy_${++tries}` }) }
   const children = Array.from({ length: PROCESSES }, () => spawnChild(MIGRATE, { env }))
   await Promise.all(children.map((child) => child.next('ready', { timeoutMs: 60_000 })))
   for (const child of children) child.send('migrate')

@@ -1,5 +1,5 @@
 /** Handlers that hold every connection of their pool for longer than their lease. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { Incoming } from 'oncebox'
 import { openArena, runsOf, type Arena } from './arena.js'
 
@@ -7,6 +7,7 @@ let arena: Arena
 beforeAll(async () => {
   arena = await openArena('pool')
 })
+afterEach(() => arena.clear())
 afterAll(() => arena?.close())
 
 describe.each(['none', 'key'])('order %s', (order) => {
@@ -26,6 +27,5 @@ describe.each(['none', 'key'])('order %s', (order) => {
     expect(effects.map(({ id }) => id).sort()).toEqual(ids)
     expect([...runsOf(...workers).values()]).toEqual(ids.map(() => 1))
     expect(effects.every(({ attempt }) => attempt === 1)).toBe(true)
-    await arena.endWorkers()
   })
 })

@@ -17,7 +17,7 @@ beforeAll(async () => {
   server = await startPostgres()
   arena = await openArena('restart', server.url)
 })
-afterEach(() => arena.endWorkers())
+afterEach(() => arena.clear())
 afterAll(async () => {
   await arena?.close()
   await server?.stop()

@@ -10,7 +10,7 @@ let arena: Arena
 beforeAll(async () => {
   arena = await openArena('sessions')
 })
-afterEach(() => arena.endWorkers())
+afterEach(() => arena.clear())
 afterAll(() => arena?.close())
 
 const group = { messages: 20, ms: 500 }

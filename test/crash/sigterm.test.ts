@@ -10,7 +10,7 @@ let arena: Arena
 beforeAll(async () => {
   arena = await openArena('sigterm')
 })
-afterEach(() => arena.endWorkers())
+afterEach(() => arena.clear())
 afterAll(() => arena?.close())
 
 describe.each(['none', 'key'])('order %s', (order) => {
@@ -27,8 +27,10 @@ describe.each(['none', 'key'])('order %s', (order) => {
       ids.map((id, seq): Incoming => ({ id, type: name, key: `key-${seq % 20}`, data: { seq, sleepMs: 5 } })),
     )
     const worker = await arena.worker({ consumers: [consumer] })
-    await waitUntil(async () => (await arena.effects(name)).length > 0, { what: 'its first effects' })
-    expect((await arena.work(name)).some(({ claimed }) => claimed)).toBe(true)
+    await waitUntil(
+      async () => (await arena.effects(name)).length > 0 && (await arena.work(name)).some(({ claimed }) => claimed),
+      { what: 'its first effects, and more under way' },
+    )
     await worker.kill('SIGTERM')
     expect(await worker.exited).toEqual({ code: 0, signal: null })
 

@@ -8,7 +8,7 @@ let arena: Arena
 beforeAll(async () => {
   arena = await openArena('takeover')
 })
-afterEach(() => arena.endWorkers())
+afterEach(() => arena.clear())
 afterAll(() => arena?.close())
 
 test.each(['none', 'key'])(

@@ -16,7 +16,7 @@ test(`${COUNT} messages through three boxes have ${COUNT} effects, in order, tho
   const second = await here.open()
   const third = await elsewhere.open()
   await elsewhere.pool.query(
-    'create table effect (n bigserial primary key, key text not null, data int not null, correlation text not null)',
+    'drop table if exists effect; create table effect (n bigserial primary key, key text not null, data int not null, correlation text not null)',
   )
   const env = {
     HERE: here.url,
