@@ -127,7 +127,30 @@ describe('statements', () => {
     expect(await codeOf(driver.transaction((tx) => driver.query('select 1 / $1::int', [0], tx)))).toBe('22012')
     expect(await pid()).toEqual(before)
   })
+
+  test('neither does one whose error arrives before the server says that it is ready', async () => {
+    const { Client, clients } = spy()
+    const pool = newPool({ max: 1, Client })
+    const driver = fromPg(pool)
+    const pid = () => driver.query('select pg_backend_pid()::text as pid', [])
+    const before = await pid()
+    arriveApart(socketOf(clients[0]!))
+    expect(await codeOf(driver.transaction((tx) => driver.query('select 1 / $1::int', [0], tx)))).toBe('22012')
+    expect(await pid()).toEqual(before)
+  })
 })
+
+/** ReadyForQuery is the last message of an answer, 6 bytes long: it comes in a packet of its own, a little later. */
+function arriveApart(socket: Socket): void {
+  const emit = socket.emit.bind(socket)
+  socket.emit = (event: string, ...args: unknown[]): boolean => {
+    const [data] = args
+    if (event !== 'data' || !Buffer.isBuffer(data) || data.length <= 6) return emit(event, ...args)
+    const split = data.length - 6
+    setTimeout(() => emit('data', data.subarray(split)), 5)
+    return emit('data', data.subarray(0, split))
+  }
+}
 
 describe('an exhausted pool', () => {
   const pidOf = 'select pg_backend_pid()::text as pid, $1::text as x'

@@ -5,7 +5,7 @@
  * should BEGIN itself fail on a connection that survives, statements already sent behind it run on their own.
  * They all reject with BEGIN's error then, but whatever is sent before the first `await` must bear that.
  */
-import { within } from '../../../backoff.js'
+import { sleep, within } from '../../../backoff.js'
 import { OnceboxError } from '../../../errors.js'
 import { type Isolation, isConnectionLoss, sqlState } from '../../driver.js'
 import { rolledBack } from '../loan-errors.js'
@@ -14,6 +14,8 @@ import { type Answer, ask, type Client, ignore, type Notice, sendTogether, type 
 
 /** A ROLLBACK takes no time; if it does, the connection is dead and TCP has not noticed. */
 const ROLLBACK_MS = 5_000
+/** How long the server may take to be ready after it has answered everything. */
+const READY_MS = 50
 
 const BEGIN: Readonly<Record<Isolation, string>> = {
   // jit: compiling a statement that runs for a millisecond takes fifty. LOCAL: poolers must see no session state.
@@ -162,6 +164,9 @@ export class Session {
 
   async #rollback(): Promise<boolean> {
     if (this.#unanswered === 0) await this.begun
+    // The server tells an error and that it is ready in two messages, which may not arrive together.
+    const answered = (): boolean => this.#unanswered === 0 && this.#broken === undefined
+    for (let ms = 0; ms < READY_MS && answered() && this.#busy(); ms++) await sleep(1)
     if (this.#busy()) return false
     await ask(this.client, { text: 'ROLLBACK' })
     return true
