@@ -16,14 +16,12 @@ export class Pace {
   #inUse = 0
   #calm = 0
   #ahead = 1
-  #room: number
   readonly #waiting: (() => void)[] = []
 
   constructor(max: { readonly messages: number; readonly ms: number }, concurrency: number) {
     this.#max = max
     this.#concurrency = concurrency
     this.#limit = max.messages
-    this.#room = max.messages
     this.#permits = concurrency
   }
 
@@ -56,17 +54,19 @@ export class Pace {
     return new GroupClock(this, this.#max.ms)
   }
 
-  /** How many messages to mark for a group on arrival: what is marked and does not run has to be marked again. */
-  get room(): number {
-    return Math.min(this.#limit, this.#room)
-  }
-
-  /** A group on arrival ran so many in so long: all that it had marked, or those that there was time for. */
-  ranMarked(count: number, all: boolean, ms: number): void {
-    // Two at least: one alone would not be a group, and say nothing about how many fit.
-    if (!all) this.#room = Math.max(2, count)
-    else if (ms <= this.#max.ms * 2)
-      this.#room = Math.min(this.#max.messages, Math.ceil(Math.max(this.#room, count) * 1.25))
+  /**
+   * How many of these messages to mark for a group on arrival, given their types: what is marked and does not run has to
+   * be marked again. As many as should fit with time to spare, in groups of one size: a stub would pay for a commit.
+   */
+  share(types: readonly string[]): number {
+    let fitting = 0
+    let ms = 0
+    for (const type of types) {
+      ms += this.expectedMs(type)
+      if (fitting >= this.#limit || (fitting > 0 && ms > this.#max.ms * 1.5)) break
+      fitting++
+    }
+    return Math.ceil(types.length / Math.ceil(types.length / fitting))
   }
 
   /** What a call of this type takes on average. */

@@ -45,23 +45,19 @@ test('nothing starts once a group has taken four times its time', () => {
   expect(runGroup(pace, 100, (at) => (at === 10 ? 81 : 0.2)).ran).toBe(11)
 })
 
-test('on arrival as many are marked as there was time for, and more again once there is', () => {
+test('on arrival as many are marked as there should be time for, in groups of one size', () => {
   const pace = createPace()
-  expect(pace.room).toBe(100)
-  pace.ranMarked(30, false, 90)
-  expect(pace.room).toBe(30)
-  pace.ranMarked(30, true, 60)
-  expect(pace.room).toBe(30)
-  for (let group = 0; group < 10; group++) pace.ranMarked(pace.room, true, 20)
-  expect(pace.room).toBe(100)
-  pace.ranMarked(1, false, 90)
-  expect(pace.room).toBe(2)
-})
-
-test('a short call does not make the next one mark less', () => {
-  const pace = createPace()
-  pace.ranMarked(1, true, 1)
-  expect(pace.room).toBe(100)
+  const types = (count: number): string[] => Array<string>(count).fill('note')
+  expect(pace.share(types(100))).toBe(100)
+  expect(pace.share(types(101))).toBe(51)
+  // Of a millisecond each, 30 take one and a half times a group's 20 ms.
+  pace.took('note', 1)
+  expect(pace.share(types(100))).toBe(25)
+  expect(pace.share(types(30))).toBe(30)
+  expect(pace.share(types(7))).toBe(7)
+  pace.took('slow', 200)
+  expect(pace.share(['slow', 'slow'])).toBe(1)
+  expect(pace.share(['note', 'note', 'slow'])).toBe(2)
 })
 
 test.for([

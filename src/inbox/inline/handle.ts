@@ -42,7 +42,7 @@ export async function handleFor(worker: Worker, messages: readonly Prepared[]): 
   }
   let rest = originals
   while (rest.length > 0) {
-    const group = rest.slice(0, worker.pace.room)
+    const group = rest.slice(0, worker.pace.share(rest.map(({ prepared }) => prepared.type)))
     const decided = await runGroup(worker, group)
     for (const [item, outcome] of decided) outcomes.set(item, outcome)
     rest = rest.filter((item) => !outcomes.has(item))
@@ -135,7 +135,6 @@ async function sharedPass(
         clock.ran(item.prepared.type)
       }
       const all = begun.length === group.length
-      pace.ranMarked(ran.length, all, clock.elapsedMs)
       const drop = all ? [] : group.slice(begun.length).filter((item) => marks.has(item))
       return settle(worker, { outgoing, results, drop, open, tx, restore: marks })
     })
