@@ -26,10 +26,13 @@ export class Library {
   async open({ handler = 'insert', ...options }) {
     const { concurrency = 4 } = options
     // One more than it has transactions, as `start` advises: for what happens besides.
-    this.#pool = new pg.Pool({ connectionString: this.#url, max: concurrency + 1 })
+    this.#pool = new pg.Pool({ connectionString: this.#url, max: concurrency + 1, idleTimeoutMillis: 0 })
     this.#box = createBox({ db: fromPg(this.#pool), messages, schema: this.#schema, logger: silent })
     this.#box.consumer('bench', { [TYPE]: this.#handlers[handler] }, options)
     await this.#box.migrate()
+    // The limit is connected before it is measured, so the library is too.
+    const clients = await Promise.all(Array.from({ length: concurrency + 1 }, () => this.#pool.connect()))
+    for (const client of clients) client.release()
   }
 
   get #handlers() {

@@ -21,7 +21,7 @@ export async function measureShape(shape, { server, count, repeats, say }) {
       sides.push({ name, contender, it, samples: [] })
     }
     // Plans, code and buffers warm up.
-    for (const side of sides) await measureOnce(admin, pid, shape, side, shape.make(Math.max(2_000, count / 10)))
+    for (const side of sides) await measureOnce(admin, pid, shape, side, shape.make(Math.max(8_000, count)))
     for (let repeat = 1; repeat <= repeats; repeat++) {
       const list = shape.make(count)
       for (const side of sides) {

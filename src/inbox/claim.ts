@@ -41,7 +41,8 @@ export interface Verdict {
 /** The transaction in which handlers run, as its settlement needs to know it. */
 export interface OpenGroup {
   readonly xid: string
-  readonly group: string
+  /** The place of the row that refuses a COMMIT before the settlement. */
+  readonly guard: string
 }
 
 /** A batch of messages held by this worker: loose ones (here), or whole lanes (lanes.ts). */
@@ -146,8 +147,8 @@ export function looseClaim(
   return {
     token,
     queue,
-    settle(done, { xid, group }, tx) {
-      const open = { c: consumer.name, k: token, x: xid, g: group }
+    settle(done, { xid, guard }, tx) {
+      const open = { c: consumer.name, k: token, x: xid, g: guard }
       if (done.length !== 1) return db.run(SETTLE, { ...open, d: keys(done) }, tx)
       const { source, id } = done[0]!
       return db.run(SETTLE_ONE, { ...open, s: source, i: id }, tx)

@@ -34,7 +34,7 @@ export async function runDirect(worker: Worker, prepared: Prepared): Promise<Ack
         run,
       })
       await writeOutgoing(runtime, outgoing, tx)
-      const settlement = runtime.db.run(SETTLE_INLINE, { x: open.xid, g: open.group }, tx)
+      const settlement = runtime.db.run(SETTLE_INLINE, { x: open.xid, g: open.guard }, tx)
       return { result: many ? undefined : toResult(result), settlement }
     })
     return { outcome: { consumer: consumer.name, status: 'handled', result: fromResult(text) } }

@@ -70,11 +70,11 @@ function laneClaim(
   return {
     token,
     queue,
-    settle(done, { xid, group }, tx) {
+    settle(done, { xid, guard }, tx) {
       const { through, kept } = split(done)
       const rel = through.map(({ key, more }) => [key, more])
       const d = done.map(({ source, id }) => [source, id])
-      return db.run(SETTLE_LANES, { ...who, x: xid, g: group, d, rel, keep: kept.map(({ key }) => key) }, tx)
+      return db.run(SETTLE_LANES, { ...who, x: xid, g: guard, d, rel, keep: kept.map(({ key }) => key) }, tx)
     },
     settled(done) {
       const { through } = split(done)

@@ -1,5 +1,4 @@
 /** The transaction in which handlers run: it opens, its work settles, it commits; or none of it happened. */
-import { randomUUID } from 'node:crypto'
 import { OnceboxError } from '../errors.js'
 import { causes } from '../failure.js'
 import type { Database } from '../postgres/database.js'
@@ -45,12 +44,12 @@ export async function openTransaction<R>(
   let finished = false
   try {
     return await db.transaction(async (tx) => {
-      const group = randomUUID()
       const idle = consumer.options.timeoutMs + 5_000
-      const rows = await db.run(OPEN, { g: group, lock: lockTimeout ?? null, idle: String(idle) }, tx)
-      xid = rows[0]!['xid'] as string
+      const rows = await db.run(OPEN, { lock: lockTimeout ?? null, idle: String(idle) }, tx)
+      const [id, guard] = (rows[0]!['opened'] as string).split(' ') as [string, string]
+      xid = id
       failpoint('opened')
-      const { result, settlement } = await work(tx, { xid, group }).catch((error: unknown) => judge(db, tx, error))
+      const { result, settlement } = await work(tx, { xid, guard }).catch((error: unknown) => judge(db, tx, error))
       if (db.driver.pipelines) settlement.catch(() => undefined)
       else await settlement
       failpoint('settled')
@@ -107,7 +106,7 @@ function translate(error: unknown): unknown {
       cause: error,
     })
   }
-  if (state === 'OB002') {
+  if (state === 'OB002' || isGuard(error)) {
     return new OnceboxError(
       'HANDLER_COMMITTED',
       'a handler ended the transaction that oncebox opened; remove its COMMIT or ROLLBACK',
@@ -122,6 +121,12 @@ function translate(error: unknown): unknown {
     )
   }
   return error
+}
+
+/** The guard of open_group: see migration 004. */
+function isGuard(error: unknown): boolean {
+  const violation = sqlState(error) === '23503' && error instanceof Error
+  return violation && error.message.includes('a_handler_must_not_end_its_transaction')
 }
 
 /** Deadlock, lock timeout, serialization failure: nobody's fault, and worth another try. */

@@ -82,6 +82,6 @@ export async function settle(
   if (done.results.length > 0) await runtime.db.run(STORE_RESULTS, { c: consumer.name, r: done.results }, tx)
   const drop = done.drop.map(({ source, id }) => [source, id])
   if (drop.length > 0) await runtime.db.run(DROP_MARKS, { c: consumer.name, drop }, tx)
-  const settlement = runtime.db.run(SETTLE_INLINE, { x: open.xid, g: open.group }, tx)
+  const settlement = runtime.db.run(SETTLE_INLINE, { x: open.xid, g: open.guard }, tx)
   return { result: undefined, settlement }
 }

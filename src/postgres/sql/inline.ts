@@ -57,10 +57,7 @@ select (case when at is null or at > ob.now() + margin * interval '1 ms' then u 
  * the transaction is not the one we opened.
  */
 export const SETTLE_INLINE = `
-with p as materialized (select $1::text::jsonb j),
-g as (delete from ob.open_group o using p where o.token = (j->>'g')::uuid returning 1)
-select case when pg_current_xact_id() <> (j->>'x')::xid8 or not exists (select 1 from g)
-  then ob.refuse('OB002', 'the transaction is not the one that was opened') end from p`
+select ob.close_transaction((j->>'x')::xid8, (j->>'g')::tid) from (select $1::text::jsonb j offset 0) p`
 
 /**
  * Takes back the marks of messages that did not run, with one look at the index for each: they are this transaction's own,

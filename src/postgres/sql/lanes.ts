@@ -59,11 +59,8 @@ e as materialized (
 d as (
   delete from ob.work w using e
   where w.consumer = e.consumer and w.source = e.source and w.id = e.id and w.lane in (select key from l) returning 1
-),
-g as (delete from ob.open_group o using p where o.token = (j->>'g')::uuid returning 1)
-select case
-  when pg_current_xact_id() <> (j->>'x')::xid8 or (select count(*) from g) <> 1
-    then ob.refuse('OB002', 'the transaction is not the one that was opened')
+)
+select ob.close_transaction((j->>'x')::xid8, (j->>'g')::tid), case
   when (select count(*) from u) <> jsonb_array_length(j->'rel')
     or (select count(*) from l) <> jsonb_array_length(j->'rel') + jsonb_array_length(j->'keep')
     or (select count(*) from d) <> jsonb_array_length(j->'d')

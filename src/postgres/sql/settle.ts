@@ -7,28 +7,26 @@
  */
 
 /**
- * The first statement of a transaction that runs handlers. In: `{ g group token, lock lock timeout or null, idle ms }`.
- * Out: the transaction's id. The row in open_group refuses every COMMIT until the settlement has deleted it. The old
- * lock timeout is kept in a setting of ours, for MARK to put back. A worker that freezes in the transaction would keep
- * its row locks for ever: the server ends a session that idles beyond every deadline (`idle`), unless it has its own limit.
+ * The first statement of a transaction that runs handlers. In: `{ lock lock timeout or null, idle ms }`. Out, between
+ * spaces: the transaction's id, the place of its guard in open_group, which is a row that refuses every COMMIT until the
+ * settlement has deleted it, and settings that nobody reads (one column costs the client less than four). The old lock
+ * timeout is kept in a setting of ours, for MARK to put back. A worker that freezes in the transaction would keep its row
+ * locks for ever: the server ends a session that idles beyond every deadline (`idle`), unless it has its own limit.
  */
 export const OPEN = `
-insert into ob.open_group (token)
-select token from (
-  select (j->>'g')::uuid token,
-    case when j->>'lock' is not null then set_config('oncebox.lock_timeout', current_setting('lock_timeout'), true) end,
-    case when j->>'lock' is not null then set_config('lock_timeout', j->>'lock', true) end,
-    case when current_setting('idle_in_transaction_session_timeout') = '0'
-      then set_config('idle_in_transaction_session_timeout', j->>'idle', true) end
-  from (select $1::text::jsonb j offset 0) p
-) o
-returning pg_current_xact_id()::text xid`
+insert into ob.open_group (token) values ('00000000-0000-0000-0000-000000000000')
+returning concat_ws(' ', pg_current_xact_id(), ctid,
+  case when current_setting('idle_in_transaction_session_timeout') = '0'
+    then set_config('idle_in_transaction_session_timeout', $1::text::jsonb->>'idle', true) end,
+  case when $1::text::jsonb->>'lock' is not null
+    then set_config('oncebox.lock_timeout', current_setting('lock_timeout'), true)
+      || set_config('lock_timeout', $1::text::jsonb->>'lock', true) end) opened`
 
 /** Any answer, also an error, shows that the connection is alive. */
 export const ALIVE = `select 1 where $1::text is not null`
 
 /**
- * Settles claimed messages: the last statement before COMMIT. In: `{ c, k token, x xid, g group, d: [[source, id], …] }`.
+ * Settles claimed messages: the last statement before COMMIT. In: `{ c, k token, x xid, g guard, d: [[source, id], …] }`.
  * Raises unless every message still carries our token (OB001) and the transaction is the one we opened (OB002): an
  * answer that JavaScript looked at after a pipelined COMMIT would come too late, and a zombie's writes would stay.
  */
@@ -41,30 +39,13 @@ e as materialized (
 d as (
   delete from ob.work w using e
   where w.consumer = e.consumer and w.source = e.source and w.id = e.id and w.token = e.token returning 1
-),
-g as (delete from ob.open_group o using p where o.token = (j->>'g')::uuid returning 1)
-select case
-  when pg_current_xact_id() <> (j->>'x')::xid8 or (select count(*) from g) <> 1
-    then ob.refuse('OB002', 'the transaction is not the one that was opened')
+)
+select ob.close_transaction((j->>'x')::xid8, (j->>'g')::tid), case
   when (select count(*) from d) <> jsonb_array_length(j->'d') then ob.refuse('OB001', 'the claim was lost')
 end from p`
 
-/**
- * The same for one message: `{ c, k, x, g, s source, i id }`. What a list takes to unpack is half of what it costs to
- * settle one.
- */
-export const SETTLE_ONE = `
-with p as materialized (select $1::text::jsonb j),
-d as (
-  delete from ob.work w using p
-  where w.consumer = j->>'c' and w.source = j->>'s' and w.id = j->>'i' and w.token = (j->>'k')::uuid returning 1
-),
-g as (delete from ob.open_group o using p where o.token = (j->>'g')::uuid returning 1)
-select case
-  when pg_current_xact_id() <> (j->>'x')::xid8 or not exists (select 1 from g)
-    then ob.refuse('OB002', 'the transaction is not the one that was opened')
-  when not exists (select 1 from d) then ob.refuse('OB001', 'the claim was lost')
-end from p`
+/** The same for one message: `{ c, k, x, g, s source, i id }`. */
+export const SETTLE_ONE = `select ob.settle_one($1::text::jsonb)`
 
 /** Stores handlers' results, in the transaction of their settlement. In: `{ c, r: [[source, id, result], …] }`. */
 export const STORE_RESULTS = `
