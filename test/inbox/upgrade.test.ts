@@ -1,0 +1,63 @@
+/** A schema that an earlier version made, and is in use, is brought up to date. */
+import { createBox } from 'oncebox'
+import { fromPg } from 'oncebox/pg'
+import { expect, test } from 'vitest'
+import { MIGRATIONS } from '../../src/postgres/migrations.generated.js'
+import { scratchSchemaName } from '../support/postgres.js'
+import { waitUntil } from '../support/wait.js'
+import { note, recorder, useServer } from './fixture.js'
+
+const server = useServer('upgrade')
+const NEWEST = MIGRATIONS.at(-1)!.version
+
+/** What `migrate` of the version that ended with this migration left behind, with one message pending. */
+async function openOld(version: number) {
+  const schema = scratchSchemaName()
+  const sql = async (text: string) => (await server.pool.query(text.replaceAll('ob.', `${schema}.`))).rows
+  await sql(
+    `create schema ${schema}; create table ob.schema_version (version int not null, compatible_from int not null)`,
+  )
+  for (const migration of MIGRATIONS.slice(0, version)) await sql(migration.sql)
+  await sql(`insert into ob.schema_version values (${version}, 1);
+    insert into ob.consumer (name, retain_ms) values ('a', 86400000);
+    insert into ob.subscription values ('a', 'note');
+    insert into ob.message (consumer, source, id, type, body) values ('a', 'test', 'old', 'note', '{"text":"old"}');
+    insert into ob.work (consumer, source, id, due_at) values ('a', 'test', 'old', now())`)
+  const box = createBox({ db: fromPg(server.pool), schema, logger: recorder() })
+  return { box, schema }
+}
+
+test.for(MIGRATIONS.slice(0, -1).map(({ version }) => version))(
+  'what version %i has stored is handled after migrate()',
+  async (version) => {
+    const { box } = await openOld(version)
+    const ran: string[] = []
+    box.consumer('a', { note: ({ id }) => void ran.push(id) })
+    await expect(box.start()).rejects.toMatchObject({ code: 'SCHEMA_OUTDATED' })
+    expect(await box.migrate()).toEqual({ from: version, to: NEWEST })
+    await box.receive(note('new'))
+    await box.drain()
+    expect(ran.sort()).toEqual(['new', 'old'])
+    expect(await box.admin.status()).toMatchObject({ consumers: { a: { handled: 2, pending: 0 } } })
+  },
+)
+
+test('migrate() waits for a handler of the version before, and messages come in meanwhile', async () => {
+  const { box, schema } = await openOld(3)
+  const old = await server.pool.connect()
+  // What a transaction of the version before does: it holds its row until it settles.
+  await old.query('begin')
+  await old.query(`insert into ${schema}.open_group values ('11111111-1111-1111-1111-111111111111')`)
+  const moved = box.migrate()
+  await waitUntil(async () => {
+    const { rows } = await server.pool.query(
+      `select 1 from pg_locks join pg_stat_activity using (pid) where not granted and datname = current_database()`,
+    )
+    return rows.length > 0
+  })
+  expect(await box.receive(note('meanwhile'))).toMatchObject({ status: 'stored' })
+  await old.query(`delete from ${schema}.open_group`)
+  await old.query('commit')
+  old.release()
+  expect(await moved).toEqual({ from: 3, to: NEWEST })
+})
