@@ -28,6 +28,7 @@ const texts: Record<string, string[]> = {
     'start transaction',
     "prepare transaction 'x'",
     "prepare /* */ transaction 'x'",
+    'set constraints all immediate',
   ],
   SESSION_CHANGED: [
     'set search_path = x',
@@ -49,6 +50,7 @@ const texts: Record<string, string[]> = {
   ],
   none: [
     '',
+    'set constraints mine, yours immediate',
     ' ',
     '-- nothing',
     '/* never closed commit',

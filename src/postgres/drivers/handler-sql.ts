@@ -19,7 +19,7 @@ export function refusal(text: unknown): OnceboxError | undefined {
   return undefined
 }
 
-function refusalOf([first, second, third]: readonly string[]): OnceboxError | undefined {
+function refusalOf([first, second, third, fourth]: readonly string[]): OnceboxError | undefined {
   switch (first) {
     case 'BEGIN':
     case 'START':
@@ -34,6 +34,7 @@ function refusalOf([first, second, third]: readonly string[]): OnceboxError | un
     case 'PREPARE':
       return second === 'TRANSACTION' ? handlerCommitted('PREPARE TRANSACTION') : undefined
     case 'SET':
+      if (second === 'CONSTRAINTS' && third === 'ALL' && fourth === 'IMMEDIATE') return constraintsChecked()
       return second === 'LOCAL' || second === 'TRANSACTION' || second === 'CONSTRAINTS'
         ? undefined
         : sessionChanged(first)
@@ -60,6 +61,14 @@ function handlerCommitted(command: string): OnceboxError {
   )
 }
 
+/** The guard of the transaction is a deferred constraint too, and holds at its end only. */
+function constraintsChecked(): OnceboxError {
+  return new OnceboxError(
+    'HANDLER_COMMITTED',
+    "a handler sent SET CONSTRAINTS ALL IMMEDIATE, which checks oncebox's own as if the transaction ended: name yours",
+  )
+}
+
 function sessionChanged(command: string): OnceboxError {
   return new OnceboxError(
     'SESSION_CHANGED',
@@ -68,11 +77,11 @@ function sessionChanged(command: string): OnceboxError {
   )
 }
 
-/** The first three words in upper case, past white space, comments and empty statements. */
+/** The first four words in upper case, past white space, comments and empty statements. */
 function firstWords(text: string, start: number): string[] {
   const words: string[] = []
   let at = start
-  while (words.length < 3) {
+  while (words.length < 4) {
     at = skipBlanks(text, at, words.length === 0)
     const end = wordEnd(text, at)
     if (end === at) break
