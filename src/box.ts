@@ -131,8 +131,12 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
   const relays = createRelays(runtime, report)
   waker.subscribe(() => relays.nudge())
 
+  /** What is on its way through a front door. */
+  const arriving = new Set<Promise<unknown>>()
   const arrive = async (incoming: readonly Incoming[], how: Omit<DeliverOptions, 'consumers'>): Promise<Outcome[]> => {
-    const outcomes = await deliver(runtime, incoming, { consumers: [...workers.values()].map((w) => w.inline), ...how })
+    const work = deliver(runtime, incoming, { consumers: [...workers.values()].map((w) => w.inline), ...how })
+    arriving.add(work)
+    const outcomes = await work.finally(() => arriving.delete(work))
     if (outcomes.some(({ consumers }) => consumers.some(({ status }) => status === 'stored' || status === 'failed'))) {
       waker.wake()
     }
@@ -196,9 +200,11 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
     const deadline = performance.now() + timeoutMs
     const left = (): number => Math.max(0, deadline - performance.now())
     try {
-      await sources.stopAll(left())
       // What is aborted still has to roll back, but a database that does not answer must not keep us.
-      await sleep(left() + ABORT_MS, Promise.all([...workers.values()].map((worker) => worker.stop(left()))))
+      const arrived = sleep(left() + ABORT_MS, Promise.allSettled(arriving))
+      const others = Promise.all([sources.stopAll(left() + ABORT_MS), arrived])
+      const stopped = [...workers.values()].map((worker) => worker.stop(left(), others))
+      await sleep(left() + ABORT_MS, Promise.all([others, ...stopped]))
       const rest = Math.max(left(), ABORT_MS)
       await Promise.all([relays.stop(rest), janitor.stop(rest)])
       await sleep(ABORT_MS, waker.close())

@@ -72,6 +72,7 @@ function withDeadline(
     if (call.abort.aborted) return reject(call.abort.aborted)
     const { timeoutMs } = consumer.options
     const stop = (reason: Error): void => {
+      end()
       context.abort(reason)
       reject(reason)
     }

@@ -11,7 +11,7 @@ import type { ConsumerDeclaration } from './consumer.js'
 import { runDirect } from './direct.js'
 import { handleFor } from './inline/handle.js'
 import type { Worker } from './running.js'
-import { quarantinedOutcome, sumUp, type Ackable } from './outcome.js'
+import { busy, quarantinedOutcome, sumUp, type Ackable } from './outcome.js'
 import { prepare, type Prepared, type Refused } from './prepare.js'
 import { NO_CONSUMER, quarantine, refuse, type Quarantined } from './quarantine.js'
 import { quarantined, receive } from './receive.js'
@@ -112,7 +112,9 @@ async function withoutUnfit(
 
 async function directly(worker: Worker, messages: readonly Prepared[]): Promise<Ackable[]> {
   const outcomes: Ackable[] = []
-  for (const message of messages) outcomes.push(await runDirect(worker, message))
+  for (const message of messages) {
+    outcomes.push(worker.stopping() ? busy(worker.consumer.name) : await runDirect(worker, message))
+  }
   return outcomes
 }
 

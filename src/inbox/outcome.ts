@@ -42,3 +42,8 @@ export function parseFailure(error: string | null | undefined): Failure {
 export function parseResult(result: unknown): unknown {
   return typeof result === 'string' ? (JSON.parse(result) as unknown) : undefined
 }
+
+/** It cannot run now: a copy of it is in flight, or the box stops. */
+export function busy(consumer: string): Ackable {
+  return { outcome: { consumer, status: 'busy' }, ack: false }
+}

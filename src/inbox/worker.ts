@@ -19,9 +19,12 @@ export interface ConsumerWorker {
   readonly alive: boolean
   start(): void
   wake(): void
-  /** Finishes what runs and releases the rest; after `timeoutMs` what still runs is aborted. */
-  stop(timeoutMs: number): Promise<void>
-  /** What it takes to run this consumer's messages on arrival. */
+  /**
+   * Finishes what runs and releases the rest; after `timeoutMs` what still runs is aborted. With `others`, what runs on
+   * arrival too: it is over when they are.
+   */
+  stop(timeoutMs: number, others?: Promise<unknown>): Promise<void>
+  /** What it takes to run this consumer's messages on arrival, until the next stop. */
   readonly inline: Worker
   /** Runs everything that is due, and waits for what this process has in flight. Answers whether there was any. */
   drain(): Promise<boolean>
@@ -39,6 +42,8 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
   const pace = new Pace(options.group, options.concurrency)
   let stop = new Abort()
   let stopping = false
+  /** The whole box is being stopped, arrivals included. */
+  let ending = false
   let inFlight = 0
   let lastLanes = -Infinity
   let lanesFirst = options.order === 'key'
@@ -115,15 +120,8 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
 
   return {
     consumer,
-    inline: {
-      runtime,
-      consumer,
-      pace,
-      losses,
-      get stop() {
-        return stop
-      },
-      stopping: () => false,
+    get inline() {
+      return { runtime, consumer, pace, losses, stop, stopping: () => ending }
     },
     get alive() {
       return loop.alive
@@ -136,9 +134,10 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
       loop.start()
     },
     wake: () => loop.wake(),
-    async stop(timeoutMs) {
+    async stop(timeoutMs, others) {
       stopping = true
-      const stopped = loop.stop()
+      ending = others !== undefined
+      const stopped = Promise.all([loop.stop(), others])
       const timer = setTimeout(() => {
         stop.abort(new OnceboxError('STOPPED', `the box stopped while ${name} was still running`))
       }, timeoutMs)
@@ -146,11 +145,13 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
         await stopped
       } finally {
         clearTimeout(timer)
+        ending = false
+        // What arrives from now on is run again: `handle` works on a box that is stopped too.
+        if (stop.aborted) stop = new Abort()
       }
     },
     async drain() {
       stopping = false
-      if (stop.aborted) stop = new Abort()
       lastLanes = -Infinity
       let worked = false
       const slot = async (): Promise<void> => {
@@ -158,6 +159,8 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
           low = undefined
           if (stopping || !(await step(() => undefined))) return
           worked = true
+          // An embedded database answers without the event loop, and timers would never get their turn.
+          await new Promise((resolve) => setImmediate(resolve))
         }
       }
       await Promise.all(Array.from({ length: options.concurrency }, slot))

@@ -1,6 +1,7 @@
 /** Migrate, start, stop, drain, health; and what the box says when it cannot. */
-import { createBox, type Message } from 'oncebox'
+import { createBox, RetryLater, type Message } from 'oncebox'
 import { fromPg } from 'oncebox/pg'
+import { createTestBox } from 'oncebox/testing'
 import pg from 'pg'
 import { describe, expect, test } from 'vitest'
 import { scratchSchemaName } from '../support/postgres.js'
@@ -336,6 +337,21 @@ describe('drain', () => {
     finish.open()
     await drained
     expect(await box.ids()).toEqual(['1'])
+  })
+
+  test('leaves timers their turn, also on an embedded database that answers at once', async () => {
+    await using box = await createTestBox()
+    let late = false
+    box.consumer('a', {
+      note() {
+        if (!late) throw new RetryLater({ afterMs: 0 })
+      },
+    })
+    await box.receive(note('1'))
+    const timer = setTimeout(() => (late = true), 50)
+    await box.drain()
+    clearTimeout(timer)
+    expect(late).toBe(true)
   })
 
   test('an empty box is drained at once', async () => {

@@ -4,7 +4,7 @@ import { OnceboxError } from '../../errors.js'
 import type { Outgoing } from '../../outbox/send.js'
 import { backoffMs, sleep } from '../../backoff.js'
 import { failpoint, SimulatedCrash } from '../../worker/failpoints.js'
-import type { Ackable } from '../outcome.js'
+import { busy, type Ackable } from '../outcome.js'
 import type { Worker } from '../running.js'
 import { CommitUnknown, isAway, isConflict, openTransaction } from '../transaction.js'
 import { runAdopted } from './adopt.js'
@@ -29,7 +29,7 @@ export async function runOne(worker: Worker, item: Item): Promise<Ackable> {
   for (let attempt = 0; ; attempt++) {
     const outcome = await tryOne(worker, item, counted)
     if (outcome) return outcome
-    if (performance.now() > end) return { outcome: { consumer: consumer.name, status: 'busy' }, ack: false }
+    if (performance.now() > end) return busy(consumer.name)
     await sleep(backoffMs(attempt, 5, 100))
   }
 }

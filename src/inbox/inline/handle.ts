@@ -9,7 +9,7 @@ import { batchRun } from '../../handler.js'
 import type { Outgoing } from '../../outbox/send.js'
 import { failpoint, SimulatedCrash } from '../../worker/failpoints.js'
 import type { EffectRunner } from '../call.js'
-import type { Ackable } from '../outcome.js'
+import { busy, type Ackable } from '../outcome.js'
 import type { Prepared } from '../prepare.js'
 import { classify, identityOf, knownOutcome } from '../receive.js'
 import type { Worker } from '../running.js'
@@ -41,14 +41,15 @@ export async function handleFor(worker: Worker, messages: readonly Prepared[]): 
     }
   }
   let rest = originals
-  while (rest.length > 0) {
+  while (rest.length > 0 && !worker.stopping()) {
     const group = rest.slice(0, worker.pace.share(rest.map(({ prepared }) => prepared.type)))
     const decided = await runGroup(worker, group)
     for (const [item, outcome] of decided) outcomes.set(item, outcome)
     rest = rest.filter((item) => !outcomes.has(item))
   }
-  for (const item of copies) outcomes.set(item, await runOne(worker, item))
-  return items.map((item) => outcomes.get(item)!)
+  for (const item of copies) if (!worker.stopping()) outcomes.set(item, await runOne(worker, item))
+  // A box that stops starts nothing: whoever sent the rest sends it again, to a box that runs.
+  return items.map((item) => outcomes.get(item) ?? busy(consumer.name))
 }
 
 /** Runs some of the group, at least one, and answers what became of them. */
@@ -120,7 +121,8 @@ async function sharedPass(
           begun.push(item)
           continue
         }
-        if (ran.length > 0 && !clock.hasTime(item.prepared.type, group.length - begun.length)) break
+        const left = group.length - begun.length
+        if (ran.length > 0 && (worker.stopping() || !clock.hasTime(item.prepared.type, left))) break
         begun.push(item)
         ran.push(item)
         const effect: EffectRunner = () => {
