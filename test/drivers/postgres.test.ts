@@ -78,6 +78,30 @@ describe('a lent sql', () => {
     for (const form of forms) expect(await codeOf(lent(form))).toBe(code('UNAWAITED_QUERY'))
   })
 
+  test('waits for nothing of a cursor that was read to its end, or left early', async () => {
+    const driver = fromPostgres(connect())
+    const ways: ((tx: postgres.TransactionSql) => Promise<unknown>)[] = [
+      async (tx) => {
+        for await (const rows of tx`select generate_series(1, 10)`.cursor(3)) expect(rows.length).toBeLessThanOrEqual(3)
+      },
+      async (tx) => {
+        for await (const rows of tx`select generate_series(1, 10)`.cursor(3)) if (rows.length > 0) break
+      },
+      async (tx) => tx`select generate_series(1, 10)`.cursor(3, (rows) => expect(rows.length).toBeLessThanOrEqual(3)),
+    ]
+    for (const way of ways) {
+      let last: Promise<unknown> | undefined
+      await driver.transaction(async (tx) => {
+        const loan = driver.lend!(tx)
+        await way(loan.tx)
+        await loan.giveBack()
+        // Like a settlement, which travels with COMMIT.
+        last = driver.query(SELECT, ['settled'], tx)
+      })
+      expect(await last).toEqual([{ x: 'settled' }])
+    }
+  })
+
   test('refuses to end the transaction or to change the session', async () => {
     const refused = lent(async (tx) => {
       expect(await codeOf(tx`commit`)).toBe(code('HANDLER_COMMITTED'))

@@ -105,6 +105,7 @@ class PostgresDriver implements Driver<Handle> {
       async giveBack() {
         await gate.sent()
         gate.open = false
+        await gate.cursorsClosed()
         if (gate.unanswered > 0) throw unawaitedQuery(gate.unanswered)
         if (gate.failure !== undefined) throw transactionAborted(gate.failure)
         if (gate.suspicious && !(await sameTransaction(raw, start))) throw handlerCommitted()
