@@ -224,7 +224,7 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
       if (workers.has(name)) {
         throw new OnceboxError('CONSUMER_EXISTS', `there is a consumer ${name} already; give each its own name`)
       }
-      const consumer = declareConsumer(name, handlers, consumerOptions, options.messages)
+      const consumer = declareConsumer(name, handlers, consumerOptions, options.messages, runtime.log)
       const worker = createWorker(runtime, consumer)
       workers.set(name, worker)
       waker.subscribe(() => worker.wake())

@@ -1,6 +1,7 @@
 /** What a consumer is: a name, handlers by type, and options. The declaration; `loop.ts` runs it. */
 import { nameProblem } from '../check-options.js'
 import { OnceboxError } from '../errors.js'
+import type { Logger } from '../handler.js'
 import type { MessageMap } from '../message.js'
 import { resolveOptions, type ConsumerOptions, type ResolvedOptions } from './options.js'
 
@@ -17,6 +18,7 @@ export function declareConsumer<M extends MessageMap>(
   handlers: Readonly<Record<string, unknown>>,
   options: ConsumerOptions<M> | undefined,
   messages: MessageMap | undefined,
+  log?: Logger,
 ): ConsumerDeclaration {
   const problem = nameProblem(name, 200)
   if (problem) throw new OnceboxError('OPTION_INVALID', `a consumer's name ${problem}`)
@@ -41,7 +43,7 @@ export function declareConsumer<M extends MessageMap>(
   }
   return {
     name,
-    options: resolveOptions(name, options),
+    options: resolveOptions(name, options, log),
     types: [...byType.keys()],
     handlerOf: (type) => byType.get(type) ?? byType.get('*'),
   }

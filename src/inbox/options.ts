@@ -1,6 +1,7 @@
 /** A consumer's options: type, default and check in one place, resolved once. */
 import { checkFunction, checkInteger, checkKnown, checkNumber, checkOneOf } from '../check-options.js'
 import { OnceboxError } from '../errors.js'
+import type { Logger } from '../handler.js'
 import type { MessageMap, MessageOf } from '../message.js'
 import type { Isolation } from '../postgres/driver.js'
 
@@ -11,7 +12,7 @@ export interface ConsumerOptions<M extends MessageMap> {
   order?: 'none' | 'key'
   /** With `order: 'key'`: does a dead message block its key, or is it skipped. */
   onDead?: 'block' | 'skip'
-  /** Merged over the defaults; or a function of (error, attempt) → delay in ms, or null for dead. */
+  /** Merged over the defaults; or a function of (error, attempt) → delay in ms, or null (or Infinity) for dead. */
   retry?: RetryPolicy
   /** Inline failures: redelivered by the source, or stored and retried from the box. */
   retryBy?: 'source' | 'box'
@@ -67,6 +68,7 @@ const YEARS_100 = 36_500 * DAY
 export function resolveOptions<M extends MessageMap>(
   consumer: string,
   given: ConsumerOptions<M> = {},
+  log?: Logger,
 ): ResolvedOptions {
   const where = `consumer ${consumer}`
   checkKnown(where, given, OPTIONS)
@@ -92,7 +94,7 @@ export function resolveOptions<M extends MessageMap>(
     mode,
     order,
     onDead: checkOneOf(`${where}: onDead`, given.onDead ?? 'block', ['block', 'skip']),
-    retry: resolveRetry(where, given.retry),
+    retry: resolveRetry(where, given.retry, log),
     retryBy: checkOneOf(`${where}: retryBy`, given.retryBy ?? (mode === 'stored' ? 'box' : 'source'), [
       'source',
       'box',
@@ -112,11 +114,17 @@ export function resolveOptions<M extends MessageMap>(
   }
 }
 
-export function resolveRetry(where: string, policy: RetryPolicy = {}): Retry {
+/** Answers for every error: a function that gives no answer must not decide a message's fate, the default policy does. */
+export function resolveRetry(where: string, policy: RetryPolicy = {}, log?: Logger): Retry {
   if (typeof policy === 'function') {
+    const byDefault = resolveRetry(where)
+    let warned = false
     return (error, attempt) => {
-      const delay = policy(error, attempt)
-      return delay === null ? null : Math.min(YEARS_100, Math.max(0, Number(delay) || 0))
+      const answer = ask(policy, error, attempt)
+      if ('delay' in answer) return answer.delay
+      if (!warned) log?.warn({ of: where, attempt }, `a retry policy ${answer.problem}; the default policy decides`)
+      warned = true
+      return byDefault(error, attempt)
     }
   }
   checkKnown(`${where}: retry`, policy, ['attempts', 'baseMs', 'maxMs', 'jitter'])
@@ -129,6 +137,26 @@ export function resolveRetry(where: string, policy: RetryPolicy = {}): Retry {
     const ceiling = Math.min(maxMs, baseMs * 2 ** Math.min(attempt - 1, 50))
     return jitter === 'full' ? Math.random() * ceiling : ceiling
   }
+}
+
+/** A number that is not there, such as one beyond the end of a table of delays, would be a retry at once, for ever. */
+function ask(policy: Retry, error: unknown, attempt: number): { delay: number | null } | { problem: string } {
+  let answer: unknown
+  try {
+    answer = policy(error, attempt)
+  } catch {
+    return { problem: 'threw' }
+  }
+  // Never again is what dead means, and somebody sees it.
+  if (answer === null || answer === Infinity) return { delay: null }
+  if (typeof answer === 'number' && answer >= 0) return { delay: Math.min(YEARS_100, answer) }
+  if (typeof answer === 'number' || answer === undefined) return { problem: `returned ${answer}` }
+  if (answer instanceof Promise) {
+    // Its rejection would end the process.
+    answer.catch(() => undefined)
+    return { problem: 'returned a promise, and nobody waits for it' }
+  }
+  return { problem: `returned a ${typeof answer}, not a number or null` }
 }
 
 /** For messages whose consumer has no handler in this process: a newer version may be on its way. */

@@ -20,7 +20,7 @@ export function verdictOf(error: unknown, attempt: number, retry: Retry, counted
   const attempts = counted ? 0 : 1
   if (error instanceof EffectUnknown) return { attempts, parked: 'quarantined', reason: 'effect-unknown', failure }
   if (error instanceof Reject) return { attempts, parked: 'dead', failure }
-  const delayMs = retryDelay(error, attempt, retry)
+  const delayMs = (isMissingHandler(error) ? RETRY_MISSING_HANDLER : retry)(error, attempt)
   return delayMs === null ? { attempts, parked: 'dead', failure } : { attempts, delayMs, failure }
 }
 
@@ -31,15 +31,6 @@ const END_OF_9999 = 253_402_300_799_000
 /** PostgreSQL and JavaScript disagree on how to write other years, and a time that cannot be stored would be no delay. */
 function onTheCalendar(at: Date): Date {
   return new Date(Math.min(Math.max(at.getTime(), 0), END_OF_9999))
-}
-
-/** A retry function that throws must not decide a message's fate: the default policy does. */
-function retryDelay(error: unknown, attempt: number, retry: Retry): number | null {
-  try {
-    return (isMissingHandler(error) ? RETRY_MISSING_HANDLER : retry)(error, attempt)
-  } catch {
-    return RETRY_MISSING_HANDLER(error, attempt)
-  }
 }
 
 function isMissingHandler(error: unknown): boolean {

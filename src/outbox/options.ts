@@ -2,6 +2,7 @@
 import type { Sink } from '../brokers/sink.js'
 import { checkInteger, checkKnown, nameProblem, nearest } from '../check-options.js'
 import { OnceboxError } from '../errors.js'
+import type { Logger } from '../handler.js'
 import { resolveRetry, type Retry, type RetryPolicy } from '../inbox/options.js'
 import type { MessageMap, Name } from '../message.js'
 
@@ -43,12 +44,13 @@ export function resolveSinkOptions<M extends MessageMap>(
   name: string,
   given: SinkOptions<M> = {},
   known: readonly string[],
+  log?: Logger,
 ): ResolvedSinkOptions {
   const where = `sink ${name}`
   checkKnown(where, given, ['types', 'retry', 'batch', 'keepMs', 'leaseMs', 'publishTimeoutMs'])
   return {
     types: given.types === undefined ? null : checkTypes(where, given.types, known),
-    retry: resolveRetry(where, given.retry),
+    retry: resolveRetry(where, given.retry, log),
     batch: checkInteger(`${where}: batch`, given.batch ?? 500, 1, 10_000),
     keepMs: checkInteger(`${where}: keepMs`, given.keepMs ?? 0, 0, 36_500 * DAY),
     leaseMs: checkInteger(`${where}: leaseMs`, given.leaseMs ?? 10_000, 100, DAY),

@@ -4,12 +4,10 @@ import { rememberBody } from '../brokers/handover.js'
 import type { Sink } from '../brokers/sink.js'
 import { OnceboxError } from '../errors.js'
 import { toFailure } from '../failure.js'
-import { resolveRetry, type Retry } from '../inbox/options.js'
+import type { Retry } from '../inbox/options.js'
 import { toMessage } from '../inbox/prepare.js'
 import type { Failure, Message } from '../message.js'
 import type { Row } from '../postgres/database.js'
-
-const DEFAULT_RETRY = resolveRetry('sink')
 
 /** An event, on its way to one sink. */
 export interface OutgoingEvent {
@@ -75,7 +73,7 @@ export async function publish(
     // A sink sends nothing after a failure within a key, so this one was refused only because of the first.
     if (key !== undefined && failedKeys.has(key)) return
     if (key !== undefined) failedKeys.add(key)
-    const delayMs = answer.retry === false ? null : delayOf(retry, answer.error, event.attempts + 1)
+    const delayMs = answer.retry === false ? null : retry(answer.error, event.attempts + 1)
     failed.push({ event, failure: toFailure(answer.error), delayMs })
   })
   return { published, failed }
@@ -84,15 +82,6 @@ export async function publish(
 function tooLate(ms: number): OnceboxError {
   const advice = 'it counts as down; raise publishTimeoutMs if it needs longer'
   return new OnceboxError('PUBLISH_TIMEOUT', `no answer in ${ms} ms, ${advice}`)
-}
-
-/** A retry function that throws must not undo what was published: the default policy decides. */
-function delayOf(retry: Retry, error: unknown, attempt: number): number | null {
-  try {
-    return retry(error, attempt)
-  } catch {
-    return DEFAULT_RETRY(error, attempt)
-  }
 }
 
 function checkAnswers(answers: unknown, expected: number): void {

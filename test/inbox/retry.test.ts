@@ -172,48 +172,45 @@ describe('the policy', () => {
     expect(await shared.fate(name)).toMatchObject({ state: 'dead', attempts: 3 })
   })
 
-  test.for<[name: string, policy: () => never, ms: number]>([
-    ['a negative number is at once', () => -5 as never, 0],
-    ['NaN is at once', () => NaN as never, 0],
-    ['Infinity is very late', () => Infinity as never, 36_500 * 86_400_000],
-  ])('an odd answer of the function is made sense of: %s', async ([, policy, ms]) => {
-    const name = freshName()
-    const type = `${name}.type`
+  const table = [50, 100]
+  test.for<[name: string, policy: (error: unknown, attempt: number) => unknown, said: string]>([
+    ['undefined, beyond the end of a table', (_, attempt) => table[attempt + 1], 'returned undefined'],
+    ['NaN', () => NaN, 'returned NaN'],
+    ['a negative number', () => -5, 'returned -5'],
+    ['a text', () => '60000', 'returned a string'],
+    ['a promise', () => Promise.resolve(null), 'returned a promise'],
+    ['a promise that fails', () => Promise.reject(new Error('a bug in the policy')), 'returned a promise'],
+    ['nothing, for it throws', () => expect.fail('a bug in the policy'), 'threw'],
+  ])('a function that answers %s decides nothing: the default policy does', async ([, policy, said]) => {
+    const logger = recorder()
+    await using box = await server.open({ logger })
     let runs = 0
-    shared.consumer(
-      name,
+    box.consumer(
+      'a',
       {
-        [type]() {
-          if (++runs === 1) throw new Error('no')
-        },
-      },
-      { retry: policy },
-    )
-    await shared.receive(note(name, { type }))
-    await shared.drain()
-    if (ms === 0) expect(await shared.fate(name)).toMatchObject({ state: 'handled' })
-    else expectDelay((await shared.fate(name)).dueInMs!, ms)
-  })
-
-  test('a function that throws decides nothing: the default policy does', async () => {
-    const name = freshName()
-    const type = `${name}.type`
-    shared.consumer(
-      name,
-      {
-        [type]() {
+        note() {
+          runs++
           throw new Error('no')
         },
       },
-      {
-        retry: () => {
-          throw new Error('a bug in the policy')
-        },
-      },
+      { retry: policy as () => null },
     )
+    await box.receive(note('1'))
+    await delays(box, 'a', '1', 20)
+    expect(await box.fate('1')).toMatchObject({ state: 'dead', attempts: 10, error: { message: 'no' } })
+    expect(runs).toBe(10)
+    const warnings = logger.lines.filter(({ text }) => text?.includes('retry policy'))
+    expect(warnings).toMatchObject([{ level: 'warn', about: { of: 'consumer a' } }])
+    expect(warnings[0]!.text).toContain(said)
+  })
+
+  test('a function that answers Infinity says never again: dead', async () => {
+    const name = freshName()
+    const type = `${name}.type`
+    shared.consumer(name, { [type]: () => Promise.reject(new Error('no')) }, { retry: () => Infinity })
     await shared.receive(note(name, { type }))
     await shared.drain()
-    expect(await shared.fate(name)).toMatchObject({ state: 'pending', attempts: 1, error: { message: 'no' } })
+    expect(await shared.fate(name)).toMatchObject({ state: 'dead', attempts: 1 })
   })
 })
 
