@@ -2,6 +2,9 @@
 import { OnceboxError } from './errors.js'
 
 export function checkKnown(where: string, given: object, known: readonly string[]): void {
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) {
+    throw new OnceboxError('OPTION_INVALID', `${where}: options must be an object; got ${show(given)}`)
+  }
   for (const name of Object.keys(given)) {
     if (known.includes(name)) continue
     const near = nearest(name, known)
@@ -41,6 +44,12 @@ export function checkFunction<F>(where: string, value: F): F {
   return value
 }
 
+/** A function that has to be there. */
+export function requireFunction(where: string, value: unknown): void {
+  if (typeof value === 'function') return
+  throw new OnceboxError('OPTION_INVALID', `${where} must be a function; got ${show(value)}`)
+}
+
 /** Names that end up in keys: consumers, and what a message carries. */
 export function nameProblem(value: unknown, maxBytes = 512): string | undefined {
   if (typeof value !== 'string') return `must be a string, not ${value === null ? 'null' : typeof value}`
@@ -76,5 +85,8 @@ function editDistance(a: string, b: string): number {
 }
 
 function show(value: unknown): string {
-  return typeof value === 'string' ? JSON.stringify(value) : String(value)
+  if (typeof value === 'string') return JSON.stringify(value)
+  if (typeof value !== 'object' || value === null) return String(value)
+  // An object may not even have a toString.
+  return Array.isArray(value) ? 'an array' : 'an object'
 }

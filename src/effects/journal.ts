@@ -7,7 +7,7 @@
  */
 import { createHash } from 'node:crypto'
 import { inspect } from 'node:util'
-import { nameProblem } from '../check-options.js'
+import { checkFunction, checkInteger, checkKnown, checkOneOf, nameProblem, requireFunction } from '../check-options.js'
 import { OnceboxError, Reject, RetryLater } from '../errors.js'
 import { causes } from '../failure.js'
 import type { EffectOptions } from '../handler.js'
@@ -45,6 +45,8 @@ export class EffectUnknown extends Error {
 /** How long an outcome that cannot be recorded is kept in memory while the database is away. */
 const RECORD_PATIENCE_MS = 60_000
 
+const DAY = 86_400_000
+
 /** The effects of one message, over all runs of its handler in this attempt. */
 export class EffectJournal {
   readonly #runtime: Runtime
@@ -66,6 +68,7 @@ export class EffectJournal {
     ): Promise<Json<R>> => {
       const problem = nameProblem(name, 200)
       if (problem) throw new OnceboxError('OPTION_INVALID', `the name of an effect ${problem}`)
+      checkEffect(`effect '${name}'`, run, options)
       this.#recorded ??= await this.#read(tx)
       const recorded = this.#recorded.get(name)
       if (recorded !== undefined) return (recorded === null ? undefined : JSON.parse(recorded)) as Json<R>
@@ -170,6 +173,15 @@ export class EffectJournal {
       'the handler calls an effect and runs again once its outcome is recorded',
     )
   }
+}
+
+/** A misspelt `onUnknown` would call again what its author wanted to be called once. */
+function checkEffect(where: string, run: unknown, options: EffectOptions): void {
+  requireFunction(`${where}: its second argument`, run)
+  checkKnown(where, options, ['onUnknown', 'isDefinite', 'timeoutMs'])
+  checkOneOf(`${where}: onUnknown`, options.onUnknown ?? 'retry', ['retry', 'park'])
+  checkFunction(`${where}: isDefinite`, options.isDefinite)
+  if (options.timeoutMs !== undefined) checkInteger(`${where}: timeoutMs`, options.timeoutMs, 1, DAY)
 }
 
 interface Abortable {

@@ -134,3 +134,40 @@ test('a failure that is vouched for is retried as if nothing had been called', a
   expect(calls).toBe(2)
   expect((await box.admin.status()).consumers['pay']).toMatchObject({ handled: 1, quarantined: 0 })
 })
+
+test.for<[problem: string, args: unknown[]]>([
+  ['an unknown option', [() => 1, { onunknown: 'park' }]],
+  ['another value', [() => 1, { onUnknown: 'prak' }]],
+  ['a deadline that is no number', [() => 1, { timeoutMs: 'soon' }]],
+  ['a deadline at once', [() => 1, { timeoutMs: 0 }]],
+  ['no function to vouch', [() => 1, { isDefinite: 'yes' }]],
+  ['options that are none', [() => 1, null]],
+  ['no function', []],
+  ['the options first', [{ onUnknown: 'park' }, () => 1]],
+])('an effect with %s is refused before anything is called', async ([, args]) => {
+  await using box = await createTestBox({ db: fromPg(pool) })
+  let calls = 0
+  const counted = args.map((arg) => (typeof arg === 'function' ? () => void calls++ : arg))
+  box.consumer(
+    'pay',
+    { order: (_message, { effect }) => (effect as (...args: unknown[]) => Promise<unknown>)('charge', ...counted) },
+    { retry: { attempts: 1 } },
+  )
+  await box.receive({ id: 'a', type: 'order', data: null })
+  await box.drain()
+  expect(await box.admin.message({ id: 'a' })).toMatchObject([{ state: 'dead', error: { code: 'OPTION_INVALID' } }])
+  expect(calls).toBe(0)
+})
+
+test('a result that JSON cannot hold is kept as a description, and nothing is called again', async () => {
+  await using box = await createTestBox({ db: fromPg(pool) })
+  let calls = 0
+  box.consumer('pay', {
+    order: (_message, { effect }) => effect('count', () => (calls++, { cents: 10n })),
+  })
+  expect(await box.handle({ id: 'a', type: 'order', data: null })).toMatchObject({
+    status: 'handled',
+    result: { unserializable: '{ cents: 10n }' },
+  })
+  expect(calls).toBe(1)
+})
