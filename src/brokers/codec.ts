@@ -21,10 +21,9 @@ export function decodeWith(codec: Codec, incoming: Incoming & { body: Uint8Array
   try {
     return { ...rest, data: codec.decode(body, incoming.headers ?? {}) }
   } catch (error) {
-    problems.set(
-      incoming,
-      `the codec failed: ${(error instanceof Error ? error.message : String(error)).slice(0, 200)}`,
-    )
+    // JSON.parse quotes what it was given.
+    const words = error instanceof SyntaxError ? 'SyntaxError' : error instanceof Error ? error.message : String(error)
+    problems.set(incoming, `the codec failed: ${words.slice(0, 200)}`)
     return incoming
   }
 }

@@ -24,8 +24,15 @@ export function decodeBody(body: Uint8Array | string): Decoded {
   try {
     return { text, data: JSON.parse(text) as unknown }
   } catch (error) {
-    return { problem: `not JSON: ${(error as Error).message.slice(0, 200).toWellFormed()}` }
+    return { problem: `not JSON${whereNot(error as Error)}` }
   }
+}
+
+/** V8's own words quote the text, a short one whole. */
+function whereNot({ message }: Error): string {
+  if (message === 'Unexpected end of JSON input') return ': it ends too early'
+  const position = / at position \d+(?: \(line \d+ column \d+\))?$/.exec(message)?.[0]
+  return position === undefined ? '' : `:${position}`
 }
 
 /** SHA-256 of the canonical JSON, in hex; undefined if the data is nested too deep to be walked. */

@@ -59,10 +59,8 @@ function tell(
       detail: refused.detail,
       ...(refused.bytes && { bytes: refused.bytes }),
     }
-    runtime.log.warn(
-      { id: refused.id, type: refused.type, consumer, reason: refused.reason, detail: refused.detail },
-      'message quarantined',
-    )
+    // Without the detail: schemas, codecs and identities say it, and may quote what they were given.
+    runtime.log.warn({ id: refused.id, type: refused.type, consumer, reason: refused.reason }, 'message quarantined')
     if (runtime.hooks.quarantined) callHook(runtime, 'quarantined', () => runtime.hooks.quarantined!(entry))
   }
 }

@@ -68,10 +68,12 @@ export async function applyVerdict(
     consumer: consumer.name,
     attempt: message.message.attempt,
   }
-  const error = verdict.failure?.message
+  // What a schema says may quote the message.
+  const error = verdict.reason === 'invalid' ? undefined : verdict.failure?.message
   if (!verdict.parked || verdict.parked === 'failed')
     return runtime.log.warn({ ...about, error, retryInMs: verdict.delayMs }, 'message will be retried')
-  runtime.log.error({ ...about, error }, verdict.parked === 'dead' ? 'message is dead' : 'message quarantined')
+  const why = verdict.reason ? { reason: verdict.reason } : {}
+  runtime.log.error({ ...about, ...why, error }, verdict.parked === 'dead' ? 'message is dead' : 'message quarantined')
   const entry = {
     message: message.message,
     consumer: consumer.name,

@@ -14,6 +14,7 @@ import {
 import { fromPg } from 'oncebox/pg'
 import { describe, expect, test, vi } from 'vitest'
 import { z } from 'zod'
+import { decodeWith } from '../../src/brokers/codec.js'
 import { note, recorder, useServer } from './fixture.js'
 
 const server = useServer('validation')
@@ -104,6 +105,55 @@ describe('quarantine', () => {
       expect(told).toMatchObject([{ state: 'quarantined', reason, detail: expect.any(String) }])
     },
   )
+
+  test('nothing of a body or a header is logged, and a body that is no JSON is not quoted', async () => {
+    const canary = 'CANARY-7'
+    let strictly = false
+    const validate = (value: unknown): StandardSchemaV1.Result<unknown> =>
+      strictly ? { issues: [{ message: `must not be ${JSON.stringify(value)}` }] } : { value }
+    const quoting: StandardSchemaV1 = { '~standard': { version: 1, vendor: 'test', validate } }
+    const logger = recorder()
+    await using box = await server.open({ logger, messages: { note: messages.note, quoting } })
+    box.consumer(
+      'a',
+      { note: () => undefined, quoting: () => undefined },
+      {
+        identity: ({ id, data }) => {
+          if (id === 'unfit') throw new Error(`no key in ${JSON.stringify(data)}`)
+          return id
+        },
+      },
+    )
+    await box.receive(note('stored', { type: 'quoting', data: canary }))
+    strictly = true
+    const decode = (body: Uint8Array): unknown => JSON.parse(Buffer.from(body).toString())
+    const codec = { contentType: 'text/plain', decode, encode: () => Buffer.of() }
+    const coded = decodeWith(codec, note('coded', { body: Buffer.from(`password=${canary}`) }) as never)
+    const bodies = [
+      `password=${canary}`,
+      `{"password":"${canary}`,
+      `{"a":1,} "${canary}" at position 1`,
+      `{"${canary}":`,
+    ]
+    const refused = [
+      ...bodies.map((body, at) => note(`body-${at}`, { data: undefined, body })),
+      coded,
+      note('header', { headers: { [canary]: 7 as never } }),
+      note('quoted', { type: 'quoting', data: canary }),
+      note('unfit', { data: canary }),
+    ]
+    for (const outcome of await box.receive(refused)) expect(outcome).toMatchObject({ status: 'quarantined' })
+    await box.drain()
+    expect(JSON.stringify(logger.lines)).not.toContain(canary)
+    expect(logger.lines.filter(({ text }) => text === 'message quarantined')).toHaveLength(refused.length + 1)
+    const details = (await box.quarantine())
+      .filter(({ reason }) => reason === 'undecodable')
+      .map(({ detail }) => detail)
+    expect(details).toHaveLength(bodies.length + 1)
+    expect(details.join()).not.toContain(canary)
+    for (const detail of details) expect(detail).toMatch(/^not JSON|^the codec failed/)
+    expect(details.join()).toContain('at position 7')
+  })
 
   test('the same refused message twice is kept once; without an id each time', async () => {
     await using box = await server.open({ messages })
