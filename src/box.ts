@@ -267,7 +267,7 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
       const { consumers: only, unrouted } = fromOptions
       const { fingerprint } = source as Source
       sources.add(source, (batch) =>
-        arrive(batch, { how: byMode, only, unrouted, fingerprint: fingerprint?.bind(source) }),
+        arrive(batch, { how: byMode, only, unrouted, fingerprint: fingerprint?.bind(source), bySource: true }),
       )
       if (source.push || state === 'started') sources.start(source)
       return source

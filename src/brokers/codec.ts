@@ -3,8 +3,8 @@ import type { Incoming } from '../message.js'
 /**
  * How bodies that are not JSON become data, and data becomes bodies: Avro, Protobuf, MessagePack, plain text.
  *
- * Data is what JSON can hold, for it is stored as JSON. A `decode` that throws puts the message into quarantine as
- * `undecodable`, with its bytes; an `encode` that throws makes an event a dead letter.
+ * Data is what JSON can hold, for it is stored as JSON. A `decode` that throws, or answers what JSON cannot hold, puts the
+ * message into quarantine as `undecodable`, with its bytes; an `encode` that throws makes an event a dead letter.
  */
 export interface Codec {
   /** Written with every body, and not looked at when reading. */
@@ -13,22 +13,43 @@ export interface Codec {
   encode(data: unknown): Uint8Array
 }
 
-const problems = new WeakMap<Incoming, string>()
+/** By the body, which a `map` passes on when it copies the message. */
+const problems = new WeakMap<Uint8Array, string>()
 
 /** The message with its data decoded; or as it came, marked as undecodable. */
 export function decodeWith(codec: Codec, incoming: Incoming & { body: Uint8Array }): Incoming {
   const { body, ...rest } = incoming
   try {
-    return { ...rest, data: codec.decode(body, incoming.headers ?? {}) }
+    const data = codec.decode(body, incoming.headers ?? {})
+    const problem = jsonProblem(data)
+    if (problem === undefined) return { ...rest, data }
+    problems.set(body, `the codec answered ${problem}`)
   } catch (error) {
     // JSON.parse quotes what it was given.
     const words = error instanceof SyntaxError ? 'SyntaxError' : error instanceof Error ? error.message : String(error)
-    problems.set(incoming, `the codec failed: ${words.slice(0, 200)}`)
-    return incoming
+    problems.set(body, `the codec failed: ${words.slice(0, 200)}`)
+  }
+  return incoming
+}
+
+/** Why data cannot be stored, if it cannot. */
+export function jsonProblem(data: unknown): string | undefined {
+  if (typeof data === 'function' || typeof data === 'symbol') return `a ${typeof data}, which JSON cannot hold`
+  if (isPromise(data)) return 'a promise; it must not be async'
+  try {
+    JSON.stringify(data)
+    return undefined
+  } catch (error) {
+    return `data that cannot be written as JSON: ${String(error).slice(0, 200)}`
   }
 }
 
+export function isPromise(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function'
+}
+
 /** Why a codec could not read the body, if it could not. */
-export function codecProblem(incoming: Incoming): string | undefined {
-  return problems.get(incoming)?.toWellFormed().replaceAll('\0', '')
+export function codecProblem({ body }: Incoming): string | undefined {
+  if (typeof body !== 'object') return undefined
+  return problems.get(body)?.toWellFormed().replaceAll('\0', '')
 }

@@ -8,7 +8,7 @@ import { checkFunction, checkOneOf, nameProblem } from '../check-options.js'
 import { OnceboxError } from '../errors.js'
 import type { Incoming, Message } from '../message.js'
 import { type Binding, type Envelope, readEvent, writeBinary, writeStructured } from './cloudevents.js'
-import { type Codec, decodeWith } from './codec.js'
+import { type Codec, decodeWith, isPromise, jsonProblem } from './codec.js'
 
 /** Options of every source. `Raw` is a message as the broker's client hands it out. */
 export interface ReadOptions<Raw> {
@@ -63,7 +63,10 @@ export function checkEventOptions<Raw>(where: string, options: ReadOptions<Raw> 
   }
 }
 
-/** What the box gets. A `map` or `type` that throws makes the message one without an id: it is kept in quarantine. */
+/**
+ * What the box gets. A `map` or `type` that throws, and a `map` that returns no message, make it one without an id: it is
+ * kept in quarantine.
+ */
 export function toIncoming<Raw>(
   raw: Raw,
   received: Received,
@@ -73,10 +76,25 @@ export function toIncoming<Raw>(
   const message = defaultMessage(raw, received, binding, options)
   if (!options.map) return message
   try {
-    return options.map(raw, message)
+    const mapped: unknown = options.map(raw, message)
+    const problem = mapProblem(mapped, message)
+    return problem === undefined ? (mapped as Incoming) : refusable(message, problem)
   } catch (error) {
     return refusable(message, `map threw: ${String(error)}`)
   }
+}
+
+/** Why what `map` made of a message is none, if it is none: a batch must not fail for the sake of one. */
+export function mapProblem(mapped: unknown, { data }: Incoming): string | undefined {
+  if (isPromise(mapped)) return 'map returned no message but a promise; it must not be async'
+  if (typeof mapped !== 'object' || mapped === null || Array.isArray(mapped)) return 'map returned no message'
+  const { body, data: own } = mapped as Partial<Incoming>
+  if (body !== undefined) {
+    const isBody = typeof body === 'string' || (body as unknown) instanceof Uint8Array
+    return isBody ? undefined : 'map returned a body that is neither a string nor a Uint8Array'
+  }
+  const problem = own === data ? undefined : jsonProblem(own)
+  return problem && `map returned ${problem}`
 }
 
 function defaultMessage<Raw>(

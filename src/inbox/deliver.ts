@@ -25,6 +25,8 @@ export interface DeliverOptions {
   readonly only?: readonly string[] | undefined
   readonly unrouted?: 'quarantine' | 'skip' | undefined
   readonly fingerprint?: ((message: Incoming) => unknown) | undefined
+  /** From a source: it would deliver again, for ever, what made the whole batch fail. */
+  readonly bySource?: boolean
 }
 
 export async function deliver(
@@ -34,7 +36,7 @@ export async function deliver(
 ): Promise<Outcome[]> {
   const declared = options.consumers.map(({ consumer }) => consumer)
   const messages: (Prepared | Refused)[] = []
-  const how = { consumers: declared, fingerprint: options.fingerprint }
+  const how = { consumers: declared, fingerprint: options.fingerprint, bySource: options.bySource ?? false }
   for (const one of incoming) {
     const prepared = prepare(runtime, one, how)
     messages.push(prepared instanceof Promise ? await prepared : prepared)

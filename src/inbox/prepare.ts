@@ -1,4 +1,5 @@
 /** The first step: what arrives becomes an envelope that can be stored, or a refusal with a reason. */
+import { inspect } from 'node:util'
 import { codecProblem } from '../brokers/codec.js'
 import { nameProblem } from '../check-options.js'
 import { OnceboxError } from '../errors.js'
@@ -48,6 +49,8 @@ export interface PrepareOptions {
   /** What came over a link, and what a person releases, is not held to the size limit again. */
   readonly anySize?: boolean
   readonly fingerprint?: ((message: Incoming) => unknown) | undefined
+  /** What is no message at all is refused. Otherwise it throws: whoever handed it in can mend it, a broker cannot. */
+  readonly bySource?: boolean
   /** Not held to its schema: it carries no data. */
   readonly unchecked?: boolean
 }
@@ -58,8 +61,10 @@ export function prepare(
   incoming: Incoming,
   options: PrepareOptions,
 ): Prepared | Refused | Promise<Prepared | Refused> {
+  if (typeof incoming !== 'object' || incoming === null) return refuseThing(incoming, options)
   const envelope = readEnvelope(incoming)
   const body = readBody(incoming)
+  if (body.mistake && !options.bySource) throw body.mistake
   const refuse = (reason: QuarantineReason, detail: string): Refused =>
     refusal(incoming, envelope, body, reason, detail)
 
@@ -108,9 +113,6 @@ interface Envelope {
 }
 
 function readEnvelope(incoming: Incoming): Envelope {
-  if (typeof incoming !== 'object' || incoming === null) {
-    throw new OnceboxError('MESSAGE_INVALID', `a message must be an object { id, type, data }; got ${String(incoming)}`)
-  }
   const problems: string[] = []
   const text = (name: 'source' | 'type' | 'key' | 'subject', required: boolean): string | undefined => {
     const value: unknown = incoming[name]
@@ -183,27 +185,49 @@ function storable(text: string): boolean {
 
 interface Body {
   readonly raw: string | Uint8Array
+  /** It is neither bytes nor what JSON can hold. `raw` shows it then, as well as it can be shown. */
+  readonly mistake?: OnceboxError
   decode(): ReturnType<typeof decodeBody>
 }
 
 function readBody(incoming: Incoming): Body {
   if (incoming.body !== undefined) {
     const raw: unknown = incoming.body
-    if (typeof raw === 'string' || raw instanceof Uint8Array) {
+    if (typeof raw === 'string') return { raw, decode: () => decodeBody(raw) }
+    if (raw instanceof Uint8Array) {
       const problem = codecProblem(incoming)
       return { raw, decode: () => (problem === undefined ? decodeBody(raw) : { problem }) }
     }
-    throw new OnceboxError('MESSAGE_INVALID', 'body must be a string or a Uint8Array; pass parsed JSON as data')
+    return unreadable(raw, 'body must be a string or a Uint8Array; pass parsed JSON as data')
   }
   let text: string
   try {
     text = JSON.stringify(incoming.data) ?? 'null'
   } catch (error) {
-    throw new OnceboxError('MESSAGE_INVALID', `data of message ${String(incoming.id)} cannot be written as JSON`, {
-      cause: error,
-    })
+    return unreadable(incoming.data, `data of message ${String(incoming.id)} cannot be written as JSON`, error)
   }
   return { raw: text, decode: () => ({ text, data: JSON.parse(text) as unknown }) }
+}
+
+function unreadable(value: unknown, problem: string, cause?: unknown): Body {
+  const mistake = new OnceboxError('MESSAGE_INVALID', problem, cause === undefined ? undefined : { cause })
+  return { raw: show(value), mistake, decode: () => ({ problem }) }
+}
+
+function refuseThing(thing: unknown, { bySource }: PrepareOptions): Refused {
+  const problem = `a message must be an object { id, type, data }; got ${String(thing)}`
+  if (!bySource) throw new OnceboxError('MESSAGE_INVALID', problem)
+  const empty: Incoming = { id: undefined, type: '', body: show(thing) }
+  return refusal(empty, readEnvelope(empty), readBody(empty), 'invalid', problem)
+}
+
+/** For people: there are no bytes to keep. */
+function show(value: unknown): string {
+  try {
+    return inspect(value, { depth: 20, maxArrayLength: 1_000, maxStringLength: 100_000 })
+  } catch {
+    return 'something that cannot be shown'
+  }
 }
 
 function fingerprintOf(

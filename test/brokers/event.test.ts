@@ -72,6 +72,20 @@ describe('what is no CloudEvent', () => {
     expect(toIncoming(null, received, HTTP, { map })).toMatchObject({ id: 'b-1', key: 'mapped' })
   })
 
+  test.for<[what: string, returned: unknown, problem: string]>([
+    ['nothing', undefined, 'map returned no message'],
+    ['null', null, 'map returned no message'],
+    ['text', 'm', 'map returned no message'],
+    ['a list', [], 'map returned no message'],
+    ['a promise', Promise.resolve({}), 'map returned no message but a promise; it must not be async'],
+    ['a body of numbers', { id: '1', type: 't', body: 1 }, 'map returned a body that is neither'],
+    ['data with a BigInt', { id: '1', type: 't', data: { n: 1n } }, 'map returned data that cannot be written as JSON'],
+  ])('a map that returns %s costs it its id, and says why', ([, returned, problem]) => {
+    const incoming = toIncoming(null, received, HTTP, { map: () => returned as Incoming })
+    expect(incoming).toMatchObject({ id: undefined, body: received.body, headers: { own: 'yes' } })
+    expect(incoming.headers!['oncebox-problem']).toContain(problem)
+  })
+
   test.for(['map', 'type'] as const)('a %s that throws costs it its id, and says why', (name) => {
     const options = {
       [name]: () => {
@@ -94,6 +108,24 @@ test('a body that its codec cannot read is quarantined with its bytes, though it
   })
   const [entry] = await box.admin.message({ id: '1' })
   expect(entry).toMatchObject({ state: 'quarantined', reason: 'undecodable', message: { data: { a: 1 } } })
+})
+
+const cyclic: unknown[] = []
+cyclic.push(cyclic)
+
+test('a codec that answers what JSON cannot hold has not read the body: it is quarantined with its bytes', async () => {
+  await using box = await createTestBox()
+  box.consumer('a', { placed: () => {} })
+  // A map copies the message, and must not make it readable.
+  const map = (_raw: unknown, default_: Incoming): Incoming => ({ ...default_ })
+  for (const [id, data] of Object.entries({ big: { n: 10n }, cyclic, code: () => 1, promise: Promise.resolve(1) })) {
+    const codec = { ...reversed, decode: () => data }
+    for (const options of [{ codec }, { codec, map }]) {
+      const received = { headers: {}, id, type: 'placed', body: Buffer.from('{"a":1}') }
+      expect(await box.receive(toIncoming(null, received, HTTP, options))).toMatchObject({ reason: 'undecodable' })
+    }
+    expect(await box.admin.message({ id })).toMatchObject([{ reason: 'undecodable', message: { data: { a: 1 } } }])
+  }
 })
 
 test.for<[what: string, options: object, problem: string]>([

@@ -57,7 +57,7 @@ class ListSource implements Source {
         const outcomes = await deliver(batch)
         this.outcomes.push(...outcomes)
         const acked = new Set(batch.filter((_, at) => outcomes[at]!.ack))
-        this.acked.push(...[...acked].map(({ id }) => id!))
+        this.acked.push(...[...acked].map((message) => message?.id ?? 'none'))
         this.#waiting = this.#waiting
           .filter((message) => !acked.has(message))
           .map((message) => (batch.includes(message) ? { ...message, redelivered: true } : message))
@@ -232,6 +232,46 @@ describe('a source that pulls', () => {
     expect(source.acked).toEqual(['1'])
     expect(await box.ids()).toEqual(['1'])
   })
+})
+
+describe('what is no message', () => {
+  const cyclic: unknown[] = []
+  cyclic.push(cyclic)
+
+  test.for(['stored', 'inline', 'direct'] as const)(
+    'is quarantined alone, and its neighbours flow: %s',
+    async (mode) => {
+      await using box = await server.open()
+      box.consumer('a', { note: (message, { tx }) => box.write(tx, 'a', message) }, { mode })
+      const source = box.from(new ListSource())
+      await box.start()
+      const wrong = [
+        note('big', { data: { n: 10n } }),
+        note('cycle', { data: cyclic }),
+        { id: 'body', type: 'note', body: 7 },
+        undefined,
+        null,
+        'text',
+      ]
+      source.add(note('1'), ...(wrong as Incoming[]), note('2'))
+      await waitUntil(() => source.waiting === 0)
+      expect(source.failures).toBe(0)
+      await waitUntil(async () => (await box.ids()).length === 2)
+      expect((await box.ids()).sort()).toEqual(['1', '2'])
+      const kept = (await box.quarantine()).map(({ id, reason, body }) => [id, reason, body])
+      expect(kept).toHaveLength(wrong.length)
+      expect(kept).toEqual(
+        expect.arrayContaining([
+          ['big', 'undecodable', '{ n: 10n }'],
+          ['cycle', 'undecodable', '<ref *1> [ [Circular *1] ]'],
+          ['body', 'undecodable', '7'],
+          [null, 'invalid', 'undefined'],
+          [null, 'invalid', 'null'],
+          [null, 'invalid', "'text'"],
+        ]),
+      )
+    },
+  )
 })
 
 describe('a broker that is away', () => {

@@ -480,6 +480,18 @@ describe('what the message is', () => {
     expect(await response.text()).not.toContain('hunter2')
     expect([errors.length, got.length]).toEqual([1, 0])
   })
+
+  test.for([undefined, null, 'text', Promise.resolve({}), { id: '1', type: 't', data: 1n }])(
+    'a `map` that returns no message, but %s: 500 as well',
+    async (returned) => {
+      const errors: unknown[] = []
+      const onError = (error: unknown): unknown => errors.push(error)
+      const { hook, got } = attached({ scheme: 'github', map: () => returned as Incoming, onError })
+      const response = await hook.fetch(toRequest(await sign('github', bodyOf('github'))))
+      expect([response.status, got.length]).toEqual([500, 0])
+      expect(errors).toMatchObject([{ code: 'MESSAGE_INVALID' }])
+    },
+  )
 })
 
 describe('options', () => {

@@ -1,7 +1,9 @@
 /** Requests and messages: what the box gets of a verified request, and what is posted of an event. */
 import { createHash } from 'node:crypto'
+import { OnceboxError } from '../../errors.js'
 import type { Incoming, Message } from '../../message.js'
 import { readStructured, writeStructured, type Envelope } from '../cloudevents.js'
+import { mapProblem } from '../event.js'
 import type { ResolvedSource, Scheme, VerifiedRequest } from './options.js'
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
@@ -20,7 +22,11 @@ export function toMessage(
     if (type !== undefined) message.type = type
   }
   const verified: VerifiedRequest = { headers, body, data, message }
-  return options.map ? options.map(verified) : message
+  if (!options.map) return message
+  const mapped = options.map(verified)
+  const problem = mapProblem(mapped, message)
+  if (problem) throw new OnceboxError('MESSAGE_INVALID', problem)
+  return mapped
 }
 
 /** In structured mode, for a signature covers the body alone. */

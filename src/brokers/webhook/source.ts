@@ -105,7 +105,7 @@ export function createSource(options: ResolvedSource): WebhookSource {
       try {
         return await receive(request)
       } catch (error) {
-        // `type` or `map` threw, or the request is not one. The sender keeps the message.
+        // `type` or `map` threw, `map` returned no message, or the request is not one. The sender keeps the message.
         report(error)
         return answer(500, { error: 'the message could not be read' })
       }

@@ -81,6 +81,17 @@ describe('a source', { timeout: TIMEOUT_MS }, () => {
     expect(messages[1]).toMatchObject({ id: 'bare', type: 'some.key', source: queue })
   })
 
+  test('goes on behind a message of which its map makes none', async () => {
+    const { queue, exchange } = await fresh()
+    const ids = ['m-1', 'm-2', 'm-3']
+    for (const messageId of ids) channel.publish(exchange, 'x', Buffer.from('{}'), { messageId })
+    const map = (_raw: unknown, message: Incoming): Incoming => (message.id === 'm-2' ? (undefined as never) : message)
+    const { messages } = await started({ queue, map })
+    await waitUntil(async () => messages.length === 3 && (await adapter.backlog({ url: service.url, queue })) === 0)
+    expect(messages.map(({ id }) => id)).toEqual(['m-1', undefined, 'm-3'])
+    expect(messages[1]!.headers).toMatchObject({ 'oncebox-problem': 'map returned no message' })
+  })
+
   test('acknowledges a batch with one word, and around what stays open one by one', async () => {
     const { queue, exchange } = await fresh()
     for (let n = 0; n < 6; n++) channel.publish(exchange, 'x', Buffer.from('{}'), { messageId: `m-${n}` })
