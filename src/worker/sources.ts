@@ -7,7 +7,7 @@ export interface Sources {
   start(source: Source): void
   startAll(): void
   stopAll(timeoutMs: number): Promise<void>
-  /** True if every source that should run does. */
+  /** True if every source that should run does, and its last delivery succeeded. */
   readonly healthy: boolean
 }
 
@@ -17,6 +17,8 @@ interface Attached {
   run: Run | undefined
   /** It runs, but its broker is out of reach. */
   cutOff: boolean
+  /** What its deliveries have failed of since the last one that succeeded. */
+  readonly failures: Set<string>
 }
 
 /** One start, until its stop. */
@@ -28,6 +30,8 @@ interface Run {
   stop(): void
 }
 
+/** Of one row of failed deliveries so many different ones are told: an error may name something new every time. */
+const MOST_TOLD = 10
 /** How long a stop waits for a start that is under way. */
 const STARTING_MS = 200
 
@@ -53,13 +57,38 @@ export function createSources(report: (error: unknown, where: { source: Source }
     }
   }
 
+  /** Tells of each failure once until deliveries succeed again: a source tries many times a second. */
+  const watched = (source: Source, deliver: Deliver): Attached => {
+    const failures = new Set<string>()
+    const entry: Attached = {
+      ...{ state: 'idle', run: undefined, cutOff: false, failures },
+      async deliver(batch) {
+        try {
+          const outcomes = await deliver(batch)
+          failures.clear()
+          return outcomes
+        } catch (error) {
+          const problem = error instanceof Error ? error.message : String(error)
+          // What a stop cuts short is no trouble.
+          if (entry.state !== 'stopped' && !failures.has(problem) && failures.size < MOST_TOLD) {
+            failures.add(problem)
+            report(error, { source })
+          }
+          throw error
+        }
+      },
+    }
+    return entry
+  }
+
   return {
-    add: (source, deliver) => void attached.set(source, { deliver, state: 'idle', run: undefined, cutOff: false }),
+    add: (source, deliver) => void attached.set(source, watched(source, deliver)),
     start(source) {
       const entry = attached.get(source)!
       if (entry.state === 'starting' || entry.state === 'running') return
       entry.state = 'starting'
       entry.cutOff = false
+      entry.failures.clear()
       entry.run = createRun()
       entry.run.started = start(source, entry, entry.run)
     },
@@ -90,7 +119,8 @@ export function createSources(report: (error: unknown, where: { source: Source }
     },
     get healthy() {
       return [...attached.values()].every(
-        ({ state, cutOff }) => state !== 'starting' && !(state === 'running' && cutOff),
+        ({ state, cutOff, failures }) =>
+          state !== 'starting' && !(state === 'running' && (cutOff || failures.size > 0)),
       )
     },
   }

@@ -2,7 +2,7 @@
 import { Reject, type Incoming, type Outcome, type Source } from 'oncebox'
 import { describe, expect, test } from 'vitest'
 import { waitUntil } from '../support/wait.js'
-import { gate, note, notes, useServer } from './fixture.js'
+import { gate, note, notes, useServer, type Bench } from './fixture.js'
 
 const server = useServer('sources')
 
@@ -90,6 +90,12 @@ class PushSource implements Source {
     const deliver = await waitUntil(() => this.#deliver)
     return deliver(messages)
   }
+}
+
+/** Every delivery fails until it is restored. */
+async function withoutTable(box: Bench, table: string): Promise<() => Promise<unknown>> {
+  await box.sql(`alter table ob.${table} rename to hidden`)
+  return () => box.sql(`alter table ob.hidden rename to ${table}`)
 }
 
 describe('a source that pulls', () => {
@@ -292,6 +298,29 @@ describe('a broker that is away', () => {
       ['connection refused', source],
       ['connection refused', source],
     ])
+  })
+
+  test('a delivery that fails is told to the hook once, and shown by health() until one succeeds', async () => {
+    const told: [string, unknown][] = []
+    await using box = await server.open({
+      hooks: { error: (error, where) => void (where.source && told.push([error.message, where.source])) },
+    })
+    box.consumer('a', { note: () => undefined }, { mode: 'inline' })
+    const source = box.from(new ListSource())
+    await box.start()
+    await waitUntil(async () => (await box.health()).sources)
+    for (let row = 1; row <= 2; row++) {
+      const restored = await withoutTable(box, 'message')
+      const before = source.failures
+      source.add(note(`n${row}`))
+      await waitUntil(() => source.failures > before + 5)
+      expect(await box.health()).toMatchObject({ ok: false, sources: false })
+      await restored()
+      await waitUntil(() => source.acked.length === row)
+      expect((await box.health()).sources).toBe(true)
+      expect(told).toHaveLength(row)
+    }
+    expect(told.every(([message, where]) => message.includes('message') && where === source)).toBe(true)
   })
 
   test('a stop ends the attempts', async () => {

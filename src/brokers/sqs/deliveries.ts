@@ -81,7 +81,7 @@ export function createDeliveries(options: DeliveryOptions, parts: Parts): Delive
     if (options.fifo) others.push(...takeBehind(waiting, others))
     for (const held of [...acked, ...others.map(({ held }) => held)]) visibility.drop(held)
     const settled = await Promise.allSettled([remove(queue, acked), giveBack(queue, others)])
-    for (const one of settled) if (one.status === 'rejected') health.ill('queue', one.reason)
+    for (const one of settled) if (one.status === 'rejected') health.ill(one.reason)
     for (const { lane } of batch) if (lane !== undefined) lanes.delete(lane)
   }
 
@@ -89,10 +89,9 @@ export function createDeliveries(options: DeliveryOptions, parts: Parts): Delive
     try {
       const outcomes = await deliver(batch.map(({ incoming }) => incoming))
       rejections = 0
-      health.well('delivery')
       return outcomes
-    } catch (error) {
-      health.ill('delivery', error)
+    } catch {
+      // The box has reported it.
       pause()
       return undefined
     }

@@ -1,24 +1,23 @@
-/** Tells the box of a problem when it begins or changes, and once more when the last one is over. */
+/** Tells the box that the queue is out of reach when that begins or changes, and once more when it is over. */
 export interface Health {
-  ill(where: Part, error: unknown): void
-  well(where: Part): void
+  ill(error: unknown): void
+  well(): void
 }
 
-/** The queue cannot be reached; deliveries fail. */
-type Part = 'queue' | 'delivery'
-
 export function createHealth(report: (problem?: unknown) => void): Health {
-  const problems = new Map<Part, string>()
+  let problem: string | undefined
   return {
-    ill(where, error) {
+    ill(error) {
       const { name, code } = (error ?? {}) as { name?: unknown; code?: unknown }
       const what = `${String(name)} ${String(code)}`
-      if (problems.get(where) === what) return
-      problems.set(where, what)
+      if (problem === what) return
+      problem = what
       report(error)
     },
-    well(where) {
-      if (problems.delete(where) && problems.size === 0) report()
+    well() {
+      if (problem === undefined) return
+      problem = undefined
+      report()
     },
   }
 }

@@ -70,7 +70,7 @@ function startRun(options: Resolved, queue: Queue, deliver: Deliver, report: Rep
   const receive = async (wait: number): Promise<void> => {
     const began = performance.now()
     const messages = await queue.receive({ waitSeconds: wait, visibilitySeconds, signal: stopping.signal })
-    health.well('queue')
+    health.well()
     deliveries.add(messages.map(hold))
     const early = EMPTY_MS - (performance.now() - began)
     if (messages.length === 0 && early > 0) await sleep(early, stopped)
@@ -84,7 +84,7 @@ function startRun(options: Resolved, queue: Queue, deliver: Deliver, report: Rep
         failures = 0
       } catch (error) {
         if (stopping.signal.aborted) return
-        health.ill('queue', error)
+        health.ill(error)
         await sleep(backoffMs(failures++, 200, 10_000), stopped)
       } finally {
         release()

@@ -34,7 +34,7 @@ export function keepHidden(queue: Queue, seconds: number, health: Health): Visib
     const until = performance.now() + spanMs
     try {
       const refusals = await queue.hide(some.map(({ receipt }) => ({ receipt, seconds })))
-      health.well('queue')
+      health.well()
       const refused = new Set(refusals.map(({ at }) => some[at]))
       for (const held of some) if (!refused.has(held)) held.hiddenUntil = until
       for (const { at, error } of refusals) {
@@ -42,7 +42,7 @@ export function keepHidden(queue: Queue, seconds: number, health: Health): Visib
         if (error.senderFault) some[at]!.hiddenUntil = 0
       }
     } catch (error) {
-      health.ill('queue', error)
+      health.ill(error)
     } finally {
       for (const held of some) held.extending = false
     }
