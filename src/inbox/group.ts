@@ -49,18 +49,35 @@ export async function runClaim(worker: Worker, claim: Claim): Promise<void> {
   }
 }
 
-/** Gives back what was not run, also when the database has to come back first: nothing should wait for the lease. */
+/** Gives back what was not run. If the database is away that happens when it is back, and before anything is claimed. */
 async function releaseRest(worker: Worker, claim: Claim): Promise<void> {
+  try {
+    return await claim.release()
+  } catch (error) {
+    if (!isAway(error)) {
+      claim.abandon()
+      throw error
+    }
+  }
+  const late = releaseLate(worker, claim)
+  worker.releasing.add(late)
+  try {
+    await late
+  } finally {
+    worker.releasing.delete(late)
+  }
+}
+
+/** However long it takes: a claim that is left to run out makes its messages suspects. */
+async function releaseLate(worker: Worker, claim: Claim): Promise<void> {
   for (let attempt = 0; ; attempt++) {
+    await sleep(backoffMs(attempt, 20, 500))
     try {
       return await claim.release()
     } catch (error) {
-      // However long it takes: a claim that is left to run out makes its messages suspects.
-      if (!isAway(error) || worker.stop.aborted) {
-        claim.abandon()
-        throw error
-      }
-      await sleep(backoffMs(attempt, 20, 500))
+      if (isAway(error) && !worker.stop.aborted) continue
+      claim.abandon()
+      throw error
     }
   }
 }

@@ -12,6 +12,8 @@ export interface Worker {
   readonly stop: Abort
   /** True once the box has been asked to stop: finish what runs, start nothing new. */
   readonly stopping: () => boolean
+  /** Claims that wait for the database to be given back. */
+  readonly releasing: Set<Promise<void>>
   /** How often a message lost its connection while it ran alone, by journal key. */
   readonly losses: Map<string, number>
 }

@@ -49,11 +49,14 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
   let lanesFirst = options.order === 'key'
   let low: { readonly at: string; readonly until: number } | undefined
 
-  const worker = (): Worker => ({ runtime, consumer, pace, stop, stopping: () => stopping, losses })
   const losses = new Map<string, number>()
+  const releasing = new Set<Promise<void>>()
+  const worker = (): Worker => ({ runtime, consumer, pace, stop, stopping: () => stopping, losses, releasing })
   const freshenPlans = createPlans(runtime)
 
   const claim = async (): Promise<Claim | undefined> => {
+    // Leases that ran out while the database was away are ours to give back: to claim them would count as a death.
+    if (releasing.size > 0) await Promise.allSettled(releasing)
     const size = pace.claimSize
     const loose = async (): Promise<Claim | undefined> => {
       const hinted = hint()
@@ -121,7 +124,7 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
   return {
     consumer,
     get inline() {
-      return { runtime, consumer, pace, losses, stop, stopping: () => ending }
+      return { runtime, consumer, pace, losses, releasing, stop, stopping: () => ending }
     },
     get alive() {
       return loop.alive
