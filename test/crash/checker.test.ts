@@ -6,7 +6,7 @@
  *   ONCEBOX_CHECKER_SEED=7 ONCEBOX_CHECKER_MS=60000 npx vitest run test/crash/checker.test.ts
  */
 import pg from 'pg'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, test } from 'vitest'
 import { scratchDatabase, type ScratchDatabase } from '../support/postgres.js'
 import { spawnChild, waitUntil, type Child } from '../support/processes.js'
 import { startProxy, type Moment, type PostgresProxy } from '../support/proxy.js'
@@ -22,13 +22,13 @@ const BANK = new URL('./children/bank.mjs', import.meta.url)
 let database: ScratchDatabase
 let pool: pg.Pool
 let proxy: PostgresProxy
-beforeAll(async () => {
+beforeEach(async () => {
   database = await scratchDatabase('checker')
   pool = new pg.Pool({ connectionString: database.url, max: 6, application_name: 'checker' })
   proxy = await startProxy(database.url)
   await openBank(pool)
 })
-afterAll(async () => {
+afterEach(async () => {
   await proxy?.close()
   await pool?.end()
   await database?.close()

@@ -110,7 +110,9 @@ test('what a frozen worker holds locked is free again once its transaction has i
   const retry = { attempts: 100, baseMs: 50, maxMs: 100 }
   const consumer = { name: 'locked', options: { group: { messages: 1 }, leaseMs: 1_000, timeoutMs: 1_000, retry } }
   await arena.register([consumer])
-  await arena.pool.query('create table stock (id int primary key); insert into stock values (1)')
+  await arena.pool.query(
+    'drop table if exists stock; create table stock (id int primary key); insert into stock values (1)',
+  )
   const sql = 'select * from stock where id = 1 for update'
   await arena.box.receive({ id: 'locked-1', type: 'locked', data: { sql, hold: true } })
   const frozen = await arena.worker({ consumers: [consumer] })
