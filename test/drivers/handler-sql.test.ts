@@ -47,6 +47,15 @@ const texts: Record<string, string[]> = {
     'listen x',
     'unlisten *',
     "load 'x'",
+    "select set_config('app.tenant', $1, false)",
+    "SELECT pg_catalog.Set_Config ( 'a', $1, /* for good */ FALSE )",
+    "select set_config('a', coalesce($1, ','), 'off')",
+    "select set_config('a', set_config('b', '1', false), true)",
+    "insert into t values (1); select set_config('a', ')', false)",
+    'select pg_advisory_lock(1)',
+    'select 1 from t where pg_try_advisory_lock (id)',
+    'select pg_advisory_lock_shared(1, 2)',
+    'select PG_TRY_ADVISORY_LOCK_SHARED($1)',
   ],
   none: [
     '',
@@ -74,6 +83,15 @@ const texts: Record<string, string[]> = {
     'notify x',
     '"commit"',
     '(commit)',
+    "select set_config('app.tenant', $1, true)",
+    "select set_config('app.tenant', $1, $2)",
+    "select set_config('a', set_config('b', '1', true), true), false",
+    "select f('a', 'b', false), current_setting('x'), 'set_config'",
+    "insert into notes values ('set_config(1, 2, false) and pg_advisory_lock(1)')",
+    '-- pg_advisory_lock(1)\nselect 1',
+    'create function f() returns void language sql as $$ select pg_advisory_lock(1) $$',
+    'select pg_advisory_xact_lock(1), pg_try_advisory_xact_lock_shared(2)',
+    'select my_set_config(1, 2, false), pg_advisory_lock from t',
   ],
 }
 
@@ -88,7 +106,7 @@ test('what is not a text is left to the client', () => {
 })
 
 test('a long text is read once', () => {
-  for (const piece of [' ', '/*', '/**/', '--', '--\n', ';', 'x', '*/', '/* ']) {
+  for (const piece of [' ', '/*', '/**/', '--', '--\n', ';', 'x', '*/', '/* ', 'set_config(', 'set_config(,,']) {
     const started = performance.now()
     refusal(piece.repeat(200_000))
     expect(performance.now() - started).toBeLessThan(1_000)

@@ -72,7 +72,7 @@ export class Gate {
 
   /** Why a query may not pass, if so. */
   refuse(query: Pending): OnceboxError | undefined {
-    return this.open && this.transactionOpen ? refusal(query.strings?.[0]) : transactionClosed()
+    return this.open && this.transactionOpen ? refusal(textOf(query)) : transactionClosed()
   }
 
   pass(query: Pending, nested: boolean): void {
@@ -164,6 +164,11 @@ export function guard(raw: Handle, gate: Gate, nested = false): Handle {
   }
   gates.set(handle, gate)
   return handle
+}
+
+/** What the template says, with a parameter for whatever is put into it. */
+function textOf({ strings }: Pending): string | undefined {
+  return strings && strings.length > 1 ? strings.join('$1') : strings?.[0]
 }
 
 /** Fragments and identifiers pass through here too; only what is sent ever calls its handler. */
