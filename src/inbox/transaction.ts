@@ -1,7 +1,7 @@
 /** The transaction in which handlers run: it opens, its work settles, it commits; or none of it happened. */
 import { OnceboxError } from '../errors.js'
 import { causes } from '../failure.js'
-import type { Database } from '../postgres/database.js'
+import { isDenied, type Database } from '../postgres/database.js'
 import { isConnectionLoss, notTheDatabase, sqlState } from '../postgres/driver.js'
 import { ALIVE, OPEN, TRANSACTION_STATUS } from '../postgres/sql/settle.js'
 import type { Runtime } from '../runtime.js'
@@ -58,7 +58,8 @@ export async function openTransaction<R>(
     }, consumer.options.isolation)
   } catch (error) {
     if (finished && xid !== undefined && isUnknown(error)) throw new CommitUnknown(xid, error)
-    throw translate(error)
+    // What could open the transaction could settle it, had nobody changed its role.
+    throw xid !== undefined && isDenied(error) ? roleChanged(error) : translate(error)
   }
 }
 
@@ -121,6 +122,14 @@ function translate(error: unknown): unknown {
     )
   }
   return error
+}
+
+function roleChanged(cause: unknown): OnceboxError {
+  return new OnceboxError(
+    'SESSION_CHANGED',
+    'a handler changed its role to one under which oncebox cannot settle; put it back with SET LOCAL ROLE NONE before it returns',
+    { cause },
+  )
 }
 
 /** The guard of open_group: see migration 004. */

@@ -40,11 +40,19 @@ export function bindDatabase<Tx, TxIn>(driver: Driver<Tx, TxIn>, schema: string)
       try {
         return await driver.query(bind(statement), [JSON.stringify(param)], tx as Tx | undefined)
       } catch (error) {
+        if (sqlState(error) === '42501') denied.add(error as object)
         throw isMissing(error) ? missing(schema, error) : error
       }
     },
     transaction: (work, isolation) => driver.transaction(work, isolation ? { isolation } : undefined),
   }
+}
+
+const denied = new WeakSet<object>()
+
+/** True if one of our own statements lacked a permission: a handler's own fail with the same error. */
+export function isDenied(error: unknown): boolean {
+  return typeof error === 'object' && error !== null && denied.has(error)
 }
 
 /** Undefined schema, table, column or function: only our own statements come this way. */

@@ -531,6 +531,71 @@ test('trap 18: a producer that commits late neither inverts the order of a key n
   expect(await box.ids()).toEqual(['k0', 'l1', ...stored])
 })
 
+describe('a handler that takes another role', () => {
+  const takeRole = (tx: pg.PoolClient) => tx.query('set local role pg_monitor')
+
+  test.for(MODES)('cannot be settled under it, and is told so: %s', async (mode) => {
+    await using box = await server.open()
+    box.consumer(
+      'a',
+      {
+        async note(message, { tx, send }) {
+          await box.write(tx, 'a', message)
+          if (message.id === 'sends') await send('done', null)
+          await takeRole(tx)
+          return message.id === 'answers' ? 1 : undefined
+        },
+      },
+      { mode, retry: { attempts: 1 } },
+    )
+    const ids = ['plain', 'sends', 'answers']
+    await box[mode === 'stored' ? 'receive' : 'handle'](ids.map((id) => note(id)))
+    await box.drain()
+    for (const id of ids) {
+      expect(await box.fate(id)).toMatchObject({ state: 'dead', error: { code: 'SESSION_CHANGED' } })
+    }
+    expect(await box.effects()).toEqual([])
+  })
+
+  test.for(MODES)('and puts it back is handled: %s', async (mode) => {
+    await using box = await server.open()
+    const roles: unknown[] = []
+    box.consumer(
+      'a',
+      {
+        async note(message, { tx }) {
+          await box.write(tx, 'a', message)
+          await takeRole(tx)
+          roles.push((await tx.query<{ role: string }>('select current_user::text as role')).rows[0]!.role)
+          await tx.query('set local role none')
+        },
+      },
+      { mode },
+    )
+    await box[mode === 'stored' ? 'receive' : 'handle'](notes(3))
+    await box.waitUntilHandled('n1', 'n2', 'n3')
+    expect(roles).toEqual(['pg_monitor', 'pg_monitor', 'pg_monitor'])
+    expect((await box.ids()).sort()).toEqual(['n1', 'n2', 'n3'])
+  })
+
+  test('and may not do what it tries there has an error of its own', async () => {
+    await using box = await server.open()
+    box.consumer(
+      'a',
+      {
+        async note(message, { tx }) {
+          await takeRole(tx)
+          await box.write(tx, 'a', message)
+        },
+      },
+      { retry: { attempts: 1 } },
+    )
+    await box.receive(note('1'))
+    await box.drain()
+    expect(await box.fate('1')).toMatchObject({ state: 'dead', error: { code: '42501' } })
+  })
+})
+
 describe('mistakes that other systems shipped', () => {
   test('a full page of messages that cannot run hides none behind it', async () => {
     await using box = await server.open()
