@@ -9,7 +9,15 @@ import { createAdmin, type Admin } from './admin/index.js'
 import { INBOX, type InboxTarget } from './brokers/handover.js'
 import type { Sink } from './brokers/sink.js'
 import type { Source } from './brokers/source.js'
-import { checkFunction, checkInteger, checkKnown, nameProblem } from './check-options.js'
+import {
+  checkFunction,
+  checkInteger,
+  checkKnown,
+  checkMessages,
+  checkNumber,
+  nameProblem,
+  requireFunction,
+} from './check-options.js'
 import { OnceboxError } from './errors.js'
 import type { Handlers, Logger, SendOptions } from './handler.js'
 import type { Hooks } from './hooks.js'
@@ -23,7 +31,7 @@ import { createWorker, type ConsumerWorker } from './inbox/worker.js'
 import type { DataIn, Incoming, Json, MessageMap, Name, OnceOutcome, Outcome, SendData } from './message.js'
 import type { SinkOptions } from './outbox/options.js'
 import { createRelays } from './outbox/relays.js'
-import { prepareSend, writeOutgoing } from './outbox/send.js'
+import { prepareMany, prepareSend, writeOutgoing } from './outbox/send.js'
 import { bindDatabase } from './postgres/database.js'
 import type { Driver } from './postgres/driver.js'
 import { checkVersion, migrate } from './postgres/migrate.js'
@@ -101,6 +109,7 @@ export interface Box<M extends MessageMap, Tx, TxIn = Tx> {
   readonly admin: Admin<M>
 }
 
+const DAY = 86_400_000
 const STOP_TIMEOUT_MS = 30_000
 /** How long a stop waits, when its time is up, for what it has aborted. */
 const ABORT_MS = 2_000
@@ -236,7 +245,7 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
           await announce()
           worker.start()
         },
-        stop: (stopOptions) => worker.stop(stopOptions?.timeoutMs ?? STOP_TIMEOUT_MS),
+        stop: async (stopOptions) => worker.stop(stopTimeout(stopOptions)),
         async drain() {
           while (await worker.drain());
         },
@@ -257,8 +266,7 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
     },
     async sendMany(tx, messages) {
       requireTransaction('sendMany', tx)
-      const outgoing = []
-      for (const { type, data, ...rest } of messages) outgoing.push(await prepareSend(runtime, type, data, rest))
+      const outgoing = await prepareMany(runtime, messages)
       await writeOutgoing(runtime, outgoing, tx)
       return outgoing.map(({ id }) => ({ id }))
     },
@@ -288,9 +296,10 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
       })
       return done
     },
-    stop(stopOptions) {
+    async stop(stopOptions) {
+      const timeoutMs = stopTimeout(stopOptions)
       stops += 1
-      return (ending ??= end(stopOptions?.timeoutMs ?? STOP_TIMEOUT_MS))
+      return (ending ??= end(timeoutMs))
     },
     async drain() {
       for (let worked = true; worked;) {
@@ -299,7 +308,10 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
         if (await relays.drain()) worked = true
       }
     },
-    async health({ maxLagMs = Infinity } = {}) {
+    async health(limits = {}) {
+      checkKnown('health', limits, ['maxLagMs'])
+      const { maxLagMs = Infinity } = limits
+      if (maxLagMs !== Infinity) checkNumber('health: maxLagMs', maxLagMs, 0)
       const lagMs = await readLag(runtime)
       const database = lagMs !== undefined
       const ok = database && sources.healthy && lagMs <= maxLagMs
@@ -321,6 +333,15 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
 
 function asReceiverSeesIt({ name, types, options: { order, retainMs, untimed } }: ConsumerWorker['consumer']): object {
   return { n: name, o: order === 'key', r: retainMs, u: untimed, t: types }
+}
+
+/** A text is not looked at: `process.on('SIGTERM', box.stop)` passes the name of the signal. */
+function stopTimeout(given: { timeoutMs?: number } | undefined): number {
+  if (typeof given !== 'object' || given === null) return STOP_TIMEOUT_MS
+  checkKnown('stop', given, ['timeoutMs'])
+  const { timeoutMs = STOP_TIMEOUT_MS } = given
+  // A timer of more than 24 days, or of Infinity, would end at once.
+  return timeoutMs === Infinity ? DAY : Math.min(checkNumber('stop: timeoutMs', timeoutMs, 0), DAY)
 }
 
 /** Without one, the driver would use a connection of its own, and what was meant to be atomic would not be. */
@@ -352,19 +373,25 @@ function createRuntime<M extends MessageMap, Tx, TxIn>(options: BoxOptions<M, Tx
   if (typeof options.db?.query !== 'function' || typeof options.db.transaction !== 'function') {
     throw new OnceboxError('OPTION_INVALID', 'createBox: db must be a driver, such as fromPg(pool) of oncebox/pg')
   }
-  const { messages = {} as M, schema = 'oncebox', hooks = {}, maxBytes = 1_048_576 } = options
+  const { messages = {} as M, schema = 'oncebox', hooks = {}, maxBytes = 1_048_576, logger = CONSOLE } = options
+  // Before the source, which is the name of the schema unless it is given.
+  const db = bindDatabase(options.db, schema)
+  checkMessages('createBox: messages', messages)
   const source = options.source ?? schema
   const problem = nameProblem(source)
   if (problem) throw new OnceboxError('OPTION_INVALID', `createBox: source ${problem}`)
   checkKnown('createBox: hooks', hooks, ['dead', 'quarantined', 'error', 'archive'])
   for (const [name, hook] of Object.entries(hooks)) checkFunction(`createBox: hooks.${name}`, hook)
+  for (const level of ['debug', 'info', 'warn', 'error'] as const) {
+    requireFunction(`createBox: logger.${level}`, (logger as Partial<Logger> | null)?.[level])
+  }
   return {
-    db: bindDatabase(options.db, schema),
+    db,
     schemaOf: (type) => (Object.hasOwn(messages, type) ? messages[type] : undefined),
     types: Object.keys(messages),
     source,
     maxBytes: checkInteger('createBox: maxBytes', maxBytes, 1, 256 * 1024 * 1024),
-    log: careful(options.logger ?? CONSOLE),
+    log: careful(logger),
     hooks: hooks as unknown as Hooks<MessageMap>,
     outbox: { sinks: [], sent: () => undefined },
   }

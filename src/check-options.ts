@@ -50,6 +50,20 @@ export function requireFunction(where: string, value: unknown): void {
   throw new OnceboxError('OPTION_INVALID', `${where} must be a function; got ${show(value)}`)
 }
 
+/** A vocabulary: without this, an entry that is no schema would fail when the first message of its type arrives. */
+export function checkMessages(where: string, messages: object): void {
+  if (typeof messages !== 'object' || messages === null || Array.isArray(messages)) {
+    throw new OnceboxError('OPTION_INVALID', `${where} must be an object, type name → schema; got ${show(messages)}`)
+  }
+  for (const [type, schema] of Object.entries(messages) as [string, { '~standard'?: { validate?: unknown } }?][]) {
+    const problem = nameProblem(type)
+    if (problem) throw new OnceboxError('OPTION_INVALID', `${where}: the type ${JSON.stringify(type)} ${problem}`)
+    if (typeof schema?.['~standard']?.validate === 'function') continue
+    const advice = 'take one of zod (3.24 or later), valibot or arktype, or unchecked<T>()'
+    throw new OnceboxError('OPTION_INVALID', `${where}: ${type} has no Standard Schema; ${advice}`)
+  }
+}
+
 /** Names that end up in keys: consumers, and what a message carries. */
 export function nameProblem(value: unknown, maxBytes = 512): string | undefined {
   if (typeof value !== 'string') return `must be a string, not ${value === null ? 'null' : typeof value}`

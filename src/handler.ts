@@ -1,4 +1,5 @@
 /** What users write: handlers, and the context they get. */
+import { requireFunction } from './check-options.js'
 import type { Json, MessageMap, MessageOf, Name, SendData } from './message.js'
 
 export interface SendOptions {
@@ -68,6 +69,7 @@ export interface BatchHandler<Msg, M extends MessageMap, Tx> {
 export function batch<Msg, M extends MessageMap, Tx>(
   run: (messages: readonly Msg[], ctx: BatchContext<M, Tx>) => unknown,
 ): BatchHandler<Msg, M, Tx> {
+  requireFunction('batch: its handler', run)
   return { [BATCH]: run }
 }
 

@@ -22,6 +22,7 @@
  * A message that cannot be judged or handled safely (no id, another body under a known id, too old, invalid, …) is
  * `quarantined` with a reason and its original bytes. A person's `discard` makes it `discarded`.
  */
+import { checkMessages } from './check-options.js'
 import type { StandardSchemaV1 } from './standard-schema.js'
 
 export type MessageMap = Readonly<Record<string, StandardSchemaV1>>
@@ -135,6 +136,7 @@ export type State = 'pending' | 'processing' | 'handled' | 'dead' | 'quarantined
 
 /** Declares the vocabulary: type name → Standard Schema or `unchecked<T>()`. */
 export function defineMessages<const M extends MessageMap>(messages: M): M {
+  checkMessages('defineMessages', messages)
   return messages
 }
 

@@ -1,7 +1,7 @@
 /** What a consumer is: a name, handlers by type, and options. The declaration; `loop.ts` runs it. */
 import { nameProblem } from '../check-options.js'
 import { OnceboxError } from '../errors.js'
-import type { Logger } from '../handler.js'
+import { batchRun, type Logger } from '../handler.js'
 import type { MessageMap } from '../message.js'
 import { resolveOptions, type ConsumerOptions, type ResolvedOptions } from './options.js'
 
@@ -28,8 +28,11 @@ export function declareConsumer<M extends MessageMap>(
   }
   const byType = new Map<string, unknown>()
   for (const [type, handler] of entries) {
-    if (typeof handler !== 'function' && (typeof handler !== 'object' || handler === null)) {
-      throw new OnceboxError('OPTION_INVALID', `consumer ${name}: the handler of ${type} is not a function`)
+    if (typeof handler !== 'function' && !batchRun(handler)) {
+      throw new OnceboxError(
+        'OPTION_INVALID',
+        `consumer ${name}: the handler of ${type} is no function, and no batch()`,
+      )
     }
     if (messages && type !== '*' && !Object.hasOwn(messages, type)) {
       throw new OnceboxError(

@@ -1,6 +1,6 @@
 /** Once: runs work in the caller's own transaction, if this consumer has not handled the message yet. */
 import { randomUUID } from 'node:crypto'
-import { nameProblem } from '../check-options.js'
+import { nameProblem, requireFunction } from '../check-options.js'
 import { OnceboxError } from '../errors.js'
 import type { OnceOutcome } from '../message.js'
 import { sqlState } from '../postgres/driver.js'
@@ -36,6 +36,10 @@ export async function once<R>(
 ): Promise<OnceOutcome<unknown>> {
   const problem = nameProblem(name, 200)
   if (problem) throw new OnceboxError('OPTION_INVALID', `a consumer's name ${problem}`)
+  requireFunction(`once for ${name}: its last argument, the work,`, work)
+  if (typeof message !== 'object' || message === null) {
+    throw new OnceboxError('MESSAGE_INVALID', `once for ${name}: a message must be an object { id }`)
+  }
   const { id, source, type = '', data } = message
   const incoming = { ...message, id, type: type || 'once', data: data ?? null, ...(source !== undefined && { source }) }
   const prepared = await prepare(runtime, incoming, {

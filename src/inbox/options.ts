@@ -80,7 +80,7 @@ export function resolveOptions<M extends MessageMap>(
       `${where}: order 'key' needs mode 'stored', because a message that runs on arrival cannot wait for an earlier one`,
     )
   }
-  const group = given.group ?? {}
+  const { group = {} } = given
   checkKnown(`${where}: group`, group, ['messages', 'ms'])
   const groupMs = checkNumber(`${where}: group.ms`, group.ms ?? 20, 0)
   const leaseMs = checkInteger(`${where}: leaseMs`, given.leaseMs ?? 30_000, 100, DAY)

@@ -28,6 +28,8 @@ export async function prepareSend(
   options: SendOptions = {},
   cause?: Message,
 ): Promise<Outgoing> {
+  const odd = nameProblem(type)
+  if (odd) throw new OnceboxError('MESSAGE_INVALID', `send: the type ${odd}`)
   const where = `send of ${type}`
   checkKnown(where, options, ['key', 'id', 'subject', 'headers', 'deliverAt'])
   const schema = runtime.schemaOf(type)
@@ -72,6 +74,19 @@ export async function prepareSend(
     }),
     deliverAt: later,
   }
+}
+
+type Sent = SendOptions & { readonly type: string; readonly data: unknown }
+
+export async function prepareMany(runtime: Runtime, messages: readonly Sent[]): Promise<Outgoing[]> {
+  if (!Array.isArray(messages) || messages.some((message) => typeof message !== 'object' || message === null)) {
+    throw new OnceboxError('MESSAGE_INVALID', 'sendMany takes an array of { type, data, …options }')
+  }
+  const outgoing: Outgoing[] = []
+  for (const { type, data, ...rest } of messages as readonly Sent[]) {
+    outgoing.push(await prepareSend(runtime, type, data, rest))
+  }
+  return outgoing
 }
 
 /** jsonb takes 256 MiB; larger batches are split. */

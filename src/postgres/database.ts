@@ -67,6 +67,12 @@ function missing(schema: string, cause: unknown): OnceboxError {
 }
 
 function quoteSchema(schema: string): string {
+  if (typeof schema !== 'string') {
+    throw new OnceboxError(
+      'OPTION_INVALID',
+      `schema must be a string, the name of a PostgreSQL schema; got ${String(schema)}`,
+    )
+  }
   const bytes = Buffer.byteLength(schema)
   // Statements name the schema inside strings, function bodies and comments too, which these would end.
   if (bytes === 0 || bytes > 63 || /[?'$\p{Cc}]/u.test(schema) || !schema.isWellFormed()) {

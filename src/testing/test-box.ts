@@ -2,6 +2,8 @@
 import { randomUUID } from 'node:crypto'
 import type { PGlite, Transaction as PgliteTx } from '@electric-sql/pglite'
 import { createBox, type Box, type BoxOptions } from '../box.js'
+import { STATES } from '../admin/filter.js'
+import { checkOneOf } from '../check-options.js'
 import { OnceboxError } from '../errors.js'
 import type { Incoming, Message, MessageMap, MessageOf, Outcome, State } from '../message.js'
 import { toMessage } from '../inbox/prepare.js'
@@ -72,6 +74,8 @@ export async function createTestBox<Tx, TxIn, M extends MessageMap>(
     schema,
     clock: {
       async advance(ms) {
+        if (!Number.isFinite(ms))
+          throw new OnceboxError('OPTION_INVALID', `advance takes milliseconds; got ${String(ms)}`)
         await bound.run(ADVANCE_CLOCK, [ms])
       },
     },
@@ -103,6 +107,7 @@ export async function createTestBox<Tx, TxIn, M extends MessageMap>(
       return sent
     },
     async waitFor(id, state, { timeoutMs = 10_000 } = {}) {
+      checkOneOf('waitFor: state', state, STATES)
       const end = performance.now() + timeoutMs
       for (;;) {
         await box.drain()

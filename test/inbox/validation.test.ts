@@ -1,6 +1,7 @@
 /** What is refused, and what becomes of it: kept with a reason and its original bytes, visible, and replayable. */
 import { createHash, randomBytes } from 'node:crypto'
 import {
+  batch,
   createBox,
   defineMessages,
   OnceboxError,
@@ -12,10 +13,11 @@ import {
   type StandardSchemaV1,
 } from 'oncebox'
 import { fromPg } from 'oncebox/pg'
+import type pg from 'pg'
 import { describe, expect, test, vi } from 'vitest'
 import { z } from 'zod'
 import { decodeWith } from '../../src/brokers/codec.js'
-import { note, recorder, useServer } from './fixture.js'
+import { type Bench, gate, note, recorder, useServer } from './fixture.js'
 
 const server = useServer('validation')
 
@@ -481,9 +483,84 @@ describe('options', () => {
     ['no handlers', () => box().consumer('a', {})],
     ['nothing for handlers', () => box().consumer('a', undefined as never)],
     ['a handler that is none', () => box().consumer('a', { note: 'x' as never })],
+    ['a handler that is an object', () => box().consumer('a', { note: {} as never })],
+    ['null for handlers', () => box().consumer('a', null as never)],
+    ['null for options', consumer(null as never)],
+    ['null for retry', consumer({ retry: null })],
+    ['null for group', consumer({ group: null })],
+    ['a batch of nothing', () => batch(null as never)],
+    ['null for a box', () => createBox(null as never)],
+    ['nothing for a box', () => (createBox as () => unknown)()],
+    ['a schema that is none', () => createBox({ db: fromPg(server.pool), messages: { a: {} as never } })],
+    ['null for messages', () => createBox({ db: fromPg(server.pool), messages: null as never })],
+    ['a vocabulary with a schema that is none', () => defineMessages({ a: {} as never })],
+    ['null for a vocabulary', () => defineMessages(null as never)],
+    ['a logger without levels', () => createBox({ db: fromPg(server.pool), logger: {} as never })],
+    ['null for a logger', () => createBox({ db: fromPg(server.pool), logger: null as never })],
+    ['null for hooks', () => createBox({ db: fromPg(server.pool), hooks: null as never })],
+    [
+      'null for the options of a sink',
+      () => box().to({ publish: async () => [], close: async () => {} }, null as never),
+    ],
   ])('an ill-typed one is refused when it is given: %s', ([, use]) => {
     expect(use).toThrow(expect.objectContaining({ code: 'OPTION_INVALID' }))
     expect(use).toThrow(OnceboxError)
+  })
+
+  test.for(['', 5, null, 'a\0b', "it's"])('it is the schema that is refused, not the source it names: %j', (schema) => {
+    expect(() => createBox({ db: fromPg(server.pool), schema: schema as string })).toThrow(
+      expect.objectContaining({ code: 'OPTION_INVALID', message: expect.stringMatching(/^schema must/) }),
+    )
+  })
+
+  test.for<[what: string, use: (box: Bench<typeof messages>, tx: pg.PoolClient) => Promise<unknown>, code: string]>([
+    ['send, null for options', (box, tx) => box.send(tx, 'note', 1, null as never), 'OPTION_INVALID'],
+    ['send, no type', (box, tx) => box.send(tx, undefined as never, 1), 'MESSAGE_INVALID'],
+    ['sendMany, null', (box, tx) => box.sendMany(tx, null as never), 'MESSAGE_INVALID'],
+    ['sendMany, null within', (box, tx) => box.sendMany(tx, [null as never]), 'MESSAGE_INVALID'],
+    ['once, without work', (box, tx) => box.once(tx, 'a', { id: '1' }, undefined as never), 'OPTION_INVALID'],
+    ['once, without a message', (box, tx) => box.once(tx, 'a', null as never, () => 1), 'MESSAGE_INVALID'],
+    ['messages, null for a page', (box) => box.admin.messages({}, null as never), 'OPTION_INVALID'],
+    ['stop, a negative time', (box) => box.stop({ timeoutMs: -1 }), 'OPTION_INVALID'],
+    ['stop, misspelt', (box) => box.stop({ timeout: 1 } as never), 'OPTION_INVALID'],
+    ['stop of a consumer', (box) => box.consumer('a', { note: () => 1 }).stop({ timeoutMs: NaN }), 'OPTION_INVALID'],
+    ['health, NaN', (box) => box.health({ maxLagMs: NaN }), 'OPTION_INVALID'],
+    ['health, null', (box) => box.health(null as never), 'OPTION_INVALID'],
+    ['the clock of a test, NaN', (box) => box.clock.advance(NaN), 'OPTION_INVALID'],
+    ['a state of no message', (box) => box.waitFor('1', 'Handled' as never), 'OPTION_INVALID'],
+  ])('what cannot be meant is refused in our own words: %s', async ([, use, code]) => {
+    await using box = await server.open({ messages })
+    const tx = await server.pool.connect()
+    try {
+      await tx.query('begin')
+      await expect(use(box, tx)).rejects.toMatchObject({ name: 'OnceboxError', code })
+      await tx.query('rollback')
+    } finally {
+      tx.release()
+    }
+  })
+
+  test('stop takes what a signal handler is given', async () => {
+    await using box = await server.open()
+    await box.start()
+    await (box.stop as (signal: string, number: number) => Promise<void>)('SIGTERM', 15)
+  })
+
+  test('stop takes Infinity for as long as it needs', async () => {
+    await using box = await server.open()
+    const running = gate()
+    box.consumer('a', {
+      async note(message, { tx }) {
+        running.open()
+        await tx.query('select pg_sleep(0.2)')
+        await box.write(tx, 'a', message)
+      },
+    })
+    await box.receive(note('1'))
+    await box.start()
+    await running.opened
+    await box.stop({ timeoutMs: Infinity })
+    expect(await box.ids()).toEqual(['1'])
   })
 
   test('a handler for a type outside the vocabulary is refused', () => {
