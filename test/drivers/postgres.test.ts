@@ -102,6 +102,19 @@ describe('a lent sql', () => {
     }
   })
 
+  test('takes an error for the end of the transaction, unless it is within its own savepoint()', async () => {
+    const byHand = lent(async (tx) => {
+      await tx`savepoint a`
+      expect(await codeOf(tx`select 1 / 0`)).toBe('22012')
+      await tx`rollback to savepoint a`
+    })
+    expect(await codeOf(byHand)).toBe(code('TRANSACTION_ABORTED'))
+    const own = lent(async (tx) => {
+      expect(await codeOf(tx.savepoint((inner) => inner`select 1 / 0`))).toBe('22012')
+    })
+    expect(await codeOf(own)).toBe('resolved')
+  })
+
   test('refuses to end the transaction or to change the session', async () => {
     const refused = lent(async (tx) => {
       expect(await codeOf(tx`commit`)).toBe(code('HANDLER_COMMITTED'))

@@ -226,6 +226,16 @@ describe('while another transaction holds the message', () => {
     await drained
     expect(await box.handle(note('2'))).toMatchObject({ status: 'duplicate', result: 'by once' })
   })
+
+  test('a stored message that waits its turn in its key is BUSY', async () => {
+    await using box = await server.open()
+    box.consumer('a', { note: () => undefined }, { order: 'key' })
+    await box.receive(note('1', { key: 'k' }))
+    const message = { id: '1', type: 'note', data: { text: '1' } }
+    const busy = transaction((client) => box.once(client, 'a', message, () => 1))
+    await expect(busy).rejects.toMatchObject({ code: 'BUSY' })
+    await box.waitUntilHandled('1')
+  })
 })
 
 describe('dedup is shared with the other doors', () => {
