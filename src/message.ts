@@ -117,6 +117,8 @@ export type Outcome<R = unknown> = {
   readonly id: string | undefined
   /** True when the sender may forget the message. The one thing a hand-written loop must look at. */
   readonly ack: boolean
+  /** With `ack: false`: deliver it again then. Absent where no consumer asked for a time, by `RetryLater`. */
+  readonly retryAt?: Date
   readonly consumers: readonly ConsumerOutcome<R>[]
 } & (
   | { readonly status: 'stored' | 'busy' | 'skipped' }

@@ -5,7 +5,6 @@ const LEAST_MS = 500
 const MOST_MS = 3_600_000
 
 /** How long a message that may not be acknowledged waits until it is delivered again. */
-export function redeliverAfterMs({ consumers }: Outcome, nowMs: number = Date.now()): number {
-  const waits = consumers.map((one) => ('retryAt' in one && one.retryAt ? one.retryAt.getTime() - nowMs : 0))
-  return Math.min(MOST_MS, Math.max(LEAST_MS, ...waits))
+export function redeliverAfterMs({ retryAt }: Outcome, nowMs: number = Date.now()): number {
+  return Math.min(MOST_MS, Math.max(LEAST_MS, retryAt ? retryAt.getTime() - nowMs : 0))
 }

@@ -33,6 +33,8 @@ export interface Verdict {
   /** Runs again after so long, or at this time; neither if it waits for a person. */
   readonly delayMs?: number
   readonly at?: Date
+  /** The handler asked for this time itself. */
+  readonly asked?: boolean
   readonly parked?: 'dead' | 'quarantined' | 'failed'
   readonly reason?: QuarantineReason
   readonly failure?: Failure

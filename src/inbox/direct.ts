@@ -11,7 +11,8 @@ import type { Ackable } from './outcome.js'
 import { toMessage, type Prepared } from './prepare.js'
 import { fromResult, toResult } from './result.js'
 import { openTransaction } from './transaction.js'
-import { OnceboxError } from '../errors.js'
+import { retryTime, verdictOf } from './verdict.js'
+import { OnceboxError, RetryLater } from '../errors.js'
 
 export async function runDirect(worker: Worker, prepared: Prepared): Promise<Ackable> {
   const { runtime, consumer, stop: abort } = worker
@@ -39,6 +40,9 @@ export async function runDirect(worker: Worker, prepared: Prepared): Promise<Ack
     })
     return { outcome: { consumer: consumer.name, status: 'handled', result: fromResult(text) } }
   } catch (error) {
-    return { outcome: { consumer: consumer.name, status: 'failed', error: toFailure(error) }, ack: false }
+    const asked = error instanceof RetryLater ? verdictOf(error, 1, consumer.options.retry, false) : undefined
+    const retryAt = asked && retryTime(asked, 'source')
+    const failed = { consumer: consumer.name, status: 'failed' as const, error: toFailure(error) }
+    return { outcome: { ...failed, ...(retryAt && { retryAt }) }, ack: false }
   }
 }

@@ -9,7 +9,18 @@ export function sumUp(id: string | undefined, consumers: readonly Ackable[]): Ou
   const ack = consumers.every((one) => one.ack !== false)
   const outcomes = consumers.map((one) => one.outcome)
   const { consumer: _, retryAt: __, ...details } = decisive(outcomes) as ConsumerOutcome & { retryAt?: Date }
-  return { id, ack, consumers: outcomes, ...details }
+  const retryAt = ack ? undefined : latestOf(consumers)
+  return { id, ack, ...(retryAt && { retryAt }), consumers: outcomes, ...details }
+}
+
+/** Of those that need it delivered again: what the box retries by itself has a time, too, and waits for nobody. */
+function latestOf(consumers: readonly Ackable[]): Date | undefined {
+  let latest: Date | undefined
+  for (const { ack, outcome } of consumers) {
+    if (ack !== false || outcome.status !== 'failed' || outcome.retryAt === undefined) continue
+    if (latest === undefined || outcome.retryAt > latest) latest = outcome.retryAt
+  }
+  return latest
 }
 
 function decisive(outcomes: readonly ConsumerOutcome[]): ConsumerOutcome {

@@ -11,9 +11,11 @@ export function verdictOf(error: unknown, attempt: number, retry: Retry, counted
   const uncounted = counted ? -1 : 0
   if (error instanceof RetryLater) {
     const { when } = error
-    if ('at' in when && !Number.isNaN(when.at.getTime())) return { attempts: uncounted, at: onTheCalendar(when.at) }
+    if ('at' in when && !Number.isNaN(when.at.getTime())) {
+      return { attempts: uncounted, at: onTheCalendar(when.at), asked: true }
+    }
     const delayMs = 'afterMs' in when ? Math.max(0, Number(when.afterMs) || 0) : 0
-    return { attempts: uncounted, delayMs: Math.min(delayMs, LONGEST_MS) }
+    return { attempts: uncounted, delayMs: Math.min(delayMs, LONGEST_MS), asked: true }
   }
   if (isConflict(error)) return { attempts: uncounted, delayMs: 20 + Math.random() * 200 }
   const failure = toFailure(error)
@@ -22,6 +24,11 @@ export function verdictOf(error: unknown, attempt: number, retry: Retry, counted
   if (error instanceof Reject) return { attempts, parked: 'dead', failure }
   const delayMs = (isMissingHandler(error) ? RETRY_MISSING_HANDLER : retry)(error, attempt)
   return delayMs === null ? { attempts, parked: 'dead', failure } : { attempts, delayMs, failure }
+}
+
+/** When to run it again: as its policy says if the box does, else only what its handler asked for. */
+export function retryTime({ asked, at, delayMs = 0 }: Verdict, by: 'box' | 'source'): Date | undefined {
+  return asked || by === 'box' ? (at ?? new Date(Date.now() + delayMs)) : undefined
 }
 
 /** A hundred years: PostgreSQL cannot add for ever. */

@@ -23,7 +23,8 @@ export class Recorder {
 export function settled({ id }: Incoming, failed?: { retryAt: Date }): Outcome {
   if (!failed) return { id, ack: true, status: 'stored', consumers: [] }
   const error = { name: 'Error', message: 'failed' }
-  return { id, ack: false, status: 'failed', error, consumers: [{ consumer: 'c', status: 'failed', error, ...failed }] }
+  const consumers = [{ consumer: 'c', status: 'failed' as const, error, ...failed }]
+  return { id, ack: false, ...failed, status: 'failed', error, consumers }
 }
 
 /** An event, as the relay hands it to a sink. */

@@ -283,10 +283,37 @@ describe('steering', () => {
       },
       { mode: 'inline', retry: { attempts: 1 }, ...options },
     )
-    expect(await box.handle(note('1'))).toMatchObject({ status: 'failed', ack })
+    const outcome = await box.handle(note('1'))
+    expect(outcome).toMatchObject({ status: 'failed', ack, consumers: [{ retryAt: expect.any(Date) }] })
+    expect('retryAt' in outcome).toBe(!ack)
     expect(await box.handle(note('1'))).toMatchObject({ status: 'failed', ack })
     expect(await box.handle(note('1'))).toMatchObject({ status: 'handled', ack: true })
     expect(seen).toEqual([1, 1, 1])
+  })
+
+  test('a source is told the time that was asked for, and not that of a retry which is up to the box', async () => {
+    await using box = await server.open()
+    const at = new Date(Date.now() + 100_000)
+    const later = (): never => {
+      throw new RetryLater({ at })
+    }
+    const fail = (): never => {
+      throw new Error('no')
+    }
+    const untilBoxRetries = { mode: 'inline', retryBy: 'box', retry: { baseMs: 3_600_000, jitter: 'none' } } as const
+    box.consumer('box', { later: fail, fail, effect: fail }, untilBoxRetries)
+    box.consumer('inline', { later, fail, effect: (_, { effect }) => effect('x', later) }, { mode: 'inline' })
+    box.consumer('direct', { later: fail }, { mode: 'direct' })
+    box.consumer('asks-directly', { directly: later }, { mode: 'direct' })
+    const retryAt = async (type: string) => {
+      const outcome = await box.handle(note(type, { type }))
+      expect(outcome).toMatchObject({ status: 'failed', ack: false })
+      return outcome.retryAt
+    }
+    expect(await retryAt('later')).toEqual(at)
+    expect(await retryAt('effect')).toEqual(at)
+    expect(await retryAt('directly')).toEqual(at)
+    expect(await retryAt('fail')).toBeUndefined()
   })
 
   test('Reject is dead at once, whatever the policy says, with the rest of the group unharmed', async () => {

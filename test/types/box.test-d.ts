@@ -155,6 +155,7 @@ describe('outcomes', () => {
   test('narrow by status', () => {
     void ((outcome: Outcome<number>) => {
       expectTypeOf(outcome.ack).toEqualTypeOf<boolean>()
+      expectTypeOf(outcome.retryAt).toEqualTypeOf<Date | undefined>()
       if (outcome.status === 'handled') expectTypeOf(outcome.result).toEqualTypeOf<number>()
       if (outcome.status === 'duplicate') expectTypeOf(outcome.result).toEqualTypeOf<number | undefined>()
       if (outcome.status === 'failed') expectTypeOf(outcome.error).toEqualTypeOf<Failure>()

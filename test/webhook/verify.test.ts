@@ -303,6 +303,7 @@ describe('answers', () => {
       {
         id: '1',
         ack: false,
+        retryAt: new Date(NOW + 41_500),
         status: 'failed',
         error: failure(),
         consumers: [{ consumer: 'a', status: 'failed', error: failure(), retryAt: new Date(NOW + 41_500) }],

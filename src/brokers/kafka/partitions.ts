@@ -71,7 +71,8 @@ export function createPartitions(options: ResolvedSource, deliver: Deliver): Par
     const failed = failures.get(name) ?? 0
     failures.set(name, failed + 1)
     const gap = outcomes[done]
-    pause(payload, Math.max(gap ? redeliverAfterMs(gap) : 0, backoffMs(failed, LEAST_PAUSE_MS, MOST_PAUSE_MS)))
+    const waitMs = gap ? redeliverAfterMs(gap) : 0
+    pause(payload, gap?.retryAt ? waitMs : Math.max(waitMs, backoffMs(failed, LEAST_PAUSE_MS, MOST_PAUSE_MS)))
     return false
   }
 

@@ -7,6 +7,7 @@
  */
 import { backoffMs } from '../../backoff.js'
 import type { Incoming, Outcome } from '../../message.js'
+import { redeliverAfterMs } from '../redelivery.js'
 import type { Deliver } from '../source.js'
 import type { RabbitChannel, RabbitMessage, Session } from './client.js'
 import { toMessage } from './event.js'
@@ -27,7 +28,10 @@ export interface Consumption {
   finish(): Promise<void>
 }
 
-/** Between two deliveries of what was not taken. The broker takes back what is not acknowledged in 30 minutes. */
+/**
+ * Between two deliveries of what was not taken, unless its handler asked for a time. The broker takes back what is not
+ * acknowledged in 30 minutes.
+ */
 const AGAIN_MS = { first: 250, most: 60_000 }
 /** The database is away. */
 const AWAY_MS = { first: 100, most: 5_000 }
@@ -110,13 +114,13 @@ export function consume(session: Session<RabbitChannel>, options: ResolvedSource
     const returned: Delivery[] = []
     batch.forEach((delivery, at) => {
       const outcome = outcomes[at]
-      if (outcome?.ack !== true) returned.push(delivery)
-      else (options.deadLetter && outcome.status === 'quarantined' ? rejected : taken).push(delivery)
+      if (outcome?.ack !== true) {
+        const ownMs = backoffMs(delivery.returns++, AGAIN_MS.first, AGAIN_MS.most)
+        delivery.dueAt = performance.now() + (outcome?.retryAt ? redeliverAfterMs(outcome) : ownMs)
+        returned.push(delivery)
+      } else (options.deadLetter && outcome.status === 'quarantined' ? rejected : taken).push(delivery)
     })
     acknowledge(taken, rejected)
-    for (const delivery of returned) {
-      delivery.dueAt = performance.now() + backoffMs(delivery.returns++, AGAIN_MS.first, AGAIN_MS.most)
-    }
     putBack(returned)
   }
 

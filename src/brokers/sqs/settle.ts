@@ -27,8 +27,7 @@ export async function giveBack(
 /** When to deliver it again. Without an outcome the whole delivery failed. */
 export function delaySeconds({ raw }: Held, outcome?: Outcome, now = Date.now()): number {
   if (outcome?.status === 'busy') return 1
-  const asked = (outcome?.consumers ?? []).map((one) => ('retryAt' in one && one.retryAt ? one.retryAt.getTime() : 0))
-  const askedSeconds = Math.ceil((Math.max(0, ...asked) - now) / 1_000)
+  const askedSeconds = Math.ceil(((outcome?.retryAt?.getTime() ?? 0) - now) / 1_000)
   if (askedSeconds > 0) return Math.min(askedSeconds, MOST_ASKED_SECONDS)
   return Math.min(2 ** (Math.max(1, receiveCount(raw)) - 1), MOST_SECONDS)
 }

@@ -124,10 +124,9 @@ function answerOf(outcome: Outcome, nowMs: number): Response {
   return answer(503, { status }, { 'retry-after': String(retrySeconds(outcome, nowMs)) })
 }
 
-function retrySeconds({ consumers }: Outcome, nowMs: number): number {
-  const waits = consumers.map((one) => ('retryAt' in one && one.retryAt ? one.retryAt.getTime() - nowMs : 0))
-  const seconds = Math.ceil(Math.max(...waits, 0) / 1_000)
-  return seconds === 0 ? AWAY_SECONDS : Math.min(seconds, MOST_SECONDS)
+function retrySeconds({ retryAt }: Outcome, nowMs: number): number {
+  const seconds = Math.ceil(((retryAt?.getTime() ?? 0) - nowMs) / 1_000)
+  return seconds <= 0 ? AWAY_SECONDS : Math.min(seconds, MOST_SECONDS)
 }
 
 function answer(status: number, body: object, headers: Record<string, string> = {}): Response {

@@ -12,6 +12,7 @@ import { quarantined } from '../receive.js'
 import type { Worker } from '../running.js'
 import { messageOf } from './call.js'
 import { failRow } from './fail.js'
+import { retryTime } from '../verdict.js'
 import { judgeKnown } from './known.js'
 import type { Item } from './mark.js'
 
@@ -41,7 +42,9 @@ export async function runAdopted(worker: Worker, item: Item, counted: boolean): 
   if (verdict.parked === 'quarantined') return quarantined(consumer.name, verdict.reason ?? 'effect-unknown')
   const error: Failure = verdict.failure ?? { name: 'RetryLater', message: 'the handler asked to be run later' }
   if (verdict.parked === 'dead') return { outcome: { consumer: consumer.name, status: 'dead', error } }
-  return { outcome: { consumer: consumer.name, status: 'failed', error }, ack: verdict.parked !== 'failed' }
+  const ack = verdict.parked !== 'failed'
+  const retryAt = retryTime(verdict, ack ? 'box' : 'source')
+  return { outcome: { consumer: consumer.name, status: 'failed', error, ...(retryAt && { retryAt }) }, ack }
 }
 
 /** We ran it ourselves, so what is a duplicate for others was handled for us. */

@@ -11,7 +11,7 @@ import { toMessage } from '../prepare.js'
 import { classify } from '../receive.js'
 import type { Worker } from '../running.js'
 import { isConflict } from '../transaction.js'
-import { verdictOf } from '../verdict.js'
+import { retryTime, verdictOf } from '../verdict.js'
 import { judgeAge, judgeKnown } from './known.js'
 import { markRow, type Item } from './mark.js'
 
@@ -45,7 +45,7 @@ export async function recordFailure(
     tellDead(worker, item, Number(rows[0]!['attempts']), failure)
     return { outcome: { consumer: consumer.name, status: 'dead', error: failure } }
   }
-  const retryAt = bySource ? undefined : new Date(Date.now() + row.ms)
+  const retryAt = retryTime(verdict, bySource ? 'source' : 'box')
   const outcome = { consumer: consumer.name, status: 'failed' as const, error: failure, ...(retryAt && { retryAt }) }
   return { outcome, ack: !bySource }
 }

@@ -4,6 +4,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Incoming } from 'oncebox'
 import { kafka } from 'oncebox/kafka'
 import { waitUntil } from '../../support/wait.js'
+import { settled } from '../recorder.js'
 import { backlog, clientOf, committedOffsets, publish, sink, source, withAdmin, type Settings } from './adapter.mjs'
 import { inConfluentShape } from './confluent.js'
 import { event, numbered, numbersOf, read, useBroker } from './fixture.js'
@@ -57,6 +58,23 @@ describe('commits', TIMEOUT, () => {
     away = false
     await isDone(settings)
     expect(numbersOf(reader.batches.at(-1)!)).toEqual(Array.from({ length: 10 }, (_, n) => n))
+  })
+
+  test('a partition waits until the time that a handler asked for', async () => {
+    const settings = await broker.create()
+    await publish(settings, numbered(1, oneKey))
+    const times: number[] = []
+    const own = source(settings)
+    onTestFinished(() => own.stop())
+    await own.start(async (batch) => {
+      times.push(Date.now())
+      return batch.map((message) =>
+        settled(message, times.length === 1 ? { retryAt: new Date(Date.now() + 3_000) } : undefined),
+      )
+    })
+    await isDone(settings)
+    expect(times).toHaveLength(2)
+    expect(times[1]! - times[0]!).toBeGreaterThan(2_900)
   })
 
   test('a partition that waits holds up no other', async () => {

@@ -183,6 +183,24 @@ describe('a source', { timeout: TIMEOUT_MS }, () => {
     expect(messages.every(({ id, redelivered }) => id === 'patient' && !redelivered)).toBe(true)
   })
 
+  test('delivers again at the time that a handler asked for, and sooner where none did', async () => {
+    const { queue, exchange } = await fresh()
+    for (const messageId of ['asks', 'fails']) channel.publish(exchange, 'x', Buffer.from('{}'), { messageId })
+    const times = new Map<string, number[]>()
+    const error = { name: 'Error', message: 'later' }
+    const answer = ({ id }: Incoming): Outcome | boolean => {
+      const own = times.get(id!) ?? []
+      times.set(id!, [...own, Date.now()])
+      const asked = id === 'asks' ? { retryAt: new Date(Date.now() + 2_000) } : {}
+      return own.length > 0 || { id, ack: false, ...asked, status: 'failed', error, consumers: [] }
+    }
+    await started({ queue }, { answer })
+    await waitUntil(() => [...times.values()].flat().length === 4)
+    const waited = (id: string): number => times.get(id)![1]! - times.get(id)![0]!
+    expect(waited('asks')).toBeGreaterThan(1_900)
+    expect(waited('fails')).toBeLessThan(1_500)
+  })
+
   test('waits at its stop for what a lost channel had in flight', async () => {
     const { queue, exchange } = await fresh()
     const cuttable = cutting()

@@ -195,7 +195,7 @@ describe('what is not acknowledged', () => {
       if (turn > 1) return batch.map(({ id }) => outcome(true, id))
       const retryAt = new Date(Date.now() + 3_000)
       return batch.map(({ id }) => ({
-        ...{ id, ack: false, status: 'failed', error },
+        ...{ id, ack: false, status: 'failed', error, retryAt },
         consumers: [{ consumer: 'c', status: 'failed', error, retryAt }],
       }))
     })
