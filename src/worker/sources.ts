@@ -1,6 +1,7 @@
 /** Keeps sources running: started with backoff until they are, stopped together. */
 import type { Deliver, Source } from '../brokers/source.js'
 import { backoffMs, sleep } from '../backoff.js'
+import { OnceboxError } from '../errors.js'
 
 export interface Sources {
   add(source: Source, deliver: Deliver): void
@@ -30,6 +31,11 @@ interface Run {
   stop(): void
 }
 
+/**
+ * Sources of any box. One has a single way to deliver: a second box would get nothing, and stop what the first one gets.
+ * They stay with their box when it stops, for it may start again.
+ */
+const taken = new WeakSet<Source>()
 /** Of one row of failed deliveries so many different ones are told: an error may name something new every time. */
 const MOST_TOLD = 10
 /** How long a stop waits for a start that is under way. */
@@ -82,7 +88,14 @@ export function createSources(report: (error: unknown, where: { source: Source }
   }
 
   return {
-    add: (source, deliver) => void attached.set(source, watched(source, deliver)),
+    add(source, deliver) {
+      if (taken.has(source)) {
+        const advice = 'make one source for each box, and attach it once'
+        throw new OnceboxError('OPTION_INVALID', `from: this source is attached already; ${advice}`)
+      }
+      taken.add(source)
+      attached.set(source, watched(source, deliver))
+    },
     start(source) {
       const entry = attached.get(source)!
       if (entry.state === 'starting' || entry.state === 'running') return

@@ -373,6 +373,31 @@ describe('a source that is pushed', () => {
   })
 })
 
+describe('a source that is attached already', () => {
+  test.for([ListSource, PushSource])('is refused, here and elsewhere, and goes on where it is: %o', async (Kind) => {
+    await using box = await server.open()
+    await using other = await server.open()
+    box.consumer('a', { note: (message, { tx }) => box.write(tx, 'a', message) }, { mode: 'inline' })
+    const source = box.from(new Kind())
+    await box.start()
+    const refused = expect.objectContaining({ code: 'OPTION_INVALID' })
+    expect(() => box.from(source, { consumers: ['b'] })).toThrow(refused)
+    expect(() => other.from(source)).toThrow(refused)
+    await other.start()
+    await other.stop()
+    expect(source.stops).toBe(0)
+    for (const id of ['1', '2']) {
+      if (source instanceof PushSource) await source.post(note(id))
+      else source.add(note(id))
+      await waitUntil(async () => (await box.ids()).includes(id))
+      // A stopped box still has it, and may start again.
+      await box.stop()
+      expect(() => other.from(source)).toThrow(refused)
+      await box.start()
+    }
+  })
+})
+
 describe('options', () => {
   test('consumers: only these get what the source delivers', async () => {
     await using box = await server.open()
