@@ -15,6 +15,7 @@ import {
   checkKnown,
   checkMessages,
   checkNumber,
+  checkOneOf,
   nameProblem,
   requireFunction,
 } from './check-options.js'
@@ -71,6 +72,11 @@ export interface FrontDoor {
   (input: Incoming | readonly Incoming[]): Promise<Outcome | Outcome[]>
 }
 
+interface FromOptions {
+  consumers?: readonly string[]
+  unrouted?: 'quarantine' | 'skip'
+}
+
 export interface Box<M extends MessageMap, Tx, TxIn = Tx> {
   /** Brings the schema up to date, under a lock, and registers the consumers declared so far. */
   migrate(): Promise<{ from: number; to: number }>
@@ -94,7 +100,7 @@ export interface Box<M extends MessageMap, Tx, TxIn = Tx> {
     messages: readonly { [K in Name<M>]: { type: K; data: DataIn<M, K> } & SendOptions }[Name<M>][],
   ): Promise<{ id: string }[]>
   /** Attaches a broker to take messages from. */
-  from<S extends Source>(source: S, options?: { consumers?: readonly string[]; unrouted?: 'quarantine' | 'skip' }): S
+  from<S extends Source>(source: S, options?: FromOptions): S
   /**
    * Attaches a broker to publish to. Other processes know the sink by its `name`, if it has one, else by its position,
    * so attach sinks in the same order everywhere.
@@ -271,8 +277,7 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
       return outgoing.map(({ id }) => ({ id }))
     },
     from(source, fromOptions = {}) {
-      checkKnown('from', fromOptions, ['consumers', 'unrouted'])
-      const { consumers: only, unrouted } = fromOptions
+      const { consumers: only, unrouted } = checkFrom(source, fromOptions)
       const { fingerprint } = source as Source
       sources.add(source, (batch) =>
         arrive(batch, { how: byMode, only, unrouted, fingerprint: fingerprint?.bind(source), bySource: true }),
@@ -342,6 +347,19 @@ function stopTimeout(given: { timeoutMs?: number } | undefined): number {
   const { timeoutMs = STOP_TIMEOUT_MS } = given
   // A timer of more than 24 days, or of Infinity, would end at once.
   return timeoutMs === Infinity ? DAY : Math.min(checkNumber('stop: timeoutMs', timeoutMs, 0), DAY)
+}
+
+function checkFrom(source: Source, options: FromOptions): FromOptions {
+  if (typeof source?.start !== 'function' || typeof source.stop !== 'function') {
+    throw new OnceboxError('OPTION_INVALID', 'from: a source has two methods, start and stop')
+  }
+  checkKnown('from', options, ['consumers', 'unrouted'])
+  const { consumers, unrouted } = options
+  if (consumers !== undefined && !(Array.isArray(consumers) && consumers.every((one) => typeof one === 'string'))) {
+    throw new OnceboxError('OPTION_INVALID', 'from: consumers must be a list of names')
+  }
+  if (unrouted !== undefined) checkOneOf('from: unrouted', unrouted, ['quarantine', 'skip'])
+  return options
 }
 
 /** Without one, the driver would use a connection of its own, and what was meant to be atomic would not be. */

@@ -399,6 +399,22 @@ describe('a source that is attached already', () => {
 })
 
 describe('options', () => {
+  test.for<[what: string, source: unknown, options: unknown, problem: string]>([
+    ['nothing', undefined, undefined, 'a source has two methods, start and stop'],
+    ['null', null, undefined, 'a source has two methods, start and stop'],
+    ['a sink', { publish() {}, close() {} }, undefined, 'a source has two methods, start and stop'],
+    ['no stop', { start() {} }, undefined, 'a source has two methods, start and stop'],
+    ['an unknown option', new PushSource(), { consumer: ['a'] }, 'did you mean consumers?'],
+    ['consumers as text', new PushSource(), { consumers: 'ab' }, 'consumers must be a list of names'],
+    ['consumers that are no names', new PushSource(), { consumers: [1] }, 'consumers must be a list of names'],
+    ['another unrouted', new PushSource(), { unrouted: 'drop' }, 'unrouted must be one of quarantine, skip'],
+  ])('refused: %s', async ([, source, options, problem]) => {
+    await using box = await server.open()
+    const attach = () => box.from(source as Source, options as never)
+    expect(attach).toThrow(problem)
+    expect(attach).toThrow(expect.objectContaining({ code: 'OPTION_INVALID' }))
+  })
+
   test('consumers: only these get what the source delivers', async () => {
     await using box = await server.open()
     for (const name of ['a', 'b', 'c'])

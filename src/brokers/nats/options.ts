@@ -149,7 +149,10 @@ function resolveConnection({
   assert,
 }: NatsSourceOptions | NatsSinkOptions): ResolvedConnection {
   const servers = typeof url === 'string' ? [url] : [...(url ?? [])]
-  if (servers.length === 0 || !servers.every((one) => typeof one === 'string' && one !== '')) {
+  // The client takes any scheme, and speaks its own protocol all the same.
+  const isServer = (one: unknown): boolean =>
+    typeof one === 'string' && /^(nats:\/\/|tls:\/\/|(?!.*:\/\/))\S+$/i.test(one)
+  if (servers.length === 0 || !servers.every(isServer)) {
     throw invalid('url must be text such as nats://localhost:4222, or a list of such')
   }
   if (stream !== undefined) checkToken('stream', stream)

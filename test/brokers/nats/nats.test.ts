@@ -271,6 +271,8 @@ describe('options', () => {
     ['neither a consumer nor a subject', { url }],
     ['no url', { subject: 'a' }],
     ['an empty list of urls', { url: [], subject: 'a' }],
+    ['a url of something else', { url: 'http://localhost:4222', subject: 'a' }],
+    ['one such url among others', { url: [url, 'amqp://localhost'], stream: 's', consumer: 'c' }],
     ['an unknown one', { url, subject: 'a', retries: 3 }],
     ['one of sources for a sink', { url, subject: 'a', batch: 3 }],
     ['one of sinks for a source', { url, stream: 's', consumer: 'c', timeoutMs: 3 }],
