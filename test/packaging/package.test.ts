@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { linksOf, readPage } from '../docs/markdown.js'
 import { libpqEnvironment, scratchDatabase } from '../support/postgres.js'
 import { helloWorld } from './readme.js'
 
@@ -58,6 +59,15 @@ describe('the packed files', () => {
       file === 'package.json' || manifest.files.some((entry) => file === entry || file.startsWith(`${entry}/`))
     expect(packed.filter((file) => !allowed(file))).toEqual([])
     expect(packed).toEqual(expect.arrayContaining(['LICENSE', 'README.md', 'package.json']))
+  })
+
+  test('have what the pages among them link to', () => {
+    const dead = packed
+      .filter((file) => file.endsWith('.md'))
+      .flatMap((page) => linksOf(readPage(page)).map(({ target }) => [page, target.replace(/#.*/, '')] as const))
+      .filter(([, target]) => target !== '' && !/^(https?|mailto):/.test(target))
+      .filter(([page, target]) => !packed.includes(path.posix.join(path.posix.dirname(page), target)))
+    expect(dead).toEqual([])
   })
 
   test('are each compiled from a source that still exists', () => {
