@@ -143,12 +143,16 @@ describe('statements', () => {
 /** ReadyForQuery is the last message of an answer, 6 bytes long: it comes in a packet of its own, a little later. */
 function arriveApart(socket: Socket): void {
   const emit = socket.emit.bind(socket)
+  let before: Promise<unknown> = Promise.resolve()
   socket.emit = (event: string, ...args: unknown[]): boolean => {
     const [data] = args
-    if (event !== 'data' || !Buffer.isBuffer(data) || data.length <= 6) return emit(event, ...args)
-    const split = data.length - 6
-    setTimeout(() => emit('data', data.subarray(split)), 5)
-    return emit('data', data.subarray(0, split))
+    if (event !== 'data' || !Buffer.isBuffer(data)) return emit(event, ...args)
+    const split = Math.max(0, data.length - 6)
+    before = before
+      .then(() => emit('data', data.subarray(0, split)))
+      .then(() => new Promise((resolve) => setTimeout(resolve, 5)))
+      .then(() => emit('data', data.subarray(split)))
+    return true
   }
 }
 
