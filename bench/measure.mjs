@@ -1,12 +1,7 @@
 /** Measures a shape: every contender in turn, several times over; the median counts. */
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import pg from 'pg'
 import { watchCpu } from './cpu.mjs'
 import { BUSINESS } from './handlers.mjs'
-
-setFlagsFromString('--expose_gc')
-const collectGarbage = runInNewContext('gc')
 
 export async function measureShape(shape, { server, count, repeats, say }) {
   const { url, pid } = server
@@ -21,7 +16,7 @@ export async function measureShape(shape, { server, count, repeats, say }) {
       sides.push({ name, contender, it, samples: [] })
     }
     // Plans, code and buffers warm up.
-    for (const side of sides) await measureOnce(admin, pid, shape, side, shape.make(Math.max(8_000, count)))
+    for (const side of sides) await measureOnce(admin, pid, shape, side, shape.make(Math.max(5_000, count / 2)))
     for (let repeat = 1; repeat <= repeats; repeat++) {
       const list = shape.make(count)
       for (const side of sides) {
@@ -49,7 +44,6 @@ async function measureOnce(admin, pid, shape, { name, contender, it }, list) {
   await admin.query(`vacuum analyze ${it.tables.join(', ')}, bench.effect, bench.stock`)
   // A role without the right to it has checkpoints in the middle of a measurement.
   await admin.query('checkpoint').catch(() => {})
-  collectGarbage()
 
   const left = async () => (await admin.query(it.leftQuery)).rows[0].n
   const cpu = watchCpu(pid)
