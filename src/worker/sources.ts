@@ -67,7 +67,10 @@ export function createSources(report: (error: unknown, where: { source: Source }
   const watched = (source: Source, deliver: Deliver): Attached => {
     const failures = new Set<string>()
     const entry: Attached = {
-      ...{ state: 'idle', run: undefined, cutOff: false, failures },
+      state: 'idle',
+      run: undefined,
+      cutOff: false,
+      failures,
       async deliver(batch) {
         try {
           const outcomes = await deliver(batch)

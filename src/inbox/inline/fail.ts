@@ -6,7 +6,7 @@ import { FAIL_INLINE, LOCK_TIMEOUT } from '../../postgres/sql/inline.js'
 import type { Row } from '../../postgres/database.js'
 import { callHook } from '../../runtime.js'
 import type { ConsumerDeclaration } from '../consumer.js'
-import type { Ackable } from '../outcome.js'
+import { busy, type Ackable } from '../outcome.js'
 import { toMessage } from '../prepare.js'
 import { classify } from '../receive.js'
 import type { Worker } from '../running.js'
@@ -39,7 +39,7 @@ export async function recordFailure(
   // Nothing recorded: another copy has handled it, or holds it now.
   if (rows.length === 0) {
     const known = await judgeKnown(worker, item)
-    return known ?? { outcome: { consumer: consumer.name, status: 'busy' }, ack: false }
+    return known ?? busy(consumer.name)
   }
   if (verdict.parked) {
     tellDead(worker, item, Number(rows[0]!['attempts']), failure)

@@ -136,8 +136,7 @@ async function sharedPass(
         decided.set(item, handled(consumer.name, text))
         clock.ran(item.prepared.type)
       }
-      const all = begun.length === group.length
-      const drop = all ? [] : group.slice(begun.length).filter((item) => marks.has(item))
+      const drop = group.slice(begun.length).filter((item) => marks.has(item))
       return settle(worker, { outgoing, results, drop, open, tx, restore: marks })
     })
     failpoint('committed')

@@ -2,6 +2,7 @@
  * The gate that statements of a postgres.js transaction pass on their way to the server: it counts what is
  * unanswered, refuses what a handler may not send, and shuts when the handler or the transaction is over.
  */
+import { sleep } from '../../../backoff.js'
 import type { OnceboxError } from '../../../errors.js'
 import { refusal } from '../handler-sql.js'
 import { handlerCalled, transactionClosed } from '../loan-errors.js'
@@ -109,7 +110,7 @@ export class Gate {
     const end = performance.now() + CURSOR_CLOSE_MS
     const closing = (): boolean =>
       this.unanswered > 0 && this.#expected.size === 0 && this.#sent.every((query) => query.cursorFn)
-    while (closing() && performance.now() < end) await new Promise((resolve) => setTimeout(resolve, 1))
+    while (closing() && performance.now() < end) await sleep(1)
   }
 
   /** Waits until what was sent is answered. */
