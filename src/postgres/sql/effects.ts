@@ -107,7 +107,7 @@ select consumer, source, id from m`
  * Takes an inline message into the box, claimed by us, so that its effects can be called with no transaction open and
  * no copy of it runs meanwhile. In: `{ c, s, i, t, k key, b, h, e, os, oi, token, lease }`. Out: the attempts so far, and
  * whether it was `stored`: then its sender has forgotten it, and the box goes on with it whatever comes.
- * No row back: it is known and not ours to take.
+ * No row back: it is known and not ours to take. As in FAIL_INLINE, only a new message gets new work.
  */
 export const ADOPT = `
 with p as materialized (select $1::text::jsonb j),
@@ -116,12 +116,22 @@ ins as (
   select j->>'c', j->>'s', j->>'i', j->>'t', j->>'k', j->>'b', decode(j->>'h', 'hex'), j->>'e', j->>'os', j->>'oi'
   from p on conflict do nothing returning 1
 ),
+first as (
+  insert into ob.work as w (consumer, source, id, due_at, token)
+  select j->>'c', j->>'s', j->>'i', ob.now() + (j->>'lease')::float8 * interval '1 ms', (j->>'token')::uuid
+  from p where exists (select 1 from ins)
+  returning w.attempts, false stored
+),
 was as materialized (
-  select x.parked from p, ob.work x where x.consumer = j->>'c' and x.source = j->>'s' and x.id = j->>'i'
+  select w.consumer, w.source, w.id, w.attempts, w.parked from p, ob.work w
+  where not exists (select 1 from ins) and w.consumer = j->>'c' and w.source = j->>'s' and w.id = j->>'i'
+    and w.lane is null and (w.parked = 'failed' or w.parked is null and (w.token is null or w.due_at <= ob.now()))
+  for update of w
+),
+again as (
+  update ob.work w set parked = null, due_at = ob.now() + (j->>'lease')::float8 * interval '1 ms',
+    token = (j->>'token')::uuid
+  from p, was where w.consumer = was.consumer and w.source = was.source and w.id = was.id
+  returning w.attempts, was.parked is null stored
 )
-insert into ob.work as w (consumer, source, id, due_at, token)
-select j->>'c', j->>'s', j->>'i', ob.now() + (j->>'lease')::float8 * interval '1 ms', (j->>'token')::uuid
-from p where exists (select 1 from ins) or exists (select 1 from was)
-on conflict (consumer, source, id) do update set parked = null, due_at = excluded.due_at, token = excluded.token
-  where w.lane is null and (w.parked = 'failed' or w.parked is null and (w.token is null or w.due_at <= ob.now()))
-returning w.attempts::text, exists (select 1 from was where parked is null)::text stored`
+select attempts::text, stored::text from (select * from first union all select * from again) w`

@@ -72,7 +72,12 @@ delete from ob.message m where m.ctid = any (array(
 /**
  * Records an inline failure: the message, and work that waits for its source ('failed'), for the box, or for a person
  * ('dead'). In: `{ c, s, i, t, k, b, h, e envelope, os, oi, n, ms, p parked, err, hist }`. No row back: another copy
- * handled it meanwhile. What the box has stored it runs again itself: its sender was told so, and has forgotten it.
+ * handled it meanwhile, or holds it. What the box has stored it runs again itself: its sender was told so, and has
+ * forgotten it.
+ *
+ * Work is inserted only where this statement inserted the message. A known one is updated in place: an upsert guarded by
+ * a look at `work` would see a row that a copy is deleting as it settles, wait for it, and insert it afresh for a message
+ * that is handled by then.
  */
 export const FAIL_INLINE = `
 with p as materialized (select $1::text::jsonb j),
@@ -81,22 +86,25 @@ ins as (
   select j->>'c', j->>'s', j->>'i', j->>'t', j->>'k', j->>'b', decode(j->>'h', 'hex'), j->>'e', j->>'os', j->>'oi'
   from p on conflict do nothing returning 1
 ),
-w as (
+first as (
   insert into ob.work as w (consumer, source, id, due_at, attempts, parked, error)
   select j->>'c', j->>'s', j->>'i',
     case when j->>'p' is not null then 'infinity' else ob.now() + (j->>'ms')::float8 * interval '1 ms' end,
     (j->>'n')::int, j->>'p', j->>'err'
   from p where exists (select 1 from ins)
-    or exists (select 1 from ob.work x where x.consumer = j->>'c' and x.source = j->>'s' and x.id = j->>'i')
-  on conflict (consumer, source, id) do update set
-    attempts = w.attempts + excluded.attempts, error = coalesce(excluded.error, w.error),
-    parked = case when w.parked is null and excluded.parked = 'failed' then null else excluded.parked end,
-    due_at = case when w.parked is null and excluded.parked = 'failed'
-                  then ob.now() + (select coalesce((j->>'ms')::float8, 0) from p) * interval '1 ms'
-                  else excluded.due_at end
-    where w.parked = 'failed' or w.parked is null and w.token is null
   returning w.consumer, w.source, w.id, w.attempts
 ),
+again as (
+  update ob.work w set
+    attempts = greatest(0, w.attempts + (j->>'n')::int), error = coalesce(j->>'err', w.error),
+    parked = case when w.parked is null and j->>'p' = 'failed' then null else j->>'p' end,
+    due_at = case when j->>'p' is null or w.parked is null and j->>'p' = 'failed'
+                  then ob.now() + coalesce((j->>'ms')::float8, 0) * interval '1 ms' else 'infinity' end
+  from p where not exists (select 1 from ins) and w.consumer = j->>'c' and w.source = j->>'s' and w.id = j->>'i'
+    and (w.parked = 'failed' or w.parked is null and w.token is null)
+  returning w.consumer, w.source, w.id, w.attempts
+),
+w as (select * from first union all select * from again),
 a as (
   insert into ob.attempt (consumer, source, id, attempt, error)
   select w.consumer, w.source, w.id, w.attempts, j->>'err' from p, w where (j->>'hist')::boolean

@@ -1,0 +1,107 @@
+/**
+ * Copies of one message at the same moment, on arrival: whatever was known of it before, its handler commits once.
+ * `test/crash/copies.test.ts` has the same over several processes.
+ */
+import { expect, test } from 'vitest'
+import { batch, RetryLater, type Incoming, type Outcome } from 'oncebox'
+import type { PgClient } from 'oncebox/pg'
+import { note, useServer, type Bench } from './fixture.js'
+
+const server = useServer('copies', { max: 16 })
+
+const MESSAGES = Number(process.env['ONCEBOX_COPIES'] ?? 120)
+const WAVE = 12
+
+type Door = 'handle' | 'source' | 'once' | 'effects' | 'batch'
+type Past = 'plain' | 'redelivered' | 'failed before'
+
+const cases = (['handle', 'source', 'once', 'effects', 'batch'] as Door[]).flatMap((door) =>
+  (['plain', 'redelivered', 'failed before'] as Past[]).flatMap((past) =>
+    [2, 5].map((copies): [Door, Past, number] => [door, past, copies]),
+  ),
+)
+
+test.for(cases)('by %s, %s, %i copies at once: one effect each', { timeout: 120_000 }, async ([door, past, copies]) => {
+  await using box = await server.open({ logger: SILENT })
+  const failing = new Set<string>()
+  const deliver = doorOf(box, door, failing)
+  for (let at = 0; at < MESSAGES; at += WAVE) {
+    const ids = Array.from({ length: WAVE }, (_, index) => `m${at + index}`)
+    if (past === 'failed before') {
+      for (const id of ids) failing.add(id)
+      await Promise.all(ids.map((id) => deliver(note(id)).catch(() => undefined)))
+    }
+    // One more failure among the copies: it is recorded while the others run.
+    const again = new Set(past === 'failed before' ? ids : [])
+    for (const id of ids) if (!again.has(id)) failing.delete(id)
+    const message = (id: string): Incoming => note(id, past === 'redelivered' ? { redelivered: true } : {})
+    await Promise.all(ids.flatMap((id) => Array.from({ length: copies }, () => untilAcked(deliver, message(id)))))
+  }
+  const counts = new Map<string, number>()
+  for (const id of await box.ids()) counts.set(id, (counts.get(id) ?? 0) + 1)
+  expect([...counts].filter(([, count]) => count > 1)).toEqual([])
+  expect(counts.size).toBe(MESSAGES)
+  expect(await box.sql('select id, parked, attempts from ob.work')).toEqual([])
+})
+
+/** A sender: delivers until it may forget the message. */
+async function untilAcked(deliver: (message: Incoming) => Promise<boolean>, message: Incoming): Promise<void> {
+  for (let tries = 0; tries < 200; tries++) if (await deliver(message).catch(() => false)) return
+  throw new Error(`message ${message.id} was never acknowledged`)
+}
+
+/** A consumer behind one of the doors, and how to deliver to it. Ids in `failing` fail once, then are taken out of it. */
+function doorOf(box: Bench, door: Door, failing: Set<string>): (message: Incoming) => Promise<boolean> {
+  const run = async (message: { id: string }, tx: PgClient): Promise<void> => {
+    // The effect first: a failure must take it back.
+    await box.write(tx, 'a', message)
+    if (failing.delete(message.id)) throw new RetryLater({ afterMs: 1 })
+  }
+  const options = { mode: 'inline', retry: { attempts: 1_000, baseMs: 1 } } as const
+  if (door === 'once') {
+    return async (message) => {
+      const client = await server.pool.connect()
+      try {
+        await client.query('begin')
+        const { status } = await box.once(client, 'a', message as { id: string }, () => run(message as never, client))
+        await client.query('commit')
+        return status === 'handled' || status === 'duplicate'
+      } catch (error) {
+        await client.query('rollback')
+        throw error
+      } finally {
+        client.release()
+      }
+    }
+  }
+  if (door === 'batch') {
+    const all = batch(async (messages: readonly { id: string }[], { tx }: { tx: PgClient }) => {
+      for (const message of messages) await run(message, tx)
+    })
+    box.consumer('a', { note: all }, options)
+  } else {
+    box.consumer(
+      'a',
+      {
+        async note(message, { tx, effect }) {
+          if (door === 'effects') await effect('call', () => message.id)
+          await run(message, tx)
+        },
+      },
+      options,
+    )
+  }
+  if (door !== 'source') return async (message) => (await box.handle(message)).ack
+  let push: (batch: readonly Incoming[]) => Promise<readonly Outcome[]> = () => Promise.reject(new Error('not started'))
+  box.from({
+    push: true,
+    start(deliver) {
+      push = deliver
+      return Promise.resolve()
+    },
+    stop: () => Promise.resolve(),
+  })
+  return async (message) => (await push([message]))[0]!.ack
+}
+
+const SILENT = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
