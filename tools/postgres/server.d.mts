@@ -5,6 +5,8 @@ export interface PostgresOptions {
   settings?: Record<string, string | number>
   /** Default true. False never runs apt-get, not even as root: npm's binaries are next. */
   debianPackage?: boolean
+  /** A major version of which npm has binaries, 14 to 18, instead of the one that is installed. */
+  embedded?: number
   /** Default false: the loopback address alone. True also listens in `socketDirectory`. */
   unixSocket?: boolean
   /** The URL of a running server, of which this one becomes a streaming standby: a copy that follows it, read-only. */
