@@ -2,12 +2,12 @@
 import { randomUUID } from 'node:crypto'
 import type { Failure, Message, QuarantineReason } from '../message.js'
 import type { Row } from '../postgres/database.js'
-import { CLAIM, EXTEND } from '../postgres/sql/claim.js'
+import { CLAIM, EXTEND, EXTEND_ONE } from '../postgres/sql/claim.js'
 import { FAIL, SETTLE, SETTLE_ONE, STILL_CLAIMED } from '../postgres/sql/settle.js'
 import type { Runtime } from '../runtime.js'
-import { sleep } from '../backoff.js'
 import { validate, type Validated } from '../validate.js'
 import type { ConsumerDeclaration } from './consumer.js'
+import { extendAllRows, extendRows, waitText, type LeasedRows } from './extend.js'
 import { toMessage } from './prepare.js'
 
 export interface ClaimedMessage {
@@ -62,8 +62,13 @@ export interface Claim {
   isSettled(done: readonly ClaimedMessage[]): Promise<boolean>
   /** Records a failure. Answers false if the claim was lost, so nothing was recorded. */
   fail(message: ClaimedMessage, verdict: Verdict): Promise<boolean>
-  /** Extends the lease. Answers false if any of it was lost. */
+  /**
+   * Extends the lease, as far as its rows are not locked for too long: nobody else gets at those either. Answers false
+   * if any of it was lost.
+   */
   extend(): Promise<boolean>
+  /** Extends all of the lease, however long its rows are locked. Answers false if any of it was lost. */
+  extendAll(): Promise<boolean>
   /** While frozen, nothing touches its rows: the lease is not extended. */
   freeze(frozen: boolean): void
   /** Gives back everything that is not settled, due at once. */
@@ -141,8 +146,25 @@ export function looseClaim(
 ): Claim {
   const queue = messages
   const held = new Set(messages)
+  /** Their settlement or failure was sent, and may have committed before we hear of it. */
+  let leaving = new Set<ClaimedMessage>()
   let frozen = false
   const who = { c: consumer.name, k: token }
+  const { leaseMs } = consumer.options
+  const leased: LeasedRows<ClaimedMessage> = {
+    leaseMs,
+    rows: () => [...held],
+    async extendFree(list) {
+      const rows = await db.run(EXTEND, { ...who, lease: leaseMs, d: keys(list) })
+      return new Map(rows.map((row) => [list[Number(row['at'])]!, row['extended'] === 'true']))
+    },
+    async extendLocked({ source, id }, waitMs) {
+      const wait = waitText(waitMs)
+      return (await db.run(EXTEND_ONE, { ...who, lease: leaseMs, s: source, i: id, wait })).length > 0
+    },
+    has: (message) => held.has(message),
+    isLeaving: (message) => leaving.has(message),
+  }
   const keys = (list: Iterable<ClaimedMessage>): [string, string][] => [...list].map(({ source, id }) => [source, id])
   const drop = (message: ClaimedMessage): void => {
     held.delete(message)
@@ -153,6 +175,7 @@ export function looseClaim(
     token,
     queue,
     settle(done, { xid, guard }, tx) {
+      leaving = new Set(done)
       const open = { c: consumer.name, k: token, x: xid, g: guard }
       if (done.length !== 1) return db.run(SETTLE, { ...open, d: done.map(settlementOf) }, tx)
       const { source, id, n } = done[0]!
@@ -161,16 +184,13 @@ export function looseClaim(
     settled: (done) => removeAll(queue, held, done),
     isSettled: async (done) => (await db.run(STILL_CLAIMED, { ...who, d: keys(done) })).length === 0,
     async fail(message, verdict) {
+      leaving.add(message)
       const rows = await db.run(FAIL, { ...who, f: [failureRow(message, verdict)] })
       drop(message)
       return rows.length > 0
     },
-    extend: () =>
-      extendTwice(async () => {
-        if (frozen) return true
-        const rows = await db.run(EXTEND, { ...who, lease: consumer.options.leaseMs, d: keys(held) })
-        return Number(rows[0]!['held']) >= held.size
-      }),
+    extend: async () => frozen || (await extendRows(leased)) !== 'lost',
+    extendAll: () => extendAllRows(leased),
     freeze(on) {
       frozen = on
     },
@@ -193,16 +213,6 @@ export function looseClaim(
       queue.length = 0
     },
   }
-}
-
-/**
- * A settlement may have committed a moment before its holder hears of it; then fewer messages carry the token than the
- * holder believes. So a loss has to show twice, with time for the news to arrive.
- */
-export async function extendTwice(extend: () => Promise<boolean>): Promise<boolean> {
-  if (await extend()) return true
-  await sleep(50)
-  return extend()
 }
 
 /** A message in the list of a settlement. */

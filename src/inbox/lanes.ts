@@ -3,11 +3,20 @@
  * key; it settles lanes and messages together. Nothing behind a failed message of a lane runs before it.
  */
 import { randomUUID } from 'node:crypto'
-import { CLAIM_LANES, EXTEND_LANES, FAIL_LANE, READ_LANES, RELEASE_LANES, SETTLE_LANES } from '../postgres/sql/lanes.js'
+import {
+  CLAIM_LANES,
+  EXTEND_LANE,
+  EXTEND_LANES,
+  FAIL_LANE,
+  READ_LANES,
+  RELEASE_LANES,
+  SETTLE_LANES,
+} from '../postgres/sql/lanes.js'
 import { STILL_CLAIMED } from '../postgres/sql/settle.js'
 import type { Runtime } from '../runtime.js'
-import { decodeRows, extendTwice, failureRow, settlementOf, type Claim, type ClaimedMessage } from './claim.js'
+import { decodeRows, failureRow, settlementOf, type Claim, type ClaimedMessage } from './claim.js'
 import type { ConsumerDeclaration } from './consumer.js'
+import { extendAllRows, extendRows, waitText, type LeasedRows } from './extend.js'
 
 interface Lane {
   readonly key: string
@@ -49,7 +58,23 @@ function laneClaim(
   queue: ClaimedMessage[],
 ): Claim {
   const who = { c: consumer.name, k: token }
+  /** Given back by a statement that was sent, and may have committed before we hear of it. */
+  let leaving = new Set<string>()
   let frozen = false
+  const { leaseMs } = consumer.options
+  const leased: LeasedRows<string> = {
+    leaseMs,
+    rows: () => [...lanes.keys()],
+    async extendFree(keys) {
+      const rows = await db.run(EXTEND_LANES, { ...who, lease: leaseMs, lanes: keys })
+      return new Map(rows.map((row) => [row['key'] as string, row['extended'] === 'true']))
+    },
+    async extendLocked(key, waitMs) {
+      return (await db.run(EXTEND_LANE, { ...who, lease: leaseMs, key, wait: waitText(waitMs) })).length > 0
+    },
+    has: (key) => lanes.has(key),
+    isLeaving: (key) => leaving.has(key),
+  }
   const dropLane = (key: string): void => {
     lanes.delete(key)
     queue.splice(0, queue.length, ...queue.filter(({ lane }) => lane !== key))
@@ -72,6 +97,7 @@ function laneClaim(
     queue,
     settle(done, { xid, guard }, tx) {
       const { through, kept } = split(done)
+      leaving = new Set(through.map(({ key }) => key))
       const rel = through.map(({ key, more }) => [key, more])
       const d = done.map(settlementOf)
       return db.run(SETTLE_LANES, { ...who, x: xid, g: guard, d, rel, keep: kept.map(({ key }) => key) }, tx)
@@ -88,18 +114,14 @@ function laneClaim(
       return (await db.run(STILL_CLAIMED, { ...who, d })).length === 0
     },
     async fail(message, verdict) {
+      leaving.add(message.lane!)
       const block = verdict.parked !== undefined && consumer.options.onDead === 'block'
       const rows = await db.run(FAIL_LANE, { ...who, key: message.lane, block, ...failureRow(message, verdict) })
       dropLane(message.lane!)
       return rows.length > 0
     },
-    extend: () =>
-      extendTwice(async () => {
-        if (frozen) return true
-        const keys = [...lanes.keys()]
-        const rows = await db.run(EXTEND_LANES, { ...who, lease: consumer.options.leaseMs, lanes: keys })
-        return Number(rows[0]!['held']) >= lanes.size
-      }),
+    extend: async () => frozen || (await extendRows(leased)) !== 'lost',
+    extendAll: () => extendAllRows(leased),
     freeze(on) {
       frozen = on
     },

@@ -2,7 +2,9 @@
  * Receive: the front door. Persists a batch for every subscribed consumer in one statement and answers after the
  * commit, in order. Whatever was not new is classified by a second statement with a fresh snapshot.
  */
+import { backoffMs, sleep } from '../backoff.js'
 import type { ConsumerOutcome, Outcome, QuarantineReason } from '../message.js'
+import { sqlState } from '../postgres/driver.js'
 import { CLASSIFY, RECEIVE, UNPARK_FAILED } from '../postgres/sql/receive.js'
 import type { Runtime } from '../runtime.js'
 import { failpoint } from '../worker/failpoints.js'
@@ -21,12 +23,24 @@ export interface ReceiveOptions {
   readonly unrouted?: 'quarantine' | 'skip' | undefined
   /** Released by a person: the age was judged already. */
   readonly force?: boolean
+}
+
+/** One call of `receive`, from its first statement to its last. */
+interface Reception extends ReceiveOptions {
+  /**
+   * Keys of which something could not be stored: what comes behind it in the same call is not stored either, or it would
+   * come before it. Which consumers keep an order may be known to other processes alone, so it goes for all.
+   */
+  readonly heldBack: Set<string>
   /** The message was in a batch that waited too long for a lock. */
   readonly alone?: boolean
 }
 
 /** How long a batch waits for a copy of one of its messages that is being handled on arrival; then each by itself. */
 const LOCK_WAIT = { batch: '1s', alone: '100ms' }
+
+/** So often a deadlock or a serialization failure is tried again before the batch falls apart. */
+const TRIES = 4
 
 /** jsonb takes 256 MiB; larger batches are split. */
 const MAX_BATCH_BYTES = 8 * 1024 * 1024
@@ -47,22 +61,26 @@ export async function receive(
     } else batch.push({ at, message })
   })
   if (refused.length > 0) await quarantine(runtime, refused)
+  const reception = { ...options, heldBack: new Set<string>() }
   for (const part of parts(batch)) {
+    const free = part.filter(({ message }) => !isHeldBack(message, reception))
     const answers = await receiveBatch(
       runtime,
-      part.map(({ message }) => message),
-      options,
+      free.map(({ message }) => message),
+      reception,
     )
-    part.forEach(({ at }, index) => (outcomes[at] = answers[index]!))
+    free.forEach(({ at }, index) => (outcomes[at] = answers[index]!))
+    for (const { at, message } of part) outcomes[at] ??= busy(message, reception)
   }
   failpoint('received')
   return outcomes
 }
 
-async function receiveBatch(runtime: Runtime, batch: readonly Prepared[], options: ReceiveOptions): Promise<Outcome[]> {
+async function receiveBatch(runtime: Runtime, batch: readonly Prepared[], options: Reception): Promise<Outcome[]> {
+  if (batch.length === 0) return []
   let answer: Answer
   try {
-    answer = await store(runtime, batch, options)
+    answer = await storeCalmly(runtime, batch, options)
   } catch (error) {
     if (!isConflict(error)) throw error
     return oneByOne(runtime, batch, options)
@@ -78,14 +96,23 @@ async function receiveBatch(runtime: Runtime, batch: readonly Prepared[], option
   return finish(runtime, batch, perMessage, options)
 }
 
-/** One of them is held elsewhere: the others must not wait for it. */
-async function oneByOne(runtime: Runtime, batch: readonly Prepared[], options: ReceiveOptions): Promise<Outcome[]> {
-  if (batch.length === 1 && options.alone) return [busy(batch[0]!, options)]
+/** One of them is held elsewhere: the others must not wait for it, unless they come behind it. */
+async function oneByOne(runtime: Runtime, batch: readonly Prepared[], options: Reception): Promise<Outcome[]> {
+  if (batch.length === 1 && options.alone) {
+    const [message] = batch as [Prepared]
+    if (message.key !== undefined) options.heldBack.add(message.key)
+    return [busy(message, options)]
+  }
   const outcomes: Outcome[] = []
   for (const message of batch) {
-    outcomes.push(...(await receiveBatch(runtime, [message], { ...options, alone: true })))
+    if (isHeldBack(message, options)) outcomes.push(busy(message, options))
+    else outcomes.push(...(await receiveBatch(runtime, [message], { ...options, alone: true })))
   }
   return outcomes
+}
+
+function isHeldBack({ key }: Prepared, { heldBack }: Reception): boolean {
+  return key !== undefined && heldBack.has(key)
 }
 
 function busy({ id, type }: Prepared, { consumers, only }: ReceiveOptions): Outcome {
@@ -124,7 +151,19 @@ interface Answer {
   readonly old: readonly (readonly [number, string])[]
 }
 
-async function store(runtime: Runtime, batch: readonly Prepared[], options: ReceiveOptions): Promise<Answer> {
+async function storeCalmly(runtime: Runtime, batch: readonly Prepared[], options: Reception): Promise<Answer> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await store(runtime, batch, options)
+    } catch (error) {
+      // To wait for a lock once more would take as long again.
+      if (!isConflict(error) || sqlState(error) === '55P03' || tries === TRIES) throw error
+      await sleep(backoffMs(tries, 2, 50))
+    }
+  }
+}
+
+async function store(runtime: Runtime, batch: readonly Prepared[], options: Reception): Promise<Answer> {
   const rows = await runtime.db.run(RECEIVE, {
     m: batch.map((message) => ({
       i: message.id,
@@ -158,7 +197,7 @@ async function classifyRest(
   batch: readonly Prepared[],
   answer: Answer,
   perMessage: readonly Map<string, Ackable>[],
-  options: ReceiveOptions,
+  options: Reception,
 ): Promise<void> {
   const old = new Set(answer.old.map(String))
   const pairs = answer.rest.map(([ord, consumer]) => ({ at: ord - 1, consumer, message: batch[ord - 1]! }))

@@ -74,7 +74,8 @@ export async function openClaimed<R>(
   work: (tx: unknown, open: OpenGroup) => Promise<{ result: R; settlement: Promise<unknown> }>,
 ): Promise<R> {
   if (consumer.options.isolation === 'read committed') return openTransaction(runtime, consumer, lockTimeout, work)
-  if (!(await claim.extend())) throw new OnceboxError('CLAIM_LOST', 'another worker claimed the message; raise leaseMs')
+  if (!(await claim.extendAll()))
+    throw new OnceboxError('CLAIM_LOST', 'another worker claimed the message; raise leaseMs')
   claim.freeze(true)
   try {
     return await openTransaction(runtime, consumer, lockTimeout, work)

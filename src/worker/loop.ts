@@ -10,7 +10,7 @@ export interface LoopOptions {
   readonly slots: number
   /** Does one piece of work, if there is any, and says so as soon as it has found it. Answers whether it did. */
   step(found: () => void): Promise<boolean>
-  /** How long until something falls due, as far as is known: asked when there was nothing to do. */
+  /** How long until something falls due, as far as is known, 0 if something is: asked when there was nothing to do. */
   nextDueMs(): Promise<number | undefined>
   failed(error: unknown): void
   readonly pollMs?: number
@@ -26,6 +26,8 @@ export interface Loop {
 
 const POLL_MS = 1_000
 const MAX_BACKOFF_MS = 1_000
+/** While something is due that nobody can get at: its row is locked. Each look takes twice as long to come as the last. */
+const LOCKED_MS = { first: 2, most: 500 }
 /** A slot that does not keep watch sleeps until it is roused; this is for nothing but surprises. */
 const UNWATCHED_MS = 30_000
 
@@ -42,10 +44,11 @@ export function createLoop({ slots, step, nextDueMs, failed, pollMs = POLL_MS }:
     else pending = true
   }
 
-  const nap = async (ms: number): Promise<void> => {
+  /** Answers whether it was cut short. */
+  const nap = async (ms: number): Promise<boolean> => {
     if (pending || stopping) {
       pending = false
-      return
+      return true
     }
     let roused = (): void => undefined
     const woken = new Promise<void>((resolve) => {
@@ -54,15 +57,25 @@ export function createLoop({ slots, step, nextDueMs, failed, pollMs = POLL_MS }:
     sleepers.push(roused)
     await sleep(ms, woken)
     const at = sleepers.indexOf(roused)
-    if (at >= 0) sleepers.splice(at, 1)
+    if (at < 0) return true
+    sleepers.splice(at, 1)
+    return false
   }
 
   let watched = false
+  /** Looks in a row that found something due, and nothing to do. */
+  let fruitless = 0
+  /** Waits until there may be something to do. While nothing is due it only looks, which is half of what a step costs. */
   const watch = async (): Promise<void> => {
     watched = true
     try {
       const due = await nextDueMs()
-      await nap(Math.max(1, Math.min(pollMs, due ?? pollMs)))
+      if (due === 0) return void (await nap(Math.min(LOCKED_MS.most, LOCKED_MS.first * 2 ** fruitless++)))
+      fruitless = 0
+      for (let next = due; next !== 0; next = await nextDueMs()) {
+        const ms = Math.min(pollMs, next ?? pollMs)
+        if ((await nap(Math.max(1, ms))) || ms === next) return
+      }
     } finally {
       watched = false
     }
@@ -74,6 +87,7 @@ export function createLoop({ slots, step, nextDueMs, failed, pollMs = POLL_MS }:
       try {
         const worked = await step(wake)
         failures = 0
+        if (worked) fruitless = 0
         if (worked || stopping) continue
         await (watched ? nap(UNWATCHED_MS) : watch())
       } catch (error) {

@@ -30,25 +30,42 @@ from c cross join lateral (select * from ob.message m
 order by c.seq`
 
 /**
- * Heartbeat: extends the lease of a claim. In: `{ c, k, lease, d: [[source, id], …] }`. Rows that a settlement holds
- * are skipped, or the two would deadlock. Out: how many of them still carry our token; fewer means lost.
+ * Heartbeat: extends the lease of a claim. In: `{ c, k, lease, d: [[source, id], …] }`. Out: the messages that still carry
+ * our token, by their position, and whether they were extended: what is locked is skipped, and is EXTEND_ONE's to wait
+ * for. A message missing from the answer was lost, or is settled. Like a claim it does not wait for the disk: a server
+ * that crashes forgets one heartbeat of three.
  */
 export const EXTEND = `
-with p as materialized (select $1::text::jsonb j),
-d as materialized (
-  select j->>'c' consumer, x->>0 source, x->>1 id, (j->>'k')::uuid token
-  from p, unnest(array(select jsonb_array_elements(j->'d') from p)) x
+with p as materialized (select $1::text::jsonb j, set_config('synchronous_commit', 'off', true)),
+asked as materialized (
+  select ord, j->>'c' consumer, x->>0 source, x->>1 id, (j->>'k')::uuid token
+  from p, unnest(array(select jsonb_array_elements(j->'d') from p)) with ordinality a(x, ord)
 ),
-u as (
+extended as (
   update ob.work w set due_at = ob.now() + (select (j->>'lease')::float8 * interval '1 ms' from p)
   where w.ctid = any (array(
-    select w.ctid from d, ob.work w
-    where w.consumer = d.consumer and w.source = d.source and w.id = d.id and w.token = d.token
+    select w.ctid from asked, ob.work w
+    where w.consumer = asked.consumer and w.source = asked.source and w.id = asked.id and w.token = asked.token
     for update of w skip locked))
-  returning 1
+  returning w.source, w.id
 )
-select (select count(*) from d, ob.work w where w.consumer = d.consumer and w.source = d.source and w.id = d.id
-  and w.token = d.token)::text held, (select count(*) from u)::text extended`
+select (asked.ord - 1)::text "at",
+  exists (select 1 from extended e where e.source = w.source and e.id = w.id)::text extended
+from asked join ob.work w
+  on w.consumer = asked.consumer and w.source = asked.source and w.id = asked.id and w.token = asked.token`
+
+/**
+ * Heartbeat of a message whose row is locked: waits for its turn, one for each statement, so that nothing can deadlock.
+ * In: `{ c, k, lease, s source, i id, wait }`. No row back: it was lost, or is settled.
+ */
+export const EXTEND_ONE = `
+with p as materialized (
+  select j, set_config('lock_timeout', j->>'wait', true), set_config('synchronous_commit', 'off', true)
+  from (select $1::text::jsonb j) x
+)
+update ob.work w set due_at = ob.now() + (p.j->>'lease')::float8 * interval '1 ms'
+from p where w.consumer = p.j->>'c' and w.source = p.j->>'s' and w.id = p.j->>'i' and w.token = (p.j->>'k')::uuid
+returning w.id`
 
 /** When the next message of a consumer falls due: milliseconds from now, null if none is waiting. */
 export const NEXT_DUE = `

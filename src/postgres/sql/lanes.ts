@@ -2,7 +2,7 @@
 
 /**
  * Claims due lanes. In: `{ c, k, lease, n }`. Out: their keys, and whether their last worker died. Like CLAIM it does not
- * wait for the disk.
+ * wait for the disk. A lane whose holder is waiting to extend it (EXTEND_LANE) is left to that holder.
  */
 export const CLAIM_LANES = `
 with p as materialized (select $1::text::jsonb j, set_config('synchronous_commit', 'off', true))
@@ -12,6 +12,7 @@ where l.ctid = any (array(
   select ctid from ob.lane
   where consumer = (select j->>'c' from p) and due_at <= ob.now() and due_at < 'infinity'
     and not exists (select 1 from ob.consumer o where o.name = (select j->>'c' from p) and o.paused)
+    and (token is null or pg_try_advisory_xact_lock(hashtextextended(token::text, 0)))
   order by due_at limit (select (j->>'n')::int from p) for update skip locked))
 returning l.key, l.suspect::text`
 
@@ -129,20 +130,38 @@ a as (
 )
 select u.source, u.id, u.attempts::text from u, x`
 
-/** Heartbeat of lanes. In: `{ c, k, lease, lanes: [key, …] }`. Out: how many still carry our token. */
+/**
+ * Heartbeat of lanes. In: `{ c, k, lease, lanes: [key, …] }`. Out: the lanes that still carry our token, and whether they
+ * were extended: what is locked is skipped, and is EXTEND_LANE's to wait for. A lane missing from the answer was lost, or
+ * is settled. Like a claim it does not wait for the disk: a server that crashes forgets one heartbeat of three.
+ */
 export const EXTEND_LANES = `
-with p as materialized (select $1::text::jsonb j),
-k as materialized (
+with p as materialized (select $1::text::jsonb j, set_config('synchronous_commit', 'off', true)),
+asked as materialized (
   select j->>'c' consumer, (j->>'k')::uuid token, x key
   from p, unnest(array(select jsonb_array_elements_text(j->'lanes') from p)) x
 ),
-u as (
+extended as (
   update ob.lane l set due_at = ob.now() + (select (j->>'lease')::float8 * interval '1 ms' from p)
   where l.ctid = any (array(
-    select l.ctid from k, ob.lane l
-    where l.consumer = k.consumer and l.key = k.key and l.token = k.token for update of l skip locked))
-  returning 1
+    select l.ctid from asked, ob.lane l
+    where l.consumer = asked.consumer and l.key = asked.key and l.token = asked.token for update of l skip locked))
+  returning l.key
 )
-select (select count(*) from k, ob.lane l
-  where l.consumer = k.consumer and l.key = k.key and l.token = k.token)::text held,
-  (select count(*) from u)::text extended`
+select l.key, exists (select 1 from extended where extended.key = l.key)::text extended
+from asked join ob.lane l on l.consumer = asked.consumer and l.key = asked.key and l.token = asked.token`
+
+/**
+ * Heartbeat of a lane that receivers keep locked: waits for its turn. One lane for each statement, so that no other lane
+ * is held up meanwhile and nothing can deadlock. In: `{ c, k, lease, key, wait }`. No row back: it was lost, or is
+ * settled. While it waits, its advisory lock keeps CLAIM_LANES from a lane whose lease ran out behind the same lock.
+ */
+export const EXTEND_LANE = `
+with p as materialized (
+  select j, set_config('lock_timeout', j->>'wait', true), set_config('synchronous_commit', 'off', true),
+         pg_advisory_xact_lock_shared(hashtextextended(j->>'k', 0))
+  from (select $1::text::jsonb j) x
+)
+update ob.lane l set due_at = ob.now() + (p.j->>'lease')::float8 * interval '1 ms'
+from p where l.consumer = p.j->>'c' and l.key = p.j->>'key' and l.token = (p.j->>'k')::uuid
+returning l.key`
