@@ -4,6 +4,8 @@
  * `Tx` is the client's own transaction, as handlers get it; `TxIn` is what `send` and `once` accept
  * (pg lends a `PoolClient` but takes any client that is inside a transaction).
  */
+export { isConnectionLoss, isUnavailable, notTheDatabase, sqlState } from './errors.js'
+
 export type Isolation = 'read committed' | 'repeatable read' | 'serializable'
 
 export interface Driver<Tx, TxIn = Tx> {
@@ -50,58 +52,4 @@ export interface Driver<Tx, TxIn = Tx> {
 export interface Loan<Tx> {
   readonly tx: Tx
   giveBack(): void | Promise<void>
-}
-
-/** The SQLSTATE of an error, if it came from the server. */
-export function sqlState(error: unknown): string | undefined {
-  const code = (error as { code?: unknown } | null | undefined)?.code
-  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : undefined
-}
-
-/** Errors that look like a lost database connection and are not: a handler's own calls fail in the same words. */
-const othersFault = new WeakSet<object>()
-
-/** Notes that this error does not come from the database connection, whatever it looks like. */
-export function notTheDatabase<E>(error: E): E {
-  if (typeof error === 'object' && error !== null) othersFault.add(error)
-  return error
-}
-
-/**
- * True if the error says nothing about whether the server finished what it was doing: connection lost, shutdown, or no
- * connection to be had.
- */
-export function isConnectionLoss(error: unknown): boolean {
-  if (typeof error === 'object' && error !== null && othersFault.has(error)) return false
-  const state = sqlState(error)
-  return state === undefined ? isClientError(error) : state.startsWith('08') || /^(57P0[1-5]|53300)$/.test(state)
-}
-
-const LOST = new Set([
-  'ECONNREFUSED',
-  'ECONNRESET',
-  'ECONNABORTED',
-  'EPIPE',
-  'ETIMEDOUT',
-  'EHOSTUNREACH',
-  'EHOSTDOWN',
-  'ENETUNREACH',
-  'ENETDOWN',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  // postgres.js
-  'CONNECT_TIMEOUT',
-  'CONNECTION_CLOSED',
-  'CONNECTION_DESTROYED',
-  'CONNECTION_ENDED',
-])
-
-/** pg says it in words alone. */
-const LOST_IN_WORDS =
-  /connection (terminated|error|closed)|not queryable|socket|timeout (expired|exceeded when trying to connect)|query read timeout/i
-
-function isClientError(error: unknown): boolean {
-  const code = (error as { code?: unknown } | null | undefined)?.code
-  if (typeof code === 'string' && LOST.has(code)) return true
-  return error instanceof Error && LOST_IN_WORDS.test(error.message)
 }

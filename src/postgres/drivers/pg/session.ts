@@ -7,7 +7,8 @@
  */
 import { sleep, within } from '../../../backoff.js'
 import { OnceboxError } from '../../../errors.js'
-import { type Isolation, isConnectionLoss, sqlState } from '../../driver.js'
+import type { Isolation } from '../../driver.js'
+import { fromTheDatabase, isConnectionLoss, sqlState } from '../../errors.js'
 import { rolledBack } from '../loan-errors.js'
 import { cancelStatement } from './cancel.js'
 import { type Answer, ask, type Client, ignore, type Notice, sendTogether, type Statement } from './client.js'
@@ -109,6 +110,7 @@ export class Session {
       open = false
       this.#unanswered -= 1
       if (error === undefined) return
+      fromTheDatabase(error)
       if (this.#committing) this.#late ??= error
       else this.#swallowed ??= error
     }

@@ -4,6 +4,7 @@
  */
 import { sleep } from '../../../backoff.js'
 import type { OnceboxError } from '../../../errors.js'
+import { fromTheDatabase } from '../../errors.js'
 import { refusal } from '../handler-sql.js'
 import { handlerCalled, transactionClosed } from '../loan-errors.js'
 
@@ -86,6 +87,7 @@ export class Gate {
     // Not `query.then`, which would send it a second time.
     void Promise.prototype.then.call(query, answered, (error: unknown) => {
       answered()
+      fromTheDatabase(error)
       // Within a savepoint postgres.js rolls back to it.
       if (!nested) this.failure ??= error
     })
