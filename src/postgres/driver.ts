@@ -8,6 +8,24 @@ export { isConnectionLoss, isUnavailable, notTheDatabase, sqlState } from './err
 
 export type Isolation = 'read committed' | 'repeatable read' | 'serializable'
 
+/** How a statement outside a transaction is to run. A driver may ignore any of it. */
+export interface StatementOptions {
+  /** Without an answer in so many ms the connection is destroyed, and the statement rejects as a lost connection does. */
+  readonly limitMs?: number
+  /** It keeps a claim alive, so it must not wait behind other statements. */
+  readonly urgent?: boolean
+  /** Commands such as SET LOCAL: the statement runs behind them in a READ COMMITTED transaction of its own. */
+  readonly settings?: string | undefined
+}
+
+export interface TransactionOptions {
+  readonly isolation?: Isolation | undefined
+  /** Commands such as SET LOCAL that follow BEGIN. */
+  readonly settings?: string | undefined
+  /** A BEGIN without an answer in so many ms is given up. */
+  readonly limitMs?: number
+}
+
 export interface Driver<Tx, TxIn = Tx> {
   /**
    * Runs one statement: inside `tx` if given, else on a connection of its own, autocommitted.
@@ -17,7 +35,12 @@ export interface Driver<Tx, TxIn = Tx> {
    * Inside a transaction of this driver nobody has to await the answer: a failure then rejects the transaction, and
    * is not reported as an unhandled rejection.
    */
-  query(text: string, values: readonly unknown[], tx?: Tx | TxIn): Promise<readonly Record<string, unknown>[]>
+  query(
+    text: string,
+    values: readonly unknown[],
+    tx?: Tx | TxIn,
+    options?: StatementOptions,
+  ): Promise<readonly Record<string, unknown>[]>
 
   /**
    * BEGIN, `work`, COMMIT; ROLLBACK if `work` rejects, and the same error is thrown.
@@ -30,7 +53,7 @@ export interface Driver<Tx, TxIn = Tx> {
    * - Whatever `work` sends before its first `await` may share a trip with BEGIN. Should BEGIN fail while the
    *   connection survives (next to impossible), those statements ran on their own, and reject with BEGIN's error.
    */
-  transaction<R>(work: (tx: Tx) => Promise<R>, options?: { isolation?: Isolation }): Promise<R>
+  transaction<R>(work: (tx: Tx) => Promise<R>, options?: TransactionOptions): Promise<R>
 
   /** Calls `wake` on each notification on the channel and after each reconnect. Answers with an unsubscribe. */
   listen?(channel: string, wake: () => void): Promise<() => Promise<void>>
@@ -41,6 +64,15 @@ export interface Driver<Tx, TxIn = Tx> {
    * the lent handle refuses every use with `TRANSACTION_CLOSED`. Optional: without it handlers get `tx` as it is.
    */
   lend?(tx: Tx): Loan<Tx>
+
+  /** For how many ms the server has left a statement of this transaction of ours, or its COMMIT, unanswered; else 0. */
+  silentMs?(tx: Tx): number
+
+  /** Destroys the connection of this transaction: what is unanswered rejects with `reason`, and so does the transaction. */
+  hangUp?(tx: Tx, reason: Error): void
+
+  /** True if all connections are taken and somebody waits for one. */
+  readonly exhausted?: boolean
 
   /** How many transactions can run at once, where the client tells. `start()` warns when that is too few. */
   readonly capacity?: number | undefined

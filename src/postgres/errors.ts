@@ -80,6 +80,12 @@ export function isStalePlan(error: unknown): boolean {
   return state === '26000' || state === '42P05' || (state === '0A000' && routine === 'RevalidateCachedQuery')
 }
 
+/** A connection that gives no answer though others may: packets vanish, and TCP has not noticed. */
+export function silent(ms: number): Error {
+  const text = `the database connection gave no answer within ${Math.round(ms)} ms and was closed`
+  return fromTheDatabase(Object.assign(new Error(text), { code: 'CONNECTION_SILENT' }))
+}
+
 /** The pool was ended by its owner: no waiting brings it back. */
 export function isPoolEnded(error: unknown): boolean {
   const { code, message } = (error ?? {}) as Record<string, unknown>
