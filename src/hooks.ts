@@ -7,6 +7,10 @@ export interface Entry<M extends MessageMap> {
   readonly message: MessageOf<M>
   readonly consumer: string
   readonly state: State
+  /** When it was handled; undefined if an older version of oncebox stored or handled it. */
+  readonly handledAt?: Date
+  /** What its handler returned, as a duplicate gets it. */
+  readonly result?: unknown
   readonly error?: Failure
   readonly reason?: QuarantineReason
   /** The original bytes, where they could not be decoded. */

@@ -14,6 +14,8 @@ export interface ClaimedMessage {
   /** The key in the journal; `message.id` is the producer's. */
   readonly source: string
   readonly id: string
+  /** The number of its row in the journal; null if it was stored before rows had one. */
+  readonly n: string | null
   readonly type: string
   readonly lane: string | undefined
   readonly attempts: number
@@ -118,6 +120,7 @@ export async function decodeRows(runtime: Runtime, rows: readonly Row[]): Promis
     messages.push({
       source: row['source'] as string,
       id: row['id'] as string,
+      n: row['n'] as string | null,
       type,
       lane: (row['lane'] ?? undefined) as string | undefined,
       attempts,
@@ -151,9 +154,9 @@ export function looseClaim(
     queue,
     settle(done, { xid, guard }, tx) {
       const open = { c: consumer.name, k: token, x: xid, g: guard }
-      if (done.length !== 1) return db.run(SETTLE, { ...open, d: keys(done) }, tx)
-      const { source, id } = done[0]!
-      return db.run(SETTLE_ONE, { ...open, s: source, i: id }, tx)
+      if (done.length !== 1) return db.run(SETTLE, { ...open, d: done.map(settlementOf) }, tx)
+      const { source, id, n } = done[0]!
+      return db.run(SETTLE_ONE, { ...open, s: source, i: id, n }, tx)
     },
     settled: (done) => removeAll(queue, held, done),
     isSettled: async (done) => (await db.run(STILL_CLAIMED, { ...who, d: keys(done) })).length === 0,
@@ -200,6 +203,11 @@ export async function extendTwice(extend: () => Promise<boolean>): Promise<boole
   if (await extend()) return true
   await sleep(50)
   return extend()
+}
+
+/** A message in the list of a settlement. */
+export function settlementOf({ source, id, n }: ClaimedMessage): [source: string, id: string, n: string | null] {
+  return [source, id, n]
 }
 
 /** Settled messages are nearly always the head of the queue. */

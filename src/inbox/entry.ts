@@ -4,6 +4,7 @@ import type { Failure, MessageMap, QuarantineReason, State } from '../message.js
 import type { Row } from '../postgres/database.js'
 import { parseFailure } from './outcome.js'
 import { toMessage } from './prepare.js'
+import { fromResult } from './result.js'
 
 /** The data is as it was stored: no schema has been run over it. */
 export function toEntry<M extends MessageMap>(row: Row): Entry<M> {
@@ -24,6 +25,8 @@ export function toEntry<M extends MessageMap>(row: Row): Entry<M> {
     message: toMessage(envelope, data),
     consumer: row['consumer'] as string,
     state,
+    ...(typeof row['handled'] === 'string' && { handledAt: new Date(Number(row['handled'])) }),
+    ...(typeof row['result'] === 'string' && { result: fromResult(row['result']) }),
     ...(typeof row['error'] === 'string' && { error: parseFailure(row['error']) satisfies Failure }),
     ...(typeof row['reason'] === 'string' && { reason: row['reason'] as QuarantineReason }),
     ...(typeof row['detail'] === 'string' && { detail: row['detail'] }),

@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto'
 import { CLAIM_LANES, EXTEND_LANES, FAIL_LANE, READ_LANES, RELEASE_LANES, SETTLE_LANES } from '../postgres/sql/lanes.js'
 import { STILL_CLAIMED } from '../postgres/sql/settle.js'
 import type { Runtime } from '../runtime.js'
-import { decodeRows, extendTwice, failureRow, type Claim, type ClaimedMessage } from './claim.js'
+import { decodeRows, extendTwice, failureRow, settlementOf, type Claim, type ClaimedMessage } from './claim.js'
 import type { ConsumerDeclaration } from './consumer.js'
 
 interface Lane {
@@ -73,7 +73,7 @@ function laneClaim(
     settle(done, { xid, guard }, tx) {
       const { through, kept } = split(done)
       const rel = through.map(({ key, more }) => [key, more])
-      const d = done.map(({ source, id }) => [source, id])
+      const d = done.map(settlementOf)
       return db.run(SETTLE_LANES, { ...who, x: xid, g: guard, d, rel, keep: kept.map(({ key }) => key) }, tx)
     },
     settled(done) {

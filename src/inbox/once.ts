@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { nameProblem, requireFunction } from '../check-options.js'
 import { OnceboxError } from '../errors.js'
 import type { OnceOutcome } from '../message.js'
+import type { Row } from '../postgres/database.js'
 import { sqlState } from '../postgres/driver.js'
 import { MARK } from '../postgres/sql/inline.js'
 import { ONCE_BEGIN, ONCE_CHECK } from '../postgres/sql/once.js'
@@ -67,7 +68,7 @@ export async function once<R>(
     db.driver.query(`rollback to savepoint ${savepoint}; release savepoint ${savepoint}`, [], tx)
   const [, markSource, markId] = identityOf(prepared, name)
   let xid: string
-  let ours: boolean
+  let ours: Row | undefined
   try {
     const rows = await db.run(ONCE_BEGIN, null, tx)
     xid = rows[0]!['xid'] as string
@@ -86,7 +87,7 @@ export async function once<R>(
     const r = declared?.options.retainMs ?? DEFAULT_RETAIN_MS
     const u = declared?.options.untimed ?? 'accept'
     const marked = await db.run(MARK, { c: name, r, u, restore: true, m: [row] }, tx)
-    ours = marked.some((one) => one['id'] === markId)
+    ours = marked.find((one) => one['id'] === markId)
   } catch (error) {
     await undo()
     if (!isConflict(error)) throw error
@@ -100,7 +101,7 @@ export async function once<R>(
     await undo().catch(() => undefined)
     throw error
   }
-  await settle(xid, text)
+  await settle([xid, ours['n'] as string | null], text)
   await db.driver.query(`release savepoint ${savepoint}`, [], tx)
   return { status: 'handled', result: fromResult(text) }
 
@@ -124,10 +125,10 @@ export async function once<R>(
     return { status: 'duplicate', result: fromResult((found.result ?? undefined) as string | undefined) }
   }
 
-  async function settle(started: string, result: string | undefined): Promise<void> {
+  async function settle(started: [xid: string, n: string | null], result: string | undefined): Promise<void> {
     try {
       if (result !== undefined) await db.run(STORE_RESULTS, { c: name, r: [[markSource, markId, result]] }, tx)
-      await db.run(ONCE_CHECK, [started], tx)
+      await db.run(ONCE_CHECK, started, tx)
     } catch (error) {
       const outside = error instanceof OnceboxError && error.code === 'TRANSACTION_REQUIRED'
       if (!outside && sqlState(error) !== 'OB002') throw error

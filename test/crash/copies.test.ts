@@ -1,4 +1,4 @@
-/** Fifty copies of one message, handed at once to four processes. */
+/** Copies of one message, handed at once to several processes. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import type { Incoming } from 'oncebox'
 import { deliverFrom, misses, openArena, type Arena, type ConsumerSpec } from './arena.js'
@@ -71,3 +71,57 @@ test(`${COPIES} copies received are stored once and run once, in ${ROUNDS} round
   await arena.drained({ consumer: 'stored' })
   expect(misses(await arena.effects('stored'), ids)).toEqual({ doubled: [], lost: [] })
 })
+
+const PASTS = {
+  plain: { redelivered: false, data: {} },
+  redelivered: { redelivered: true, data: {} },
+  'failed before': { redelivered: false, data: { failTimes: 1 } },
+  'failed before and redelivered': { redelivered: true, data: { failTimes: 1 } },
+}
+const SHAPES = { handler: {}, batch: { batched: true }, effect: { effect: 'call' } }
+/** Messages of each case, and how many processes and copies there are at most. */
+const MESSAGES = Number(process.env['ONCEBOX_CRASH_COPIES'] ?? 48)
+
+const arrivals = Object.keys(PASTS).flatMap((past) =>
+  Object.keys(SHAPES).map((shape) => [past, shape] as [keyof typeof PASTS, keyof typeof SHAPES]),
+)
+
+test.for(arrivals)('%s (%s): copies at the same moment have one effect', { timeout: 600_000 }, async (arrival) => {
+  const [past, shape] = arrival
+  const { redelivered, data } = PASTS[past]
+  const { batched, ...also } = { batched: false, ...SHAPES[shape] }
+  const retry = { attempts: 1_000, baseMs: 1, maxMs: 2 }
+  const consumer: ConsumerSpec = { name: 'arrivals', batched, options: { mode: 'inline', retry } }
+  await arena.register([consumer])
+  const spec = { consumers: [consumer], start: false, pool: { max: 12 } }
+  const workers = await Promise.all(Array.from({ length: PROCESSES }, () => arena.worker(spec)))
+  const ids = Array.from({ length: MESSAGES }, (_, n) => `${past}-${shape}-${n}`)
+  const toMessage = (id: string): Incoming => ({
+    id,
+    type: 'arrivals',
+    redelivered,
+    data: { ...data, ...also, seq: 1 },
+  })
+  for (let at = 0; at < MESSAGES; at += WAVE) {
+    // Two to five copies, over one to four processes.
+    const copies = 2 + ((at / WAVE) % 4)
+    const processes = workers.slice(0, 1 + ((at / WAVE) % PROCESSES))
+    let left = ids.slice(at, at + WAVE)
+    for (let tries = 0; left.length > 0; tries++) {
+      if (tries === 200) throw new Error(`never acknowledged: ${left.join(', ')}`)
+      const calls = processes.map((_, index) => callsFor(left.map(toMessage), copies, processes.length, index))
+      const answers = await Promise.all(processes.map((worker, index) => deliverFrom(worker, 'handle', calls[index]!)))
+      const acked = new Set<string>()
+      for (const answer of answers.flat(2)) if ('id' in answer && answer.ack) acked.add(answer.id)
+      left = left.filter((id) => !acked.has(id))
+    }
+  }
+  expect(misses(await arena.effects('arrivals'), ids)).toEqual({ doubled: [], lost: [] })
+  expect(await arena.work('arrivals')).toEqual([])
+})
+
+/** This process's share of the copies: one call for each. */
+function callsFor(messages: Incoming[], copies: number, processes: number, index: number): Incoming[][] {
+  const own = Array.from({ length: copies }, (_, copy) => copy).filter((copy) => copy % processes === index)
+  return own.flatMap(() => messages.map((message) => [message]))
+}

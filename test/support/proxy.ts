@@ -35,6 +35,13 @@ export interface CutOptions {
   reset?: boolean
 }
 
+/** Connections that went silent. Both ends still see an open socket: what they write is taken, and goes nowhere. */
+export interface Swallowed {
+  readonly connections: readonly number[]
+  /** Everything arrives late, as after a network that came back. Without it the connections stay silent. */
+  giveBack(): void
+}
+
 export interface ProxyLogEntry {
   at: number
   connection: number
@@ -60,6 +67,8 @@ export interface PostgresProxy {
   /** No byte passes in either direction, and new connections get no answer: a database that hangs. */
   pause(): void
   resume(): void
+  /** No byte passes on the connections that exist, and nobody is told; new connections work: a silent network death. */
+  swallow(): Swallowed
   close(): Promise<void>
   [Symbol.asyncDispose](): Promise<void>
 }
@@ -159,6 +168,16 @@ export async function startProxy(targetUrl: string): Promise<PostgresProxy> {
     resume() {
       paused = false
       for (const connection of connections.values()) connection.resume()
+    },
+    swallow() {
+      const silent = [...connections.values()]
+      for (const connection of silent) connection.pause()
+      return {
+        connections: silent.map(({ id }) => id),
+        giveBack() {
+          for (const connection of silent) connection.resume()
+        },
+      }
     },
     close,
     [Symbol.asyncDispose]: close,

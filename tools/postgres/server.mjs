@@ -4,13 +4,14 @@
  */
 import { execFile, spawn } from 'node:child_process'
 import { existsSync, openSync, closeSync, rmSync } from 'node:fs'
-import { chown, cp, mkdtemp, readFile, rm } from 'node:fs/promises'
+import { chown, cp, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { promisify } from 'node:util'
 import pg from 'pg'
 import { freePort } from '../services/ports.mjs'
 import { removeAbandonedDirectories, tail } from '../directories.mjs'
+import { dropTo, serverUser } from '../users.mjs'
 import { findOrInstallBinaries } from './binaries.mjs'
 
 export { freePort }
@@ -52,7 +53,8 @@ export async function startPostgres(options = {}) {
   const launch = async () => {
     const deadline = Date.now() + START_TIMEOUT_MS
     for (;;) {
-      child = spawnServer(bin, [...serverArguments(options), '-D', dataDir, '-p', String(port)], logFile, root, user)
+      const args = [...serverArguments(options, root), '-D', dataDir, '-p', String(port)]
+      child = spawnServer(bin, args, logFile, root, user)
       if (await answers(child, serverUrl(port), deadline)) return
       // The port may be taken by now, and backends of a killed postmaster may hold its memory for a moment.
       await end(child, 'SIGQUIT')
@@ -69,8 +71,13 @@ export async function startPostgres(options = {}) {
       await cp(binaries.copyRoot, copy, { recursive: true, verbatimSymlinks: true })
       bin = path.join(copy, path.relative(binaries.copyRoot, binaries.bin))
     }
-    const initdb = ['-D', dataDir, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--no-locale', '--no-sync']
-    await run(path.join(bin, 'initdb'), initdb, { cwd: root, ...user })
+    if (options.standbyOf === undefined) {
+      const initdb = ['-D', dataDir, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--no-locale', '--no-sync']
+      await run(path.join(bin, 'initdb'), initdb, { cwd: root, ...user })
+    } else {
+      const copy = ['-D', dataDir, '-d', options.standbyOf, '-X', 'stream', '-c', 'fast', '-R', '--no-sync']
+      await run(path.join(bin, 'pg_basebackup'), copy, { cwd: root, ...user })
+    }
     port = await freePort()
     await launch()
   } catch (error) {
@@ -83,6 +90,7 @@ export async function startPostgres(options = {}) {
     port,
     dataDir,
     logFile,
+    socketDirectory: root,
     get pid() {
       return child?.pid ?? -1
     },
@@ -119,28 +127,16 @@ function serverUrl(port) {
   return `postgres://postgres@127.0.0.1:${port}/postgres`
 }
 
-function serverArguments({ synchronousCommit = 'on', settings: further }) {
+function serverArguments({ synchronousCommit = 'on', settings: further, unixSocket }, root) {
   const settings = {
     listen_addresses: '127.0.0.1',
-    unix_socket_directories: '',
+    unix_socket_directories: unixSocket ? root : '',
     max_connections: 200,
     synchronous_commit: synchronousCommit,
     log_line_prefix: '%m [%p] %d ',
     ...further,
   }
   return Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
-}
-
-/** PostgreSQL refuses to run as root; anyone else runs it as themselves. */
-async function serverUser() {
-  if (process.getuid?.() !== 0) return {}
-  const passwd = await readFile('/etc/passwd', 'utf8')
-  for (const name of ['postgres', 'nobody']) {
-    const entry = passwd.split('\n').find((line) => line.startsWith(`${name}:`))
-    const [, , uid, gid] = entry?.split(':') ?? []
-    if (uid && gid) return { uid: Number(uid), gid: Number(gid) }
-  }
-  throw new Error('PostgreSQL cannot run as root, and there is no user postgres or nobody to run it as')
 }
 
 /** The server leads its own process group, and on Linux the kernel ends it with us, even when we are killed with -9. */
@@ -156,10 +152,6 @@ function spawnServer(bin, args, logFile, cwd, user) {
   // A failed spawn shows as a child without a pid; the log has the reason of any other failure.
   child.on('error', () => {})
   return child
-}
-
-function dropTo({ uid, gid }) {
-  return uid === undefined ? [] : [`--reuid=${uid}`, `--regid=${gid}`, '--clear-groups']
 }
 
 function isRunning(child) {

@@ -1,7 +1,8 @@
 /** The path of a program, and whether it was there or had to be installed. Rejects with what to do. */
 export function findOrInstall(wanted: {
   package: string
-  variable: string
+  /** Names a running one to use instead, if that is possible. */
+  variable?: string
   find: () => Promise<string | undefined>
 }): Promise<{ path: string; kind: 'binary' | 'installed' }>
 

@@ -11,7 +11,7 @@ import { promisify } from 'node:util'
 const run = promisify(execFile)
 
 /** Of all services: whoever needs one first gets them all, in one installation. */
-const PACKAGES = ['rabbitmq-server', 'nats-server', 'redis-server', 'librdkafka1']
+const PACKAGES = ['rabbitmq-server', 'nats-server', 'redis-server', 'librdkafka1', 'pgbouncer']
 
 /** Where programs are that an ordinary PATH does not name. */
 const DIRECTORIES = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin']
@@ -22,7 +22,8 @@ const LOCK = '/var/lock/oncebox-services'
 /**
  * The path of a program (or of a library, for instance), and whether it was there or had to be installed.
  *
- * @param {{ package: string, variable: string, find: () => Promise<string | undefined> }} wanted
+ * @param {{ package: string, variable?: string, find: () => Promise<string | undefined> }} wanted without a variable:
+ *   there is none to name a running one
  * @returns {Promise<{ path: string, kind: 'binary' | 'installed' }>}
  */
 export async function findOrInstall({ package: name, variable, find }) {
@@ -36,8 +37,8 @@ export async function findOrInstall({ package: name, variable, find }) {
     [
       `this needs ${name}, which was not found and could not be installed. Do one of:`,
       `  apt-get update && apt-get install --no-install-recommends ${name}`,
-      `  docker compose up, and set ${variable} as compose.yaml says`,
-      `  set ${variable} to a running one`,
+      ...(variable ? [`  docker compose up, and set ${variable} as compose.yaml says`] : []),
+      ...(variable ? [`  set ${variable} to a running one`] : []),
       `  tried: ${failure ?? 'apt-get install, after which it was still not there'}`,
     ].join('\n'),
   )

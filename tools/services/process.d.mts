@@ -1,3 +1,5 @@
+import type { ServerUser } from '../users.mjs'
+
 /** A broker to test against. */
 export interface Service {
   readonly name: string
@@ -51,6 +53,8 @@ export function startProcess(options: {
   command: string
   args?: readonly string[]
   env?: Readonly<Record<string, string>>
+  /** Who it runs as; default us. */
+  user?: ServerUser
   /** Where it runs; its output goes to the file `log` there. */
   directory: string
   ready: () => boolean | Promise<boolean>

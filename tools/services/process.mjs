@@ -8,6 +8,7 @@ import { createConnection } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { removeAbandonedDirectories, tail } from '../directories.mjs'
+import { dropTo } from '../users.mjs'
 
 const DIRECTORY_PREFIX = 'oncebox-service-'
 const START_TIMEOUT_MS = 120_000
@@ -89,16 +90,19 @@ export async function startService({ name, variable, kind, version, url, launch,
  * Starts a process and resolves when `ready` answers true. It leads a group of its own, so a Ctrl-C is ours to handle;
  * on Linux the kernel ends it with us, even when we are killed with -9.
  */
-export async function startProcess({ command, args = [], env = {}, directory, ready }) {
+export async function startProcess({ command, args = [], env = {}, user = {}, directory, ready }) {
   const logFile = path.join(directory, 'log')
   const log = openSync(logFile, 'a')
-  const dieWithParent = existsSync('/usr/bin/setpriv') ? ['/usr/bin/setpriv', '--pdeathsig', 'SIGKILL'] : []
+  const hasSetpriv = existsSync('/usr/bin/setpriv')
+  // The kernel forgets the wish when the user changes, so both are setpriv's to do, in this order.
+  const dieWithParent = hasSetpriv ? ['/usr/bin/setpriv', ...dropTo(user), '--pdeathsig', 'SIGKILL'] : []
   const [program, ...rest] = [...dieWithParent, command, ...args]
   const child = spawn(program, rest, {
     cwd: directory,
     env: { ...process.env, ...env },
     detached: true,
     stdio: ['ignore', log, log],
+    ...(hasSetpriv ? {} : user),
   })
   closeSync(log)
   child.unref()

@@ -26,7 +26,8 @@ export async function runAdopted(worker: Worker, item: Item, counted: boolean): 
   const { type } = item.prepared
   const message = await messageOf(worker, item, counted ? attempts - 1 : attempts)
   const { source, id } = item
-  const held = { source, id, type, lane: undefined, attempts, suspect: false, counted, message, problem: undefined }
+  const n = rows[0]!['n'] as string | null
+  const held = { source, id, n, type, lane: undefined, attempts, suspect: false, counted, message, problem: undefined }
   const loose = looseClaim(runtime, consumer, token, [held])
   let verdict: Verdict | undefined
   const claim: Claim = {

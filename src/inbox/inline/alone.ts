@@ -46,10 +46,11 @@ async function tryOne(worker: Worker, item: Item, counted: boolean): Promise<Ack
   const journal = new EffectJournal(runtime, { consumer: consumer.name, source: item.source, id: item.id })
   try {
     const outcome = await openTransaction(runtime, consumer, MARK_LOCK_TIMEOUT, async (tx, open) => {
-      const own = await markOne(worker, item, tx)
-      const none = { outgoing: [], results: [], drop: [], restore: new Map(), open, tx }
+      const marks = await markOne(worker, item, tx)
+      const own = marks.get(item)
+      const none = { outgoing: [], results: [], drop: [], marks, open, tx }
       if (own === undefined) return { ...(await settle(worker, none)), result: undefined }
-      attempts = own
+      attempts = own.attempts
       const outgoing: Outgoing[] = []
       const started = performance.now()
       text = await call(worker, item, counted ? attempts - 1 : attempts, tx, outgoing, journal.runIn(tx))
@@ -77,9 +78,9 @@ async function tryOne(worker: Worker, item: Item, counted: boolean): Promise<Ack
 /** The mark is locked by a copy in flight. Told apart from a lock conflict inside the handler. */
 class Contended extends Error {}
 
-async function markOne(worker: Worker, item: Item, tx: unknown): Promise<number | undefined> {
+async function markOne(worker: Worker, item: Item, tx: unknown): ReturnType<typeof mark> {
   try {
-    return (await mark(worker, [item], true, tx)).get(item)?.attempts
+    return await mark(worker, [item], true, tx)
   } catch (error) {
     if (isConflict(error)) throw new Contended('a copy of the message is in flight', { cause: error })
     throw error

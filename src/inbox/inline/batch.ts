@@ -19,7 +19,7 @@ export async function runBatch(worker: Worker, items: readonly Item[], decided: 
     await openTransaction(runtime, consumer, SHARED_LOCK_TIMEOUT, async (tx, open) => {
       const marks = await mark(worker, items, true, tx)
       const outgoing: Outgoing[] = []
-      const none = { results: [], drop: [], restore: new Map(), outgoing, open, tx }
+      const none = { results: [], drop: [], marks, outgoing, open, tx }
       ran.push(...items.filter((item) => marks.has(item)))
       if (ran.length === 0) return settle(worker, none)
       const messages: Message[] = []

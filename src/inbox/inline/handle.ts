@@ -137,7 +137,7 @@ async function sharedPass(
         clock.ran(item.prepared.type)
       }
       const drop = group.slice(begun.length).filter((item) => marks.has(item))
-      return settle(worker, { outgoing, results, drop, open, tx, restore: marks })
+      return settle(worker, { outgoing, results, drop, open, tx, marks })
     })
     failpoint('committed')
   } catch (error) {

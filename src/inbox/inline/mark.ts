@@ -2,6 +2,7 @@
 import { OnceboxError } from '../../errors.js'
 import { writeOutgoing, type Outgoing } from '../../outbox/send.js'
 import { DROP_MARKS, MARK, SETTLE_INLINE } from '../../postgres/sql/inline.js'
+import type { Row } from '../../postgres/database.js'
 import { STORE_RESULTS } from '../../postgres/sql/settle.js'
 import { failpoint } from '../../worker/failpoints.js'
 import type { OpenGroup } from '../claim.js'
@@ -22,6 +23,8 @@ export function keyOf({ source, id }: Pick<Item, 'source' | 'id'>): string {
 
 /** A message that is ours to run, with the attempts before this one. */
 interface Mark {
+  /** The number of its row in the journal. */
+  readonly n: string | null
   readonly attempts: number
   /** It was stored already: dropping its mark would lose it. */
   readonly known: boolean
@@ -36,13 +39,15 @@ export async function mark(
 ): Promise<Map<Item, Mark>> {
   const { retainMs: r, untimed: u } = consumer.options
   const rows = await runtime.db.run(MARK, { c: consumer.name, m: items.map(markRow), restore, r, u }, tx)
-  const byKey = new Map<string, unknown>()
+  const byKey = new Map<string, Row>()
   // One row says nothing of a message: it stands for the lock timeout.
-  for (const row of rows) if (row['id'] !== null) byKey.set(keyOf(row as unknown as Item), row['attempts'])
+  for (const row of rows) if (row['id'] !== null) byKey.set(keyOf(row as unknown as Item), row)
   const marks = new Map<Item, Mark>()
   for (const item of items) {
-    const attempts = byKey.get(keyOf(item))
-    if (attempts !== undefined) marks.set(item, { attempts: Number(attempts ?? 0), known: attempts !== null })
+    const row = byKey.get(keyOf(item))
+    if (row === undefined) continue
+    const { n, attempts } = row as { n: string | null; attempts: string | null }
+    marks.set(item, { n, attempts: Number(attempts ?? 0), known: attempts !== null })
   }
   return marks
 }
@@ -69,7 +74,8 @@ export async function settle(
     readonly outgoing: readonly Outgoing[]
     readonly results: readonly [string, string, string][]
     readonly drop: readonly Item[]
-    readonly restore: ReadonlyMap<Item, Mark>
+    /** The marks that were made: what was not dropped of them is handled. */
+    readonly marks: ReadonlyMap<Item, Mark>
     readonly open: OpenGroup
     readonly tx: unknown
   },
@@ -77,11 +83,14 @@ export async function settle(
   const { open, tx } = done
   failpoint('handled')
   // A known message that was marked and did not run keeps its row: rolling back is simpler than restoring it.
-  if (done.drop.some((item) => done.restore.get(item)!.known)) throw new OnceboxError('GROUP_ABANDONED', 'run alone')
+  if (done.drop.some((item) => done.marks.get(item)!.known)) throw new OnceboxError('GROUP_ABANDONED', 'run alone')
   await writeOutgoing(runtime, done.outgoing, tx)
   if (done.results.length > 0) await runtime.db.run(STORE_RESULTS, { c: consumer.name, r: done.results }, tx)
   const drop = done.drop.map(({ source, id }) => [source, id])
   if (drop.length > 0) await runtime.db.run(DROP_MARKS, { c: consumer.name, drop }, tx)
-  const settlement = runtime.db.run(SETTLE_INLINE, { x: open.xid, g: open.guard }, tx)
+  const dropped = new Set(done.drop)
+  const handled: string[] = []
+  for (const [item, { n }] of done.marks) if (n !== null && !dropped.has(item)) handled.push(n)
+  const settlement = runtime.db.run(SETTLE_INLINE, { x: open.xid, g: open.guard, handled }, tx)
   return { result: undefined, settlement }
 }

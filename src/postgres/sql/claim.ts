@@ -23,7 +23,7 @@ c as (
     order by due_at, seq limit (select (j->>'n')::int from p) for update skip locked))
   returning w.*
 )
-select c.source, c.id, c.attempts::text, c.suspect::text, m.type, m.key, m.body, m.envelope, m.origin_source,
+select c.source, c.id, m.n::text, c.attempts::text, c.suspect::text, m.type, m.key, m.body, m.envelope, m.origin_source,
        m.origin_id, (extract(epoch from m.received_at) * 1000)::bigint::text received
 from c cross join lateral (select * from ob.message m
   where m.consumer = c.consumer and m.source = c.source and m.id = c.id limit 1) m

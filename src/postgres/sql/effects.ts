@@ -105,8 +105,8 @@ select consumer, source, id from m`
 
 /**
  * Takes an inline message into the box, claimed by us, so that its effects can be called with no transaction open and
- * no copy of it runs meanwhile. In: `{ c, s, i, t, k key, b, h, e, os, oi, token, lease }`. Out: the attempts so far, and
- * whether it was `stored`: then its sender has forgotten it, and the box goes on with it whatever comes.
+ * no copy of it runs meanwhile. In: `{ c, s, i, t, k key, b, h, e, os, oi, token, lease }`. Out: its number in the journal, the attempts so
+ * far, and whether it was `stored`: then its sender has forgotten it, and the box goes on with it whatever comes.
  * No row back: it is known and not ours to take. As in FAIL_INLINE, only a new message gets new work.
  */
 export const ADOPT = `
@@ -114,7 +114,7 @@ with p as materialized (select $1::text::jsonb j),
 ins as (
   insert into ob.message as t (consumer, source, id, type, key, body, hash, envelope, origin_source, origin_id)
   select j->>'c', j->>'s', j->>'i', j->>'t', j->>'k', j->>'b', decode(j->>'h', 'hex'), j->>'e', j->>'os', j->>'oi'
-  from p on conflict do nothing returning 1
+  from p on conflict do nothing returning t.n
 ),
 first as (
   insert into ob.work as w (consumer, source, id, due_at, token)
@@ -134,4 +134,6 @@ again as (
   from p, was where w.consumer = was.consumer and w.source = was.source and w.id = was.id
   returning w.attempts, was.parked is null stored
 )
-select attempts::text, stored::text from (select * from first union all select * from again) w`
+select attempts::text, stored::text, coalesce((select n from ins), (select t.n from p, ob.message t
+  where t.consumer = j->>'c' and t.source = j->>'s' and t.id = j->>'i'))::text n
+from (select * from first union all select * from again) w`

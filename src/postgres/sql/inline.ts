@@ -4,7 +4,7 @@
  * Marks messages as being handled by this transaction. In: `{ c, r retainMs, u untimed, restore,
  * m: [{ s, i, t, k, b, h, e, at, os, oi }] }`.
  * Out: those that are ours to run: new ones, and known ones that wait (an inline failure that its source redelivers,
- * a stored message that nobody holds), with their attempts so far. The rest is for CLASSIFY.
+ * a stored message that nobody holds), with their number in the journal and their attempts so far. The rest is for CLASSIFY.
  * With `restore`, the lock timeout that bounds the wait for a copy in flight is put back once the marks are made.
  * Where all are new, the usual case, nobody looks for waiting ones.
  */
@@ -24,7 +24,7 @@ ins as (
                then j->>'u' <> 'quarantine'
              else at >= ob.now() - ((j->>'r')::float8 - least(300000, (j->>'r')::float8 / 10)) * interval '1 ms' end
   order by source collate "C", id collate "C"
-  on conflict do nothing returning t.source, t.id
+  on conflict do nothing returning t.source, t.id, t.n
 ),
 again as (
   delete from ob.work w using m
@@ -35,14 +35,17 @@ again as (
     and exists (select 1 from ob.message t where t.consumer = w.consumer and t.source = w.source and t.id = w.id
       and (t.hash is null or m.hash is null or t.hash = decode(m.hash, 'hex') or m.origin_id is not null
         and (t.origin_id, t.origin_source) is distinct from (m.origin_id, m.origin_source)))
-  returning w.source, w.id, w.attempts
+  returning w.consumer, w.source, w.id, w.attempts
 ),
 ours as (
-  select source, id, null::int attempts from ins union all select source, id, attempts from again
+  select source, id, n, null::int attempts from ins
+  union all
+  select source, id, (select t.n from ob.message t where t.consumer = again.consumer and t.source = again.source
+    and t.id = again.id), attempts from again
 )
-select ours.source, ours.id, ours.attempts::text from ours
+select ours.source, ours.id, ours.n::text, ours.attempts::text from ours
 union all
-select null, null, case when (select count(*) from ours) >= 0 and (j->>'restore')::boolean
+select null, null, null, case when (select count(*) from ours) >= 0 and (j->>'restore')::boolean
   then set_config('lock_timeout', current_setting('oncebox.lock_timeout'), true) end from p`
 
 /** Is a message young enough to be judged new? In: `{ at, r retainMs, u untimed }`. The same rule as in MARK and RECEIVE. */
@@ -53,11 +56,16 @@ select (case when at is null or at > ob.now() + margin * interval '1 ms' then u 
              else at >= ob.now() - (r - margin) * interval '1 ms' end)::text fresh from q`
 
 /**
- * Settles inline messages: the last statement before COMMIT. In: `{ x, g }`. The marks are the settlement; this raises if
- * the transaction is not the one we opened.
+ * Settles inline messages: the last statement before COMMIT. In: `{ x, g, handled: [n, …] }`. The marks are the
+ * settlement; this notes the time, and raises if the transaction is not the one we opened.
  */
 export const SETTLE_INLINE = `
-select ob.close_transaction((j->>'x')::xid8, (j->>'g')::tid) from (select $1::text::jsonb j offset 0) p`
+with p as materialized (select $1::text::jsonb j),
+handled as (
+  insert into ob.handled (n, at) select x::bigint, ob.now() from p, jsonb_array_elements_text(j->'handled') x
+  on conflict (n) do update set at = excluded.at
+)
+select ob.close_transaction((j->>'x')::xid8, (j->>'g')::tid) from p`
 
 /**
  * Takes back the marks of messages that did not run, with one look at the index for each: they are this transaction's own,

@@ -21,7 +21,7 @@ returning l.key, l.suspect::text`
  */
 export const READ_LANES = `
 with p as materialized (select $1::text::jsonb j)
-select w.source, w.id, w.lane, w.attempts::text, 'false' suspect, m.type, m.key, m.body, m.envelope, m.origin_source,
+select w.source, w.id, m.n::text, w.lane, w.attempts::text, 'false' suspect, m.type, m.key, m.body, m.envelope, m.origin_source,
        m.origin_id, (extract(epoch from m.received_at) * 1000)::bigint::text received
 from p, jsonb_array_elements_text(j->'lanes') k(key)
 cross join lateral (select * from ob.work w where w.consumer = j->>'c' and w.lane = k.key and w.parked is null
@@ -31,7 +31,7 @@ cross join lateral (select * from ob.message m
 order by w.lane, w.seq`
 
 /**
- * Settles messages and the lanes they came from, together. In: `{ c, k, x, g, d: [[source, id], …],
+ * Settles messages and the lanes they came from, together. In: `{ c, k, x, g, d: [[source, id, n], …],
  * rel: [[key, more], …] lanes given back, keep: [key, …] lanes with messages still to run }`. Raises unless every lane
  * still carries our token. A lane that got new messages meanwhile (`dirty`) falls due at once.
  */
@@ -54,11 +54,16 @@ u as (
   where x.consumer = k.consumer and x.key = k.key and x.token = k.token and k.more is not null returning 1
 ),
 e as materialized (
-  select j->>'c' consumer, x->>0 source, x->>1 id from p, unnest(array(select jsonb_array_elements(j->'d') from p)) x
+  select j->>'c' consumer, x->>0 source, x->>1 id, (x->>2)::bigint n
+  from p, unnest(array(select jsonb_array_elements(j->'d') from p)) x
 ),
 d as (
   delete from ob.work w using e
-  where w.consumer = e.consumer and w.source = e.source and w.id = e.id and w.lane in (select key from l) returning 1
+  where w.consumer = e.consumer and w.source = e.source and w.id = e.id and w.lane in (select key from l) returning e.n
+),
+handled as (
+  insert into ob.handled (n, at) select n, ob.now() from d where n is not null
+  on conflict (n) do update set at = excluded.at
 )
 select ob.close_transaction((j->>'x')::xid8, (j->>'g')::tid), case
   when (select count(*) from u) <> jsonb_array_length(j->'rel')

@@ -5,7 +5,12 @@ export const ONCE_BEGIN = `
 select pg_current_xact_id()::text xid, set_config('oncebox.lock_timeout', current_setting('lock_timeout'), true),
   set_config('lock_timeout', '100ms', true) where $1::text is not null`
 
-/** Raises if the transaction is not the one in which the message was marked. */
+/** Notes when the message was handled. In: `[xid, n]`. Raises if the transaction is not the one in which it was marked. */
 export const ONCE_CHECK = `
-select case when pg_current_xact_id() <> ($1::text::jsonb->>0)::xid8
-  then ob.refuse('OB002', 'the transaction is not the one that was opened') end`
+with p as materialized (select $1::text::jsonb j),
+handled as (
+  insert into ob.handled (n, at) select (j->>1)::bigint, ob.now() from p where j->>1 is not null
+  on conflict (n) do update set at = excluded.at
+)
+select case when pg_current_xact_id() <> (j->>0)::xid8
+  then ob.refuse('OB002', 'the transaction is not the one that was opened') end from p`

@@ -50,6 +50,8 @@ e as materialized (
 select f.fits::text, m.consumer, m.source, m.id, m.origin_source, m.origin_id, m.type, m.key,
   case when f.fits and not (p.j->>'lean')::boolean then m.body end body, m.envelope, m.ord::text,
   case when w.id is null then 'handled' else w.parked end state, w.reason, w.error, w.attempts::text,
+  case when f.fits then m.result end result, (select extract(epoch from h.at) * 1000 from ob.handled h
+    where f.fits and w.id is null and h.n = m.n)::bigint::text handled,
   (extract(epoch from m.received_at) * 1000)::bigint::text received,
   to_char(m.received_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') "at"
 from p cross join e m left join lateral (select * from ob.work w
@@ -85,8 +87,9 @@ unworked as (
 gone as (
   delete from ob.message m where m.ctid = any (array(
     select ctid from handled union all select d.ctid from discarded d join unworked u on u.work = d.work))
-  returning m.consumer, m.source, m.id
+  returning m.consumer, m.source, m.id, m.n
 ),
+times as (delete from ob.handled h using gone g where h.n = g.n),
 history as (
   delete from ob.attempt a using gone g where a.consumer = g.consumer and a.source = g.source and a.id = g.id
 ),

@@ -26,25 +26,29 @@ returning concat_ws(' ', pg_current_xact_id(), ctid,
 export const ALIVE = `select 1 where $1::text is not null`
 
 /**
- * Settles claimed messages: the last statement before COMMIT. In: `{ c, k token, x xid, g guard, d: [[source, id], …] }`.
+ * Settles claimed messages: the last statement before COMMIT. In: `{ c, k token, x xid, g guard, d: [[source, id, n], …] }`.
  * Raises unless every message still carries our token (OB001) and the transaction is the one we opened (OB002): an
  * answer that JavaScript looked at after a pipelined COMMIT would come too late, and a zombie's writes would stay.
  */
 export const SETTLE = `
 with p as materialized (select $1::text::jsonb j),
 e as materialized (
-  select j->>'c' consumer, x->>0 source, x->>1 id, (j->>'k')::uuid token
+  select j->>'c' consumer, x->>0 source, x->>1 id, (x->>2)::bigint n, (j->>'k')::uuid token
   from p, unnest(array(select jsonb_array_elements(j->'d') from p)) x
 ),
 d as (
   delete from ob.work w using e
-  where w.consumer = e.consumer and w.source = e.source and w.id = e.id and w.token = e.token returning 1
+  where w.consumer = e.consumer and w.source = e.source and w.id = e.id and w.token = e.token returning e.n
+),
+handled as (
+  insert into ob.handled (n, at) select n, ob.now() from d where n is not null
+  on conflict (n) do update set at = excluded.at
 )
 select ob.close_transaction((j->>'x')::xid8, (j->>'g')::tid), case
   when (select count(*) from d) <> jsonb_array_length(j->'d') then ob.refuse('OB001', 'the claim was lost')
 end from p`
 
-/** The same for one message: `{ c, k, x, g, s source, i id }`. */
+/** The same for one message: `{ c, k, x, g, s source, i id, n }`. */
 export const SETTLE_ONE = `select ob.settle_one($1::text::jsonb)`
 
 /** Stores handlers' results, in the transaction of their settlement. In: `{ c, r: [[source, id, result], …] }`. */

@@ -36,11 +36,12 @@ function block(ms) {
 const seen = new Set()
 
 /** What the data of a message asks for, in this order. `first` is what happens only the first time in this process. */
-async function act({ id, attempt, data: always }, { tx, signal }) {
+async function act({ id, attempt, data: always }, { tx, signal, effect }) {
   const data = seen.has(id) ? { ...always } : { ...always, ...always.first }
   seen.add(id)
   for (const field of ignores ?? []) delete data[field]
   if (report) emit('run', { id, attempt })
+  if (data.effect) await effect(data.effect, () => process.pid)
   if (data.sql) await tx.query(data.sql)
   if (data.hold) {
     signal.addEventListener('abort', () => emit('aborted', { id, code: signal.reason?.code }))
