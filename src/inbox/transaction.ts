@@ -2,7 +2,7 @@
 import { OnceboxError } from '../errors.js'
 import { causes } from '../failure.js'
 import { isDenied, type Database } from '../postgres/database.js'
-import { isConnectionLoss, notTheDatabase, sqlState } from '../postgres/driver.js'
+import { isConnectionLoss, isFromTheDatabase, isUnavailable, notTheDatabase, sqlState } from '../postgres/errors.js'
 import { ALIVE, OPEN, TRANSACTION_STATUS } from '../postgres/sql/settle.js'
 import type { Runtime } from '../runtime.js'
 import { backoffMs, sleep } from '../backoff.js'
@@ -86,7 +86,8 @@ export async function openClaimed<R>(
 
 /** A handler's own connections break with the same errors as ours: asking the server tells them apart. */
 async function judge(db: Database, tx: unknown, error: unknown): Promise<never> {
-  if (isAway(error)) {
+  // What a driver vouches for needs no question: a lost node of a cluster is told over a connection in good order.
+  if (isAway(error) && ![...causes(error)].some(isFromTheDatabase)) {
     const alive = await db.run(ALIVE, null, tx).then(
       () => true,
       (probe: unknown) => sqlState(probe) !== undefined && !isConnectionLoss(probe),
@@ -148,9 +149,9 @@ export function isConflict(error: unknown): boolean {
   return false
 }
 
-/** The connection broke under us, wherever in the chain of causes it shows. */
+/** The connection broke under us or the server cannot serve, wherever in the chain of causes it shows. */
 export function isAway(error: unknown): boolean {
-  for (const cause of causes(error)) if (isConnectionLoss(cause)) return true
+  for (const cause of causes(error)) if (isUnavailable(cause)) return true
   return false
 }
 

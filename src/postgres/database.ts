@@ -5,7 +5,14 @@
  * once: JSON in text is the only parameter type that every PostgreSQL client for Node.js passes on unchanged.
  */
 import { OnceboxError } from '../errors.js'
-import { sqlState, type Driver, type Isolation } from './driver.js'
+import { causes } from '../failure.js'
+import type { Driver, Isolation, StatementOptions } from './driver.js'
+import { sqlState } from './errors.js'
+import { Limits } from './limits.js'
+import { type Settings, settingsFor } from './session-defaults.js'
+import { DEAF, SESSION_DEFAULTS } from './sql/session.js'
+import { OPEN } from './sql/settle.js'
+import { Watch } from './watch.js'
 
 export type Row = Readonly<Record<string, unknown>>
 
@@ -31,6 +38,34 @@ export function bindDatabase<Tx, TxIn>(driver: Driver<Tx, TxIn>, schema: string)
     }
     return text
   }
+  const limits = new Limits()
+  const ask = (statement: string, param: unknown, options: StatementOptions): Promise<readonly Row[]> =>
+    driver.query(bind(statement), [JSON.stringify(param)], undefined, options)
+
+  let settings: Settings | undefined
+  let readAt = -Infinity
+  const readSettings = async (): Promise<Settings> => {
+    readAt = performance.now()
+    const [defaults] = await ask(SESSION_DEFAULTS, null, limits.optionsOf(SESSION_DEFAULTS, null))
+    return (settings = defaults ? settingsFor(defaults) : KIND)
+  }
+  /** Waited for once; what was changed since is seen a little later. */
+  const settingsNow = (): Settings | Promise<Settings> => {
+    if (settings === undefined) return readSettings()
+    if (performance.now() - readAt > READ_AGAIN_MS) readSettings().catch(() => undefined)
+    return settings
+  }
+
+  const watch = new Watch({
+    driver,
+    shortMs: () => limits.shortMs,
+    async deaf(ms, transactions) {
+      // Urgent: handlers may hold every connection of the pool, and wait for this.
+      const rows = await ask(DEAF, { ms, transactions }, { limitMs: limits.shortMs / 2, urgent: true })
+      return new Set(rows.map(({ xid }) => xid as string))
+    },
+  })
+
   return {
     schema,
     driver,
@@ -38,14 +73,57 @@ export function bindDatabase<Tx, TxIn>(driver: Driver<Tx, TxIn>, schema: string)
     bind,
     run: async (statement, param, tx) => {
       try {
-        return await driver.query(bind(statement), [JSON.stringify(param)], tx as Tx | undefined)
+        if (tx === undefined) {
+          const known = settingsNow()
+          const { statement: settings } = known instanceof Promise ? await known : known
+          return await ask(statement, param, { ...limits.optionsOf(statement, param), settings })
+        }
+        const rows = await driver.query(bind(statement), [JSON.stringify(param)], tx as Tx)
+        if (statement === OPEN) watch.opened(tx, (rows[0]?.['opened'] as string).split(' ', 1)[0]!)
+        return rows
       } catch (error) {
         if (sqlState(error) === '42501') denied.add(error as object)
         throw isMissing(error) ? missing(schema, error) : error
       }
     },
-    transaction: (work, isolation) => driver.transaction(work, isolation ? { isolation } : undefined),
+    async transaction(work, isolation) {
+      const known = settingsNow()
+      const { transaction: settings } = known instanceof Promise ? await known : known
+      let own: unknown
+      const watched = async (tx: Tx): ReturnType<typeof work> => {
+        own = tx
+        watch.begin(tx)
+        return work(tx).catch(async (error: unknown) => {
+          throw isTimeout(error) ? ((await watch.isDead(tx)) ?? explain(driver, error)) : explain(driver, error)
+        })
+      }
+      try {
+        return await driver.transaction(watched, { isolation, settings, limitMs: limits.shortMs })
+      } finally {
+        watch.end(own)
+      }
+    },
   }
+}
+
+const KIND: Settings = { statement: undefined, transaction: undefined }
+const READ_AGAIN_MS = 60_000
+
+function isTimeout(error: unknown): boolean {
+  return error instanceof OnceboxError && error.code === 'HANDLER_TIMEOUT'
+}
+
+/** A handler that waits for a second connection of a pool whose connections handlers hold waits for itself. */
+function explain(driver: Pick<Driver<never>, 'exhausted'>, error: unknown): unknown {
+  const waited =
+    isTimeout(error) ||
+    [...causes(error)].some((cause) => /timeout exceeded when trying to connect/.test(String(cause)))
+  if (!waited || !driver.exhausted) return error
+  const what = 'handlers hold every connection of the pool and wait for more of them'
+  const advice =
+    'use the tx that a handler is given, or give its other queries a pool of their own, or raise the pool’s max'
+  const because = error instanceof Error ? ` (${error.message})` : ''
+  return new OnceboxError('HANDLER_TIMEOUT', `${what}; ${advice}${because}`, { cause: error })
 }
 
 const denied = new WeakSet<object>()

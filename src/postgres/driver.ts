@@ -4,7 +4,27 @@
  * `Tx` is the client's own transaction, as handlers get it; `TxIn` is what `send` and `once` accept
  * (pg lends a `PoolClient` but takes any client that is inside a transaction).
  */
+export { isConnectionLoss, isUnavailable, notTheDatabase, sqlState } from './errors.js'
+
 export type Isolation = 'read committed' | 'repeatable read' | 'serializable'
+
+/** How a statement outside a transaction is to run. A driver may ignore any of it. */
+export interface StatementOptions {
+  /** Without an answer in so many ms the connection is destroyed, and the statement rejects as a lost connection does. */
+  readonly limitMs?: number
+  /** It keeps a claim alive, so it must not wait behind other statements. */
+  readonly urgent?: boolean
+  /** Commands such as SET LOCAL: the statement runs behind them in a READ COMMITTED transaction of its own. */
+  readonly settings?: string | undefined
+}
+
+export interface TransactionOptions {
+  readonly isolation?: Isolation | undefined
+  /** Commands such as SET LOCAL that follow BEGIN. */
+  readonly settings?: string | undefined
+  /** A BEGIN without an answer in so many ms is given up. */
+  readonly limitMs?: number
+}
 
 export interface Driver<Tx, TxIn = Tx> {
   /**
@@ -15,7 +35,12 @@ export interface Driver<Tx, TxIn = Tx> {
    * Inside a transaction of this driver nobody has to await the answer: a failure then rejects the transaction, and
    * is not reported as an unhandled rejection.
    */
-  query(text: string, values: readonly unknown[], tx?: Tx | TxIn): Promise<readonly Record<string, unknown>[]>
+  query(
+    text: string,
+    values: readonly unknown[],
+    tx?: Tx | TxIn,
+    options?: StatementOptions,
+  ): Promise<readonly Record<string, unknown>[]>
 
   /**
    * BEGIN, `work`, COMMIT; ROLLBACK if `work` rejects, and the same error is thrown.
@@ -28,7 +53,7 @@ export interface Driver<Tx, TxIn = Tx> {
    * - Whatever `work` sends before its first `await` may share a trip with BEGIN. Should BEGIN fail while the
    *   connection survives (next to impossible), those statements ran on their own, and reject with BEGIN's error.
    */
-  transaction<R>(work: (tx: Tx) => Promise<R>, options?: { isolation?: Isolation }): Promise<R>
+  transaction<R>(work: (tx: Tx) => Promise<R>, options?: TransactionOptions): Promise<R>
 
   /** Calls `wake` on each notification on the channel and after each reconnect. Answers with an unsubscribe. */
   listen?(channel: string, wake: () => void): Promise<() => Promise<void>>
@@ -40,6 +65,15 @@ export interface Driver<Tx, TxIn = Tx> {
    */
   lend?(tx: Tx): Loan<Tx>
 
+  /** For how many ms the server has left a statement of this transaction of ours, or its COMMIT, unanswered; else 0. */
+  silentMs?(tx: Tx): number
+
+  /** Destroys the connection of this transaction: what is unanswered rejects with `reason`, and so does the transaction. */
+  hangUp?(tx: Tx, reason: Error): void
+
+  /** True if all connections are taken and somebody waits for one. */
+  readonly exhausted?: boolean
+
   /** How many transactions can run at once, where the client tells. `start()` warns when that is too few. */
   readonly capacity?: number | undefined
 
@@ -50,58 +84,4 @@ export interface Driver<Tx, TxIn = Tx> {
 export interface Loan<Tx> {
   readonly tx: Tx
   giveBack(): void | Promise<void>
-}
-
-/** The SQLSTATE of an error, if it came from the server. */
-export function sqlState(error: unknown): string | undefined {
-  const code = (error as { code?: unknown } | null | undefined)?.code
-  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : undefined
-}
-
-/** Errors that look like a lost database connection and are not: a handler's own calls fail in the same words. */
-const othersFault = new WeakSet<object>()
-
-/** Notes that this error does not come from the database connection, whatever it looks like. */
-export function notTheDatabase<E>(error: E): E {
-  if (typeof error === 'object' && error !== null) othersFault.add(error)
-  return error
-}
-
-/**
- * True if the error says nothing about whether the server finished what it was doing: connection lost, shutdown, or no
- * connection to be had.
- */
-export function isConnectionLoss(error: unknown): boolean {
-  if (typeof error === 'object' && error !== null && othersFault.has(error)) return false
-  const state = sqlState(error)
-  return state === undefined ? isClientError(error) : state.startsWith('08') || /^(57P0[1-5]|53300)$/.test(state)
-}
-
-const LOST = new Set([
-  'ECONNREFUSED',
-  'ECONNRESET',
-  'ECONNABORTED',
-  'EPIPE',
-  'ETIMEDOUT',
-  'EHOSTUNREACH',
-  'EHOSTDOWN',
-  'ENETUNREACH',
-  'ENETDOWN',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  // postgres.js
-  'CONNECT_TIMEOUT',
-  'CONNECTION_CLOSED',
-  'CONNECTION_DESTROYED',
-  'CONNECTION_ENDED',
-])
-
-/** pg says it in words alone. */
-const LOST_IN_WORDS =
-  /connection (terminated|error|closed)|not queryable|socket|timeout (expired|exceeded when trying to connect)|query read timeout/i
-
-function isClientError(error: unknown): boolean {
-  const code = (error as { code?: unknown } | null | undefined)?.code
-  if (typeof code === 'string' && LOST.has(code)) return true
-  return error instanceof Error && LOST_IN_WORDS.test(error.message)
 }

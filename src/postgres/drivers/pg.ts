@@ -3,13 +3,18 @@
  * it, a connection in reserve for when the pool is exhausted.
  */
 import { createHash } from 'node:crypto'
+import { within } from '../../backoff.js'
 import { OnceboxError } from '../../errors.js'
-import { type Driver, type Isolation, isConnectionLoss, sqlState } from '../driver.js'
+import type { Driver, StatementOptions, TransactionOptions } from '../driver.js'
+import { fromTheDatabase, isConnectionLoss, isStalePlan, sqlState } from '../errors.js'
+import { hangUp } from './pg/cancel.js'
 import {
   type Answer,
   ask,
   type Client,
+  heardFrom,
   ignore,
+  isSilentSince,
   type PgClient,
   type PgPool,
   type Pool,
@@ -18,7 +23,7 @@ import {
 import { listenOn } from './pg/listen.js'
 import { borrowed, isLent, lendClient } from './pg/loan.js'
 import { Reserve } from './pg/reserve.js'
-import { askCommitting, Session } from './pg/session.js'
+import { runOn, Session } from './pg/session.js'
 import { transactionStatus } from './pg/status.js'
 
 export type { PgClient, PgPool }
@@ -38,8 +43,13 @@ export function fromPg<C extends PgClient>(pool: PgPool<C>, options: PgOptions =
 
 class PgDriver implements Driver<Client, object> {
   readonly #pool: Pool
-  readonly #prepare: boolean
   readonly #reserve: Reserve
+  /** For heartbeats alone: they must not wait behind a statement that waits for a lock. */
+  readonly #pulse: Reserve
+  #prepare: boolean
+  #stale = 0
+  /** A connection fell silent: those on which nothing was heard since this moment may be dead too. */
+  #doubtedSince = -Infinity
   readonly #names = new Map<string, string>()
   readonly #sessions = new WeakMap<object, Session>()
   #pipelines: boolean | undefined
@@ -48,11 +58,16 @@ class PgDriver implements Driver<Client, object> {
     this.#pool = pool
     this.#prepare = prepare
     this.#reserve = new Reserve(pool)
+    this.#pulse = new Reserve(pool)
     if (!guarded.has(pool)) guard(pool)
   }
 
   get capacity(): number | undefined {
     return this.#pool.options?.max
+  }
+
+  get exhausted(): boolean {
+    return isExhausted(this.#pool) && (this.#pool.waitingCount ?? 0) > 0
   }
 
   get pipelines(): boolean {
@@ -64,18 +79,23 @@ class PgDriver implements Driver<Client, object> {
     return this.#pipelines ?? false
   }
 
-  query(text: string, values: readonly unknown[], tx?: object): Promise<readonly Record<string, unknown>[]> {
+  query(
+    text: string,
+    values: readonly unknown[],
+    tx?: object,
+    options: StatementOptions = {},
+  ): Promise<readonly Record<string, unknown>[]> {
     const statement = this.#statement(text, values)
-    if (tx === undefined) return this.#alone(statement).then(rowsOf)
+    if (tx === undefined) return this.#run(statement, options).then(rowsOf)
     const rows = this.#inside(tx, statement).then(rowsOf)
     // A rejection that nobody awaits inside our transaction shows at its COMMIT; it must not end the process.
     if (isLent(tx) || this.#sessions.has(tx)) rows.catch(ignore)
     return rows
   }
 
-  async transaction<R>(work: (tx: Client) => Promise<R>, options: { isolation?: Isolation } = {}): Promise<R> {
-    const client = await this.#pool.connect()
-    const session = new Session(client, options.isolation ?? 'read committed')
+  async transaction<R>(work: (tx: Client) => Promise<R>, options: TransactionOptions = {}): Promise<R> {
+    const client = await this.#checkOut()
+    const session = new Session(client, options.isolation ?? 'read committed', options.settings)
     this.#pipelines ??= session.pipelines
     this.#sessions.set(client, session)
     let result: R
@@ -83,6 +103,7 @@ class PgDriver implements Driver<Client, object> {
       if (!session.pipelines) await session.begun
       result = await work(client)
     } catch (error) {
+      this.#note(error)
       await this.#giveUp(session, error)
       throw session.beginError ?? error
     }
@@ -131,20 +152,77 @@ class PgDriver implements Driver<Client, object> {
     return name
   }
 
-  async #alone(statement: Statement): Promise<Answer> {
-    if (this.#reserve.available && isExhausted(this.#pool)) return this.#reserve.query(statement)
-    const client = await this.#pool.connect()
+  /** A named statement that its connection does not know never began: it is sent again, without a name. */
+  async #run(statement: Statement, options: StatementOptions): Promise<Answer> {
+    try {
+      return await this.#alone(statement, options)
+    } catch (error) {
+      if (statement.name === undefined || !isStalePlan(error)) throw error
+      this.#note(error)
+      const { text, values = [] } = statement
+      return this.#alone({ text, values }, options)
+    }
+  }
+
+  /** Behind a pooler that cannot keep names, no name is of use. */
+  #note(error: unknown): void {
+    if (sqlState(error) !== '26000' && sqlState(error) !== '42P05') return
+    this.#stale += 1
+    if (this.#stale >= STALE_TIMES) this.#prepare = false
+  }
+
+  async #alone(statement: Statement, options: StatementOptions): Promise<Answer> {
+    const asked = performance.now()
+    try {
+      if (this.#reserve.available && isExhausted(this.#pool)) {
+        return await (options.urgent ? this.#pulse : this.#reserve).query(statement, options)
+      }
+      return await this.#pooled(statement, options)
+    } catch (error) {
+      if (isSilence(error)) this.#doubtedSince = Math.max(this.#doubtedSince, asked)
+      throw error
+    }
+  }
+
+  async #pooled(statement: Statement, options: StatementOptions): Promise<Answer> {
+    const client = await this.#checkOut(options.limitMs)
     client.on('error', ignore)
     let failure: Error | undefined
     try {
-      return await askCommitting(client, statement)
+      const answer = await runOn(client, statement, options)
+      heardFrom(client)
+      return answer
     } catch (error) {
+      fromTheDatabase(error)
       if (!isRefusal(error) || isStalePlan(error)) failure = error instanceof Error ? error : new Error(String(error))
       throw error
     } finally {
       client.off('error', ignore)
       client.release?.(failure)
     }
+  }
+
+  /** A connection of the pool, except one that may have died in silence. */
+  async #checkOut(limitMs?: number): Promise<Client> {
+    for (;;) {
+      const client = await connectWithin(this.#pool, limitMs)
+      if (!isSilentSince(client, this.#doubtedSince)) return client
+      const reason = new Error('the connection may have died with another one')
+      client.on('error', ignore)
+      hangUp(client, reason)
+      client.release?.(reason)
+    }
+  }
+
+  silentMs(tx: Client): number {
+    return this.#sessions.get(tx)?.silentMs ?? 0
+  }
+
+  hangUp(tx: Client, reason: Error): void {
+    const session = this.#sessions.get(tx)
+    if (!session) return
+    this.#doubtedSince = Math.max(this.#doubtedSince, performance.now() - session.silentMs)
+    hangUp(session.client, reason)
   }
 
   #inside(tx: object, statement: Statement): Promise<Answer> {
@@ -162,6 +240,26 @@ class PgDriver implements Driver<Client, object> {
   }
 }
 
+/** After so many, the pooler is to blame rather than a statement that somebody has deallocated. */
+const STALE_TIMES = 3
+
+/** Waits for a connection no longer than that; one that comes later goes back. */
+async function connectWithin(pool: Pool, limitMs: number | undefined): Promise<Client> {
+  const connecting = pool.connect()
+  if (limitMs === undefined) return connecting
+  let late = false
+  connecting.then((client) => late && client.release?.(), ignore)
+  return within(limitMs, connecting, () => {
+    late = true
+    const text = `the pool had no connection to spare within ${Math.round(limitMs)} ms`
+    return fromTheDatabase(Object.assign(new Error(text), { code: 'CONNECT_TIMEOUT' }))
+  })
+}
+
+function isSilence(error: unknown): boolean {
+  return (error as { code?: unknown } | null)?.code === 'CONNECTION_SILENT'
+}
+
 function rowsOf({ rows }: Answer): Answer['rows'] {
   return rows
 }
@@ -174,19 +272,16 @@ function guard(pool: Pool): void {
   // An idle client that loses its connection reports to the pool.
   if (pool.listenerCount?.('error') === 0) pool.on?.('error', ignore)
   // A session that is ended as soon as it is ready tells so in the same packet, before whoever asked for it has it.
-  pool.on?.('connect', (client: Client) => void client.on('error', ignore))
+  pool.on?.('connect', (client: Client) => {
+    heardFrom(client)
+    client.on('error', ignore)
+  })
 }
 
 /** True if the server itself said no: the connection is in order, and nothing was committed. */
 function isRefusal(error: unknown): boolean {
   if (error instanceof OnceboxError) return error.code === 'ROLLED_BACK'
   return sqlState(error) !== undefined && !isConnectionLoss(error)
-}
-
-/** A named statement that this connection can no longer run: after a migration, or behind a pooler. */
-function isStalePlan(error: unknown): boolean {
-  const { routine } = (error ?? {}) as { routine?: unknown }
-  return sqlState(error) === '26000' || (sqlState(error) === '0A000' && routine === 'RevalidateCachedQuery')
 }
 
 /** True if a statement would have to wait for a connection. */

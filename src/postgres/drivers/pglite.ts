@@ -3,7 +3,7 @@
  * While a transaction is open every statement outside it waits, so a handler must use its `tx` and nothing else.
  */
 import { OnceboxError } from '../../errors.js'
-import type { Driver, Isolation, Loan } from '../driver.js'
+import type { Driver, Loan, StatementOptions, TransactionOptions } from '../driver.js'
 import { refusal } from './handler-sql.js'
 import {
   handlerCalled,
@@ -53,7 +53,15 @@ class PgliteDriver implements Driver<Tx> {
     this.#db = db
   }
 
-  query(text: string, values: readonly unknown[], tx?: Tx): Promise<readonly Record<string, unknown>[]> {
+  query(
+    text: string,
+    values: readonly unknown[],
+    tx?: Tx,
+    options: StatementOptions = {},
+  ): Promise<readonly Record<string, unknown>[]> {
+    if (tx === undefined && options.settings !== undefined) {
+      return this.transaction((own) => this.#query(text, values, own), options)
+    }
     const rows = this.#query(text, values, tx)
     // A rejection that nobody awaits inside our transaction shows at its end; it must not end the process.
     if (tx !== undefined && this.#watches.has(tx)) rows.catch(() => {})
@@ -67,9 +75,11 @@ class PgliteDriver implements Driver<Tx> {
     return (await session.exec(text)).at(-1)?.rows ?? []
   }
 
-  async transaction<R>(work: (tx: Tx) => Promise<R>, { isolation = 'read committed' }: { isolation?: Isolation } = {}) {
+  async transaction<R>(work: (tx: Tx) => Promise<R>, options: TransactionOptions = {}): Promise<R> {
+    const { isolation = 'read committed', settings = '' } = options
     return this.#db.transaction(async (raw) => {
-      if (isolation !== 'read committed') await raw.exec(`set transaction isolation level ${isolation}`)
+      // Said in any case: the database may have another default.
+      await raw.exec(`set transaction isolation level ${isolation}; ${settings}`)
       const watch = new Watch(raw)
       const tx = watched(raw, watch)
       this.#watches.set(tx, watch)

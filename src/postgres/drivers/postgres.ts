@@ -5,10 +5,13 @@
  * Two things are beyond reach from outside postgres.js: the server's answer to COMMIT (not needed, since no statement
  * failed before it) and a warning during COMMIT, such as a cancelled wait for a synchronous standby.
  */
+import { within } from '../../backoff.js'
 import { OnceboxError } from '../../errors.js'
-import type { Driver, Isolation, Loan } from '../driver.js'
+import type { Driver, Isolation, Loan, StatementOptions, TransactionOptions } from '../driver.js'
+import { fromTheDatabase, isStalePlan, silent } from '../errors.js'
 import { handlerCommitted, transactionAborted, unawaitedQuery } from './loan-errors.js'
 import { Gate, gateOf, guard, type Handle, ignore, type Rows } from './postgres/gate.js'
+import { type LineOptions, Lines, type Mark } from './postgres/lines.js'
 import { Room } from './postgres/room.js'
 import { Run } from './postgres/run.js'
 
@@ -21,14 +24,23 @@ export interface PostgresSql<T> {
 
 interface Root extends Handle {
   begin<R>(options: string, work: (tx: Handle) => Promise<R>): Promise<R>
-  listen?(channel: string, notified: () => void, listening: () => void): Promise<{ unlisten(): Promise<void> }>
-  readonly options?: { readonly max?: number; readonly transform?: { column?: { from?: unknown } } }
+  listen?: {
+    (channel: string, notified: () => void, listening: () => void): Promise<{ unlisten(): Promise<void> }>
+    /** Where postgres.js keeps the connection that listens, a pool of one. */
+    readonly sql?: Root
+  }
+  readonly options?: LineOptions & { readonly max?: number; readonly transform?: { column?: { from?: unknown } } }
 }
 
 /** Runs oncebox on postgres.js. Handlers, `send` and `once` get and take what `sql.begin` hands to its callback. */
 export function fromPostgres<T>(sql: PostgresSql<T>): Driver<T> {
   return new PostgresDriver(sql as unknown as Root) as unknown as Driver<T>
 }
+
+/** How long a connection may take to answer a probe. */
+const PROBE_MS = 2_000
+/** How long postgres.js takes to write. */
+const POKE_MS = 50
 
 const XID = 'select pg_current_xact_id_if_assigned()::text as xid'
 
@@ -42,42 +54,133 @@ class PostgresDriver implements Driver<Handle> {
   readonly pipelines = true
   readonly #sql: Root
   readonly #room: Room
+  readonly #lines: Lines
+  readonly #runs = new WeakMap<object, Run<unknown>>()
+  #beside: Promise<unknown> | undefined
 
   constructor(sql: Root) {
     this.#sql = sql
     this.#room = new Room(sql.options?.max)
+    this.#lines = new Lines(sql.options)
   }
 
   get capacity(): number | undefined {
     return this.#room.size
   }
 
-  query(text: string, values: readonly unknown[], tx?: Handle): Promise<readonly Record<string, unknown>[]> {
-    const rows = this.#query(text, values, tx)
+  query(
+    text: string,
+    values: readonly unknown[],
+    tx?: Handle,
+    options: StatementOptions = {},
+  ): Promise<readonly Record<string, unknown>[]> {
+    if (tx === undefined) return this.#alone(text, values, options)
+    const rows = this.#inside(text, values, tx)
     // postgres.js sends a moment later; from now on the transaction waits for it.
-    if (tx !== undefined) gateOf(tx)?.expect(rows)
+    gateOf(tx)?.expect(rows)
     return rows
   }
 
-  async #query(text: string, values: readonly unknown[], tx: Handle | undefined): Promise<Rows> {
-    const handle = tx === undefined ? this.#sql : (ours(tx) ?? (await theirs(tx)))
+  async #inside(text: string, values: readonly unknown[], tx: Handle): Promise<Rows> {
+    return this.#send(ours(tx) ?? (await theirs(tx)), text, values)
+  }
+
+  async #alone(text: string, values: readonly unknown[], options: StatementOptions): Promise<Rows> {
+    const root = options.urgent && this.#room.isFull ? await this.#side() : this.#sql
+    const work = (prepare: boolean): Promise<Rows> =>
+      options.settings === undefined
+        ? this.#send(root, text, values, prepare)
+        : root.begin(BEGIN['read committed'], async (tx) => {
+            tx.unsafe(options.settings!).catch(ignore)
+            return this.#send(tx, text, values, prepare)
+          })
+    try {
+      return await this.#answered(work(true), options.limitMs)
+    } catch (error) {
+      // It never began: it is sent again, without a name.
+      if (isStalePlan(error)) return this.#answered(work(false), options.limitMs)
+      throw fromTheDatabase(error)
+    }
+  }
+
+  /** A connection that gives no answer in time is closed, and so are others that died with it. */
+  async #answered<T>(asked: Promise<T>, limitMs: number | undefined): Promise<T> {
+    if (limitMs === undefined) return asked
+    const mark = this.#lines.mark()
+    return within(limitMs, asked, () => {
+      asked.catch(ignore)
+      this.#cut(mark, limitMs)
+      return silent(limitMs)
+    })
+  }
+
+  #cut(mark: Mark, limitMs: number): void {
+    if (!this.#lines.cutDead(mark)) return
+    // Each goes to another idle connection, and tells whether that one is alive.
+    const probes = this.#lines.mark()
+    for (let count = this.#lines.size; count > 0; count--) this.#sql.unsafe('select 1').catch(ignore)
+    setTimeout(() => this.#lines.cutDead(probes), Math.min(limitMs, PROBE_MS)).unref()
+  }
+
+  /** The connection that listens has room for heartbeats when transactions hold all the others. */
+  async #side(): Promise<Root> {
+    const { listen } = this.#sql
+    if (!listen) return this.#sql
+    if (listen.sql === undefined) {
+      this.#beside ??= this.#sql.listen!('oncebox_pulse', ignore, ignore)
+      await this.#beside.catch(() => (this.#beside = undefined))
+    }
+    return listen.sql ?? this.#sql
+  }
+
+  async #send(handle: Handle, text: string, values: readonly unknown[], prepare = true): Promise<Rows> {
     // Without values there may be several commands in the text, which only the simple protocol takes.
-    const rows = await (values.length === 0 ? handle.unsafe(text) : handle.unsafe(text, [...values], { prepare: true }))
+    const rows = await (values.length === 0 ? handle.unsafe(text) : handle.unsafe(text, [...values], { prepare }))
     // Several commands give an array of results; the last one is the answer.
     const last = rows.at(-1)
     const answer = Array.isArray(last) ? (last as Rows) : rows
     return this.#sql.options?.transform?.column?.from ? answer.map(snakeCase) : answer
   }
 
-  async transaction<R>(work: (tx: Handle) => Promise<R>, options: { isolation?: Isolation } = {}): Promise<R> {
-    const run = new Run<R>()
+  async transaction<R>(work: (tx: Handle) => Promise<R>, options: TransactionOptions = {}): Promise<R> {
+    const run = new Run<R>(options.settings)
     await this.#room.enter()
     try {
-      const ended = this.#sql.begin(BEGIN[options.isolation ?? 'read committed'], (raw) => run.inside(raw, work))
-      return await run.outcome(ended)
+      const limited = this.#limitBegin(run, options.limitMs)
+      const ended = this.#sql.begin(BEGIN[options.isolation ?? 'read committed'], (raw) => {
+        clearTimeout(limited)
+        return run.inside(raw, (tx) => {
+          this.#runs.set(tx, run)
+          return work(tx)
+        })
+      })
+      return await run.outcome(ended).finally(() => clearTimeout(limited))
     } finally {
       this.#room.leave()
     }
+  }
+
+  #limitBegin<R>(run: Run<R>, limitMs: number | undefined): NodeJS.Timeout | undefined {
+    if (limitMs === undefined) return undefined
+    const mark = this.#lines.mark()
+    return setTimeout(() => {
+      // If none is dead it waits for a connection, since others hold them all.
+      if (!run.begun && this.#lines.cutDead(mark)) run.giveUp(silent(limitMs))
+    }, limitMs)
+  }
+
+  silentMs(tx: Handle): number {
+    return this.#runs.get(tx)?.silentMs ?? 0
+  }
+
+  hangUp(tx: Handle, reason: Error): void {
+    const run = this.#runs.get(tx)
+    if (!run) return
+    // Ending a connection writes to its socket, which shows which one it is: it will never answer.
+    const mark = this.#lines.freshMark()
+    run.terminate()
+    setTimeout(() => this.#lines.cutDead(mark), POKE_MS)
+    run.giveUp(reason)
   }
 
   async listen(channel: string, wake: () => void): Promise<() => Promise<void>> {

@@ -22,3 +22,12 @@ export function cancelStatement({ host, port, processID, secretKey }: Client): v
   socket.unref()
   socket.end(request)
 }
+
+/**
+ * Ends a connection at once, from this side: what is unanswered on it rejects with `reason`. Unlike `end`, which waits
+ * for the other side to agree.
+ */
+export function hangUp(client: Client, reason: Error): void {
+  cancelStatement(client)
+  client.connection?.stream?.destroy?.(reason)
+}

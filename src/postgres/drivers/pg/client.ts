@@ -54,7 +54,12 @@ export interface Client {
   readonly _connected?: boolean
   readonly connection?: {
     on?(event: string, listener: Listener): unknown
-    readonly stream?: { cork?(): void; uncork?(): void; readonly writableCorked?: number }
+    readonly stream?: {
+      cork?(): void
+      uncork?(): void
+      destroy?(reason?: Error): void
+      readonly writableCorked?: number
+    }
   }
   readonly host?: string
   readonly port?: number
@@ -82,6 +87,18 @@ export interface Pool {
 }
 
 export function ignore(): void {}
+
+const heard = new WeakMap<Client, number>()
+
+/** Notes that the server has answered on this connection just now. */
+export function heardFrom(client: Client): void {
+  heard.set(client, performance.now())
+}
+
+/** True if nothing was heard on this connection since that moment. */
+export function isSilentSince(client: Client, moment: number): boolean {
+  return moment > (heard.get(client) ?? 0)
+}
 
 /**
  * Sends one statement. By callback rather than promise: pg calls it in the same tick in which it reads the answer,

@@ -2,9 +2,10 @@
  * One connection beside the pool, opened when it is needed. Handlers may hold every connection of the pool, and
  * the heartbeats that keep their claims alive must not wait for them.
  */
-import { isConnectionLoss, sqlState } from '../../driver.js'
+import type { StatementOptions } from '../../driver.js'
+import { isConnectionLoss, isStalePlan, sqlState } from '../../errors.js'
 import { type Answer, type Client, dedicated, ignore, type Pool, type Statement } from './client.js'
-import { askCommitting } from './session.js'
+import { runOn } from './session.js'
 
 const IDLE_MS = 10_000
 
@@ -24,23 +25,23 @@ export class Reserve {
   }
 
   /** One statement after the other: pg warns about a second one on a busy client. */
-  query(statement: Statement): Promise<Answer> {
+  query(statement: Statement, options: StatementOptions): Promise<Answer> {
     this.#waiting += 1
-    const answer = this.#queue.then(() => this.#run(statement))
+    const answer = this.#queue.then(() => this.#run(statement, options))
     this.#queue = answer.catch(ignore)
     return answer
   }
 
-  async #run(statement: Statement): Promise<Answer> {
+  async #run(statement: Statement, options: StatementOptions): Promise<Answer> {
     clearTimeout(this.#idle)
     const opening = (this.#client ??= this.#open())
     try {
       const client = await opening
       client.ref?.()
-      return await askCommitting(client, statement)
+      return await runOn(client, statement, options)
     } catch (error) {
       // After a refusal by the server the connection is as good as new.
-      if (sqlState(error) === undefined || isConnectionLoss(error)) this.#close(opening)
+      if (sqlState(error) === undefined || isConnectionLoss(error) || isStalePlan(error)) this.#close(opening)
       throw error
     } finally {
       this.#waiting -= 1

@@ -7,10 +7,20 @@
  */
 import { sleep, within } from '../../../backoff.js'
 import { OnceboxError } from '../../../errors.js'
-import { type Isolation, isConnectionLoss, sqlState } from '../../driver.js'
+import type { Isolation, StatementOptions } from '../../driver.js'
+import { fromTheDatabase, isConnectionLoss, silent, sqlState } from '../../errors.js'
 import { rolledBack } from '../loan-errors.js'
-import { cancelStatement } from './cancel.js'
-import { type Answer, ask, type Client, ignore, type Notice, sendTogether, type Statement } from './client.js'
+import { cancelStatement, hangUp } from './cancel.js'
+import {
+  type Answer,
+  ask,
+  type Client,
+  heardFrom,
+  ignore,
+  type Notice,
+  sendTogether,
+  type Statement,
+} from './client.js'
 
 /** A ROLLBACK takes no time; if it does, the connection is dead and TCP has not noticed. */
 const ROLLBACK_MS = 5_000
@@ -39,16 +49,21 @@ export class Session {
   #late: unknown
   #over = false
   #queue: Promise<unknown> = Promise.resolve()
+  /** Since when the server owes an answer; whatever it answers starts it anew. */
+  #owesSince: number
 
-  constructor(client: Client, isolation: Isolation) {
+  constructor(client: Client, isolation: Isolation, settings?: string) {
     this.client = client
     this.#usersPipeline = client.pipeline
     this.pipelines = typeof client.pipeline === 'boolean'
     client.on('error', this.#onError)
     this.resumePipeline()
     if (this.pipelines) sendTogether(client)
-    this.begun = ask(client, { text: BEGIN[isolation] }, (error) => {
+    this.#owesSince = performance.now()
+    const text = settings === undefined ? BEGIN[isolation] : `${BEGIN[isolation]}; ${settings}`
+    this.begun = ask(client, { text }, (error) => {
       this.#begins = false
+      this.#owesSince = performance.now()
       this.#beginError = error
     })
     this.begun.catch(ignore)
@@ -103,15 +118,23 @@ export class Session {
   /** Counts a statement as unanswered until the returned function is called. */
   expect(): (error?: unknown) => void {
     let open = true
+    if (this.#unanswered === 0) this.#owesSince = performance.now()
     this.#unanswered += 1
     return (error) => {
       if (!open) return
       open = false
       this.#unanswered -= 1
+      this.#owesSince = performance.now()
       if (error === undefined) return
+      fromTheDatabase(error)
       if (this.#committing) this.#late ??= error
       else this.#swallowed ??= error
     }
+  }
+
+  /** For how long the server has been silent though it owes an answer. */
+  get silentMs(): number {
+    return this.#unanswered > 0 || this.#begins || this.#committing ? performance.now() - this.#owesSince : 0
   }
 
   get #pipelining(): boolean {
@@ -129,6 +152,7 @@ export class Session {
   }
 
   async commit(): Promise<void> {
+    if (this.#unanswered === 0) this.#owesSince = performance.now()
     this.#committing = true
     this.#over = true
     if (!this.#pipelining) await this.#queue.catch(ignore)
@@ -180,9 +204,15 @@ export class Session {
   /** Hands the connection back to the pool. */
   release(): void {
     if (this.#broken !== undefined) return this.destroy(this.#broken)
+    this.detach()
+    heardFrom(this.client)
+    this.client.release?.()
+  }
+
+  /** Leaves the client as it was found. */
+  detach(): void {
     this.client.off('error', this.#onError)
     if (this.pipelines) this.client.pipeline = this.#usersPipeline
-    this.client.release?.()
   }
 
   /** Closes the connection at once, and stops what the server is doing for it: a lock must not outlive us. */
@@ -195,8 +225,36 @@ export class Session {
   }
 }
 
+/** Runs a statement that commits on its own. One that gets no answer in time takes its connection with it. */
+export async function runOn(client: Client, statement: Statement, options: StatementOptions): Promise<Answer> {
+  const { settings, limitMs } = options
+  const timer = limitMs === undefined ? undefined : setTimeout(() => hangUp(client, silent(limitMs)), limitMs)
+  try {
+    return await (settings === undefined ? askCommitting(client, statement) : askInside(client, statement, settings))
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** In a transaction of its own, whose commands share a trip where pg pipelines. */
+async function askInside(client: Client, statement: Statement, settings: string): Promise<Answer> {
+  const session = new Session(client, 'read committed', settings)
+  try {
+    const answer = session.send(statement)
+    answer.catch(ignore)
+    if (!session.pipelines) await answer
+    await session.commit()
+    return await answer
+  } catch (error) {
+    await session.rollback()
+    throw session.beginError ?? error
+  } finally {
+    session.detach()
+  }
+}
+
 /** Runs a statement that commits on its own, and is as careful about a warning as `commit`. */
-export async function askCommitting(client: Client, statement: Statement): Promise<Answer> {
+async function askCommitting(client: Client, statement: Statement): Promise<Answer> {
   let warning: Notice | undefined
   const onNotice = (notice: Notice): void => {
     if (isWarning(notice)) warning ??= notice

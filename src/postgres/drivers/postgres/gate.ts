@@ -4,6 +4,7 @@
  */
 import { sleep } from '../../../backoff.js'
 import type { OnceboxError } from '../../../errors.js'
+import { fromTheDatabase } from '../../errors.js'
 import { refusal } from '../handler-sql.js'
 import { handlerCalled, transactionClosed } from '../loan-errors.js'
 
@@ -23,7 +24,11 @@ export interface Pending extends Promise<Rows> {
 
 export interface Handle {
   (...args: unknown[]): unknown
-  unsafe(text: string, values?: unknown[], options?: { prepare?: boolean }): Pending
+  unsafe(
+    text: string,
+    values?: unknown[],
+    options?: { prepare?: boolean; onexecute?: (connection: object) => boolean },
+  ): Pending
   savepoint?(...args: unknown[]): Promise<unknown>
 }
 
@@ -66,6 +71,9 @@ export class Gate {
     return Math.max(this.#sent.length, this.#expected.size)
   }
 
+  /** Since when the server owes an answer; whatever it answers starts it anew. */
+  owedSince: number | undefined
+
   get #sent(): Pending[] {
     // The promise of an iterated cursor never settles; when it is done it is no longer active.
     return [...this.#pending].filter((query) => !query.cursorFn || query.active)
@@ -77,15 +85,18 @@ export class Gate {
   }
 
   pass(query: Pending, nested: boolean): void {
+    if (this.#pending.size === 0) this.owedSince = performance.now()
     this.#pending.add(query)
     this.#transaction?.pass(query, nested)
     const answered = (): void => {
       this.#pending.delete(query)
+      this.owedSince = this.#pending.size > 0 ? performance.now() : undefined
       this.suspicious ||= query.options?.simple === true && query.string?.includes(';') === true
     }
     // Not `query.then`, which would send it a second time.
     void Promise.prototype.then.call(query, answered, (error: unknown) => {
       answered()
+      fromTheDatabase(error)
       // Within a savepoint postgres.js rolls back to it.
       if (!nested) this.failure ??= error
     })

@@ -1,6 +1,7 @@
 /**
  * Keeps one connection of the pool out of transactions: handlers may hold all the others, and the heartbeats that
- * keep their claims alive must not wait for them. postgres.js gives no way to open one beside the pool.
+ * keep their claims alive must not wait for them. With a pool of one there is none to keep; they then share the
+ * connection that listens.
  */
 export class Room {
   /** How many transactions fit; undefined if the pool does not tell. */
@@ -10,6 +11,11 @@ export class Room {
 
   constructor(connections: number | undefined) {
     this.size = connections === undefined ? undefined : Math.max(1, connections - 1)
+  }
+
+  /** True if transactions hold all the connections that they may. */
+  get isFull(): boolean {
+    return this.size !== undefined && this.#inside >= this.size
   }
 
   async enter(): Promise<void> {

@@ -7,23 +7,60 @@ import { rolledBack } from '../loan-errors.js'
 import { Gate, guard, type Handle, ignore } from './gate.js'
 
 export class Run<R> {
+  readonly #settings: string | undefined
   #gate: Gate | undefined
+  #connection: { terminate?(): void } | undefined
+  #committingSince: number | undefined
   /** True once postgres.js has given up on its own, while `work` may still be running. */
   #lost = false
   #failed: { readonly error: unknown } | undefined
   #giveUp: (error: unknown) => void = ignore
   readonly #givenUp = new Promise<never>((_, reject) => (this.#giveUp = reject))
 
+  constructor(settings?: string) {
+    this.#settings = settings
+  }
+
+  /** True once BEGIN was answered. */
+  get begun(): boolean {
+    return this.#gate !== undefined
+  }
+
+  /** For how long the server has been silent though it owes an answer. */
+  get silentMs(): number {
+    const since = this.#committingSince ?? this.#gate?.owedSince
+    return since === undefined ? 0 : performance.now() - since
+  }
+
+  /** Rejects the transaction, whatever postgres.js makes of it. */
+  giveUp(reason: unknown): void {
+    this.#failed ??= { error: reason }
+    this.#lose()
+    this.#giveUp(reason)
+  }
+
+  /** Tells postgres.js that the connection is no good. */
+  terminate(): void {
+    this.#connection?.terminate?.()
+  }
+
   /** What `sql.begin` calls: its promise decides between COMMIT and ROLLBACK. */
   async inside(raw: Handle, work: (tx: Handle) => Promise<R>): Promise<R> {
     const gate = (this.#gate = new Gate(raw))
     // jit: compiling a statement that runs for a millisecond takes fifty. Travels with the first statement.
-    raw.unsafe('set local jit = off').catch(ignore)
+    const settings = this.#settings === undefined ? '' : `; ${this.#settings}`
+    const onexecute = (connection: object): boolean => {
+      this.#connection = connection
+      return true
+    }
+    // Values, even if none, and the simple protocol, since there may be several commands.
+    raw.unsafe(`set local jit = off${settings}`, [], { onexecute }).catch(ignore)
     try {
       const result = await work(guard(raw, gate))
       const swallowed = gate.failure
       await gate.settled()
       if (gate.failure !== undefined) throw swallowed === undefined ? gate.failure : rolledBack(swallowed)
+      this.#committingSince = performance.now()
       return this.#lost ? await never() : result
     } catch (error) {
       this.#failed = { error }

@@ -1,0 +1,146 @@
+/**
+ * What an error of the database means. The one home for it: everybody else asks here.
+ *
+ * Three questions, from the narrowest to the widest:
+ * - `sqlState`: did the server itself answer with this error?
+ * - `isConnectionLoss`: does nobody know whether the server finished what it was doing?
+ * - `isUnavailable`: is the database unable to serve, whatever was asked of it? Then the message is not to blame.
+ */
+
+/** The classes of Appendix A of PostgreSQL's manual, and OB, which our own SQL raises. */
+const CLASSES = new Set(
+  (
+    '00 01 02 03 08 09 0A 0B 0F 0L 0P 0Z 10 20 21 22 23 24 25 26 27 28 2B 2D 2F 34 38 39 3B 3D 3F 40 42 44 53 54 55 57 ' +
+    '58 72 F0 HV P0 XX OB'
+  ).split(' '),
+)
+
+/**
+ * The SQLSTATE of an error, if it came from the server. Five characters are not enough: EPIPE has five, and so have the
+ * codes of ORMs, such as P2010. Either the class is one of PostgreSQL's, or the error has the fields of a server's
+ * answer, as has one that `RAISE … USING ERRCODE` made up.
+ */
+export function sqlState(error: unknown): string | undefined {
+  const { code, errno, syscall, severity } = (error ?? {}) as Record<string, unknown>
+  if (typeof code !== 'string' || !/^[0-9A-Z]{5}$/.test(code)) return undefined
+  // What the operating system says has these.
+  if (typeof errno === 'number' || typeof syscall === 'string') return undefined
+  return CLASSES.has(code.slice(0, 2)) || typeof severity === 'string' ? code : undefined
+}
+
+/** Errors that look like a lost database connection and are not: a handler's own calls fail in the same words. */
+const othersFault = new WeakSet<object>()
+/** Errors that came over a connection of the driver, so that there is nothing to guess. */
+const ours = new WeakSet<object>()
+
+/** Notes that this error does not come from the database connection, whatever it looks like. */
+export function notTheDatabase<E>(error: E): E {
+  if (isObject(error)) othersFault.add(error)
+  return error
+}
+
+/** Notes that this error came over a connection of the driver: for drivers to call. */
+export function fromTheDatabase<E>(error: E): E {
+  if (isObject(error)) ours.add(error)
+  return error
+}
+
+/** True if a driver has vouched for this error. */
+export function isFromTheDatabase(error: unknown): boolean {
+  return isObject(error) && ours.has(error)
+}
+
+/**
+ * True if the error says nothing about whether the server finished what it was doing: connection lost, shutdown, or no
+ * connection to be had.
+ */
+export function isConnectionLoss(error: unknown): boolean {
+  if (isObject(error) && othersFault.has(error)) return false
+  const state = sqlState(error)
+  return state === undefined ? isClientError(error) : /^(08...|57P0[1-5]|53300)$/.test(state)
+}
+
+/**
+ * True if the database cannot serve at present, whatever is asked of it: a lost connection, credentials that were changed,
+ * no memory, disk or connection left, a server that only reads, an I/O error, a connection whose plans are stale.
+ */
+export function isUnavailable(error: unknown): boolean {
+  if (isConnectionLoss(error)) return true
+  if (isObject(error) && othersFault.has(error)) return false
+  return /^(28...|53...|25006|58030|3D000)$/.test(sqlState(error) ?? '') || isStalePlan(error)
+}
+
+/**
+ * A named statement that this connection cannot run: after a migration, or behind a pooler that hands its clients
+ * connections on which other names are prepared. It never began, so it can be sent again, without a name.
+ */
+export function isStalePlan(error: unknown): boolean {
+  const { routine } = (error ?? {}) as { routine?: unknown }
+  const state = sqlState(error)
+  return state === '26000' || state === '42P05' || (state === '0A000' && routine === 'RevalidateCachedQuery')
+}
+
+/** A connection that gives no answer though others may: packets vanish, and TCP has not noticed. */
+export function silent(ms: number): Error {
+  const text = `the database connection gave no answer within ${Math.round(ms)} ms and was closed`
+  return fromTheDatabase(Object.assign(new Error(text), { code: 'CONNECTION_SILENT' }))
+}
+
+/** The pool was ended by its owner: no waiting brings it back. */
+export function isPoolEnded(error: unknown): boolean {
+  const { code, message } = (error ?? {}) as Record<string, unknown>
+  return code === 'CONNECTION_ENDED' || (typeof message === 'string' && POOL_ENDED.test(message))
+}
+
+const POOL_ENDED = /cannot use a pool after calling end|pglite is (closed|closing)/i
+
+const LOST = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'ECONNABORTED',
+  'EPIPE',
+  'ETIMEDOUT',
+  'EHOSTUNREACH',
+  'EHOSTDOWN',
+  'ENETUNREACH',
+  'ENETDOWN',
+  'EADDRNOTAVAIL',
+  'ENOTCONN',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EAI_FAIL',
+  'EAI_NODATA',
+  'EAI_NONAME',
+  // postgres.js
+  'CONNECT_TIMEOUT',
+  'CONNECTION_CLOSED',
+  'CONNECTION_DESTROYED',
+  'CONNECTION_ENDED',
+  'SASL_SIGNATURE_MISMATCH',
+  // Ours
+  'CONNECTION_SILENT',
+])
+
+/** These are also said of files and programs: of a connection only if that is what was being opened. */
+const LOST_IF_CONNECTING = new Set(['ENOENT', 'EACCES', 'EPERM', 'EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM', 'EAGAIN'])
+
+/** Handshakes and certificates: Node and OpenSSL have dozens of codes. */
+const TLS =
+  /^(ERR_SSL_|ERR_TLS_|EPROTO$|CERT_|UNABLE_TO_(GET|VERIFY|DECRYPT|DECODE)_|SELF_SIGNED_CERT|DEPTH_ZERO_SELF_SIGNED|HOSTNAME_MISMATCH|INVALID_CA$|CRL_)/
+
+/** pg says it in words alone. */
+const LOST_IN_WORDS =
+  /connection (terminated|error|closed)|not queryable|socket|timeout (expired|exceeded when trying to connect)|query read timeout|server does not support SSL|cannot use a pool after calling end|SASL: /i
+
+function isClientError(error: unknown): boolean {
+  const { code, syscall } = (error ?? {}) as Record<string, unknown>
+  if (typeof code === 'string') {
+    if (LOST.has(code) || TLS.test(code)) return true
+    if (LOST_IF_CONNECTING.has(code)) return syscall === 'connect' || syscall === 'socket'
+  }
+  return error instanceof Error && LOST_IN_WORDS.test(error.message)
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null
+}

@@ -1,0 +1,46 @@
+/**
+ * How long a statement may go without an answer. Packets may vanish without either side being told; whoever waits for an
+ * answer on such a connection waits for as long as TCP does, a quarter of an hour, while new connections would work.
+ *
+ * Short statements have a limit tied to the shortest lease in use, so that work goes on before a second lease is over.
+ * Heartbeats have a third of their own lease. Anything else may take its time.
+ */
+import type { StatementOptions } from './driver.js'
+import { CLAIM, EXTEND, NEXT_DUE } from './sql/claim.js'
+import { FAIL_INLINE } from './sql/inline.js'
+import { CLAIM_LANES, EXTEND_LANES, FAIL_LANE, READ_LANES, RELEASE_LANES } from './sql/lanes.js'
+import { CLAIM_SHARDS, COMPLETE, EXTEND_SHARDS, READ_SHARDS, RELEASE_SHARDS } from './sql/outbox.js'
+import { CLASSIFY, NOTIFY, RECEIVE, UNPARK_FAILED } from './sql/receive.js'
+import { DEAF, SESSION_DEFAULTS } from './sql/session.js'
+import { COUNT_ATTEMPT, FAIL, STILL_CLAIMED, TRANSACTION_STATUS } from './sql/settle.js'
+
+/** Sent while a handler runs, to keep its claim. */
+const URGENT = new Set([EXTEND, EXTEND_LANES, EXTEND_SHARDS])
+
+const SHORT = new Set([
+  ...[CLAIM, CLAIM_LANES, CLAIM_SHARDS, READ_LANES, READ_SHARDS, NEXT_DUE],
+  ...[RECEIVE, CLASSIFY, UNPARK_FAILED, NOTIFY, COMPLETE],
+  ...[FAIL, FAIL_INLINE, FAIL_LANE, COUNT_ATTEMPT, RELEASE_LANES, RELEASE_SHARDS, STILL_CLAIMED, TRANSACTION_STATUS],
+  ...[DEAF, SESSION_DEFAULTS],
+])
+
+const BEFORE_ANY_LEASE_MS = 15_000
+/** Less would take a busy server for a dead one. */
+const SHORTEST_MS = 2_000
+const SHORTEST_PULSE_MS = 250
+const LONG_MS = 15 * 60_000
+
+export class Limits {
+  /** The limit of a short statement. */
+  shortMs = BEFORE_ANY_LEASE_MS
+
+  optionsOf(statement: string, param: unknown): StatementOptions {
+    const lease = (param as { lease?: unknown } | null)?.lease
+    if (typeof lease === 'number') this.shortMs = Math.max(SHORTEST_MS, Math.min(this.shortMs, lease / 2))
+    if (URGENT.has(statement)) {
+      const limitMs = typeof lease === 'number' ? Math.max(SHORTEST_PULSE_MS, lease / 3) : this.shortMs
+      return { limitMs, urgent: true }
+    }
+    return { limitMs: SHORT.has(statement) ? this.shortMs : LONG_MS }
+  }
+}
