@@ -22,7 +22,7 @@ import {
 import { OnceboxError } from './errors.js'
 import type { Handlers, Logger, SendOptions } from './handler.js'
 import type { Hooks } from './hooks.js'
-import { declareConsumer } from './inbox/consumer.js'
+import { asReceiverSeesIt, declareConsumer } from './inbox/consumer.js'
 import { deliver, type DeliverOptions } from './inbox/deliver.js'
 import { once } from './inbox/once.js'
 import type { ConsumerOptions } from './inbox/options.js'
@@ -334,10 +334,6 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
     wake: () => waker.wake(),
   }
   return Object.defineProperty(box, INBOX, { value: inbox })
-}
-
-function asReceiverSeesIt({ name, types, options: { order, retainMs, untimed } }: ConsumerWorker['consumer']): object {
-  return { n: name, o: order === 'key', r: retainMs, u: untimed, t: types }
 }
 
 /** A text is not looked at: `process.on('SIGTERM', box.stop)` passes the name of the signal. */

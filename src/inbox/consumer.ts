@@ -51,3 +51,17 @@ export function declareConsumer<M extends MessageMap>(
     handlerOf: (type) => byType.get(type) ?? byType.get('*'),
   }
 }
+
+/** A consumer as RECEIVE and REGISTER take it. */
+export function asReceiverSeesIt({ name, types, options }: ConsumerDeclaration): object {
+  const { order, retainMs, untimed, identity } = options
+  return { n: name, o: order === 'key', r: retainMs, u: untimed, t: types, identity: identity !== undefined }
+}
+
+/** A receiver that lacks a consumer's `identity` would store two messages about one fact as two. */
+export function identityUnknown(consumer: string): OnceboxError {
+  return new OnceboxError(
+    'IDENTITY_UNKNOWN',
+    `consumer ${consumer} has an identity function in another process, and this one cannot compute its keys; declare the consumer here too, with its identity, or receive where it is declared`,
+  )
+}

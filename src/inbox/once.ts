@@ -5,11 +5,11 @@ import { OnceboxError } from '../errors.js'
 import type { OnceOutcome } from '../message.js'
 import type { Row } from '../postgres/database.js'
 import { sqlState } from '../postgres/driver.js'
-import { MARK } from '../postgres/sql/inline.js'
-import { ONCE_BEGIN, ONCE_CHECK } from '../postgres/sql/once.js'
+import { IS_FRESH, MARK } from '../postgres/sql/inline.js'
+import { ONCE_BEGIN, ONCE_CHECK, ONCE_OPTIONS } from '../postgres/sql/once.js'
 import { STORE_RESULTS } from '../postgres/sql/settle.js'
 import type { Runtime } from '../runtime.js'
-import type { ConsumerDeclaration } from './consumer.js'
+import { identityUnknown, type ConsumerDeclaration } from './consumer.js'
 import { prepare } from './prepare.js'
 import { quarantine, refuse } from './quarantine.js'
 import { classify, identityOf, tooOld } from './receive.js'
@@ -69,7 +69,9 @@ export async function once<R>(
   const [, markSource, markId] = identityOf(prepared, name)
   let xid: string
   let ours: Row | undefined
+  let horizon: Horizon
   try {
+    horizon = await horizonOf(runtime, name, declared, tx)
     const rows = await db.run(ONCE_BEGIN, null, tx)
     xid = rows[0]!['xid'] as string
     const renamed = markId !== prepared.id || markSource !== prepared.source
@@ -84,9 +86,7 @@ export async function once<R>(
       os: renamed ? prepared.source : undefined,
       oi: renamed ? prepared.id : undefined,
     }
-    const r = declared?.options.retainMs ?? DEFAULT_RETAIN_MS
-    const u = declared?.options.untimed ?? 'accept'
-    const marked = await db.run(MARK, { c: name, r, u, restore: true, m: [row] }, tx)
+    const marked = await db.run(MARK, { ...horizon, restore: true, m: [row] }, tx)
     ours = marked.find((one) => one['id'] === markId)
   } catch (error) {
     await undo()
@@ -109,8 +109,9 @@ export async function once<R>(
     const [found] = await classify(runtime, [{ consumer: name, message: accepted }], tx)
     await db.driver.query(`release savepoint ${savepoint}`, [], tx)
     if (found === undefined) {
-      // Known a moment ago: retention has just taken it.
-      if (declared?.options.untimed !== 'quarantine') throw busy(name, id)
+      // Not marked and not known either: too old, or retention has just taken it and it is tried again.
+      const [age] = await db.run(IS_FRESH, { ...horizon, at: accepted.time }, tx)
+      if (age!['fresh'] === 'true') throw busy(name, id)
       const refused = refuse(accepted, 'too-old', tooOld(accepted))
       await quarantine(runtime, [{ consumer: name, refused }], tx)
       return { status: 'quarantined', reason: 'too-old' }
@@ -136,6 +137,26 @@ export async function once<R>(
       throw new OnceboxError('HANDLER_COMMITTED', advice, { cause: error })
     }
   }
+}
+
+/** The consumer and its dedup horizon, in the form that the statements take. */
+interface Horizon {
+  readonly c: string
+  readonly r: number
+  readonly u: string
+}
+
+/** By its declaration, here or in another process. */
+async function horizonOf(
+  { db }: Runtime,
+  name: string,
+  declared: ConsumerDeclaration | undefined,
+  tx: unknown,
+): Promise<Horizon> {
+  if (declared) return { c: name, r: declared.options.retainMs, u: declared.options.untimed }
+  const [row] = await db.run(ONCE_OPTIONS, [name], tx)
+  if (row?.['identity'] === 'true') throw identityUnknown(name)
+  return { c: name, r: Number(row?.['retainMs'] ?? DEFAULT_RETAIN_MS), u: (row?.['untimed'] ?? 'accept') as string }
 }
 
 function busy(consumer: string, id: string, cause?: unknown): OnceboxError {

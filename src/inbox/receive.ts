@@ -8,7 +8,7 @@ import { sqlState } from '../postgres/driver.js'
 import { CLASSIFY, RECEIVE, UNPARK_FAILED } from '../postgres/sql/receive.js'
 import type { Runtime } from '../runtime.js'
 import { failpoint } from '../worker/failpoints.js'
-import type { ConsumerDeclaration } from './consumer.js'
+import { asReceiverSeesIt, identityUnknown, type ConsumerDeclaration } from './consumer.js'
 import { isConflict } from './transaction.js'
 import { parseFailure, parseResult, quarantinedOutcome, sumUp, type Ackable } from './outcome.js'
 import type { Prepared, Refused } from './prepare.js'
@@ -164,7 +164,7 @@ async function storeCalmly(runtime: Runtime, batch: readonly Prepared[], options
 }
 
 async function store(runtime: Runtime, batch: readonly Prepared[], options: Reception): Promise<Answer> {
-  const rows = await runtime.db.run(RECEIVE, {
+  const stored = runtime.db.run(RECEIVE, {
     m: batch.map((message) => ({
       i: message.id,
       s: message.source,
@@ -178,16 +178,13 @@ async function store(runtime: Runtime, batch: readonly Prepared[], options: Rece
       ids: message.ids,
       no: message.unfit && [...message.unfit.keys()],
     })),
-    c: options.consumers.map(({ name, types, options: { order, retainMs, untimed } }) => ({
-      n: name,
-      o: order === 'key',
-      r: retainMs,
-      u: untimed,
-      t: types,
-    })),
+    c: options.consumers.map(asReceiverSeesIt),
     only: options.only ?? null,
     not: options.except ?? [],
     wait: options.alone ? LOCK_WAIT.alone : LOCK_WAIT.batch,
+  })
+  const rows = await stored.catch((error: unknown) => {
+    throw sqlState(error) === 'OB003' ? identityUnknown((error as Error).message) : error
   })
   return JSON.parse(rows[0]!['answer'] as string) as Answer
 }

@@ -1,6 +1,6 @@
 /** `box.once`: in your own transaction, only if this consumer has not handled the message. */
-import { unchecked, type Box, type MessageMap } from 'oncebox'
-import type { PgClient } from 'oncebox/pg'
+import { createBox, unchecked, type Box, type MessageMap } from 'oncebox'
+import { fromPg, type PgClient } from 'oncebox/pg'
 import pg from 'pg'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -273,6 +273,30 @@ describe('dedup is shared with the other doors', () => {
       reason: 'too-old',
     })
     expect(await once({ id: 'untimed' })).toEqual({ status: 'quarantined', reason: 'too-old' })
+  })
+
+  test('a message beyond the horizon is quarantined as too old, not BUSY for ever', async () => {
+    await using box = await server.open()
+    box.consumer('a', { note: () => {} }, { retainMs: 3_600_000 })
+    const once = (consumer: string, time: string) =>
+      transaction((tx) => box.once(tx, consumer, { id: time, time, type: 'note', data: 1 }, () => 'ran'))
+    const tooOld = { status: 'quarantined', reason: 'too-old' }
+    expect(await once('a', '2001-01-01T00:00:00Z')).toEqual(tooOld)
+    expect(await once('nobody declared it', '2001-01-01T00:00:00Z')).toEqual(tooOld)
+    expect(await box.quarantine()).toHaveLength(2)
+  })
+
+  test('a consumer that another process has declared goes by the horizon declared there', async () => {
+    await using box = await server.open()
+    const other = createBox({ db: fromPg(server.pool), schema: box.schema })
+    other.consumer('a', { note: () => {} }, { retainMs: 3_600_000, untimed: 'quarantine' })
+    await other.migrate()
+    const once = (time?: Date) =>
+      transaction((tx) => box.once(tx, 'a', { id: '1', ...(time && { time }), type: 'note', data: 1 }, () => 'ran'))
+    const tooOld = { status: 'quarantined', reason: 'too-old' }
+    expect(await once(new Date(Date.now() - 7_200_000))).toEqual(tooOld)
+    expect(await once()).toEqual(tooOld)
+    expect(await once(new Date())).toMatchObject({ status: 'handled' })
   })
 
   test('data that its schema refuses is quarantined, and the work not called', async () => {

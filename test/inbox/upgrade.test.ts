@@ -55,7 +55,13 @@ test('migrate() waits for a handler of the version before, and messages come in 
     )
     return rows.length > 0
   })
-  expect(await box.receive(note('meanwhile'))).toMatchObject({ status: 'stored' })
+  // As the version before receives.
+  await server.pool.query(
+    `insert into ${schema}.message (consumer, source, id, type, body) values ('a', '', 'meanwhile', 'note', '{}')`,
+  )
+  await server.pool.query(
+    `insert into ${schema}.work (consumer, source, id, due_at) values ('a', '', 'meanwhile', now())`,
+  )
   await old.query(`delete from ${schema}.open_group`)
   await old.query('commit')
   old.release()

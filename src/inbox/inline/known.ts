@@ -25,7 +25,7 @@ export async function judgeKnown(worker: Worker, item: Item): Promise<Ackable | 
 export async function judgeAge(worker: Worker, { prepared }: Item): Promise<Ackable | undefined> {
   const { runtime, consumer } = worker
   const { retainMs, untimed } = consumer.options
-  const [row] = await runtime.db.run(IS_FRESH, { at: prepared.time, r: retainMs, u: untimed })
+  const [row] = await runtime.db.run(IS_FRESH, { c: consumer.name, at: prepared.time, r: retainMs, u: untimed })
   if (row!['fresh'] === 'true') return undefined
   await quarantine(runtime, [{ consumer: consumer.name, refused: refuse(prepared, 'too-old', tooOld(prepared)) }])
   return quarantined(consumer.name, 'too-old')

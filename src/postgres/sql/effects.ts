@@ -105,8 +105,9 @@ select consumer, source, id from m`
 
 /**
  * Takes an inline message into the box, claimed by us, so that its effects can be called with no transaction open and
- * no copy of it runs meanwhile. In: `{ c, s, i, t, k key, b, h, e, os, oi, token, lease }`. Out: its number in the journal, the attempts so
- * far, and whether it was `stored`: then its sender has forgotten it, and the box goes on with it whatever comes.
+ * no copy of it runs meanwhile. In: `{ c, s, i, t, k key, b, h, e, at, os, oi, token, lease }`. Raises 40001 if
+ * retention has forgotten messages of this age. Out: its number in the journal, the attempts so far, and whether it was
+ * `stored`: then its sender has forgotten it, and the box goes on with it whatever comes.
  * No row back: it is known and not ours to take. As in FAIL_INLINE, only a new message gets new work.
  */
 export const ADOPT = `
@@ -119,7 +120,8 @@ ins as (
 first as (
   insert into ob.work as w (consumer, source, id, due_at, token)
   select j->>'c', j->>'s', j->>'i', ob.now() + (j->>'lease')::float8 * interval '1 ms', (j->>'token')::uuid
-  from p where exists (select 1 from ins)
+  from p where case when exists (select 1 from ins)
+    then ob.refuse_forgotten(j->>'c', (j->>'at')::timestamptz) is not null else false end
   returning w.attempts, false stored
 ),
 was as materialized (

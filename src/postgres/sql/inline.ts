@@ -2,7 +2,7 @@
 
 /**
  * Marks messages as being handled by this transaction. In: `{ c, r retainMs, u untimed, restore,
- * m: [{ s, i, t, k, b, h, e, at, os, oi }] }`.
+ * m: [{ s, i, t, k, b, h, e, at, os, oi }] }`. Raises 40001 if retention has forgotten messages of this age meanwhile.
  * Out: those that are ours to run: new ones, and known ones that wait (an inline failure that its source redelivers,
  * a stored message that nobody holds), with their number in the journal and their attempts so far. The rest is for CLASSIFY.
  * With `restore`, the lock timeout that bounds the wait for a copy in flight is put back once the marks are made.
@@ -15,14 +15,15 @@ m as materialized (
     x->>'h' hash, x->>'e' envelope, x->>'os' origin_source, x->>'oi' origin_id, (x->>'at')::timestamptz at
   from p, unnest(array(select jsonb_array_elements(j->'m') from p)) x order by x->>'s', x->>'i'
 ),
+young as materialized (
+  select m.* from p, m where ob.is_fresh(m.at, (j->>'r')::float8, j->>'u',
+    (select f.sent_before from ob.forgotten f where f.consumer = j->>'c'))
+),
 ins as (
   insert into ob.message as t
     (consumer, source, id, type, key, body, hash, envelope, origin_source, origin_id)
-  select j->>'c', source, id, type, key, body, decode(hash, 'hex'), envelope, origin_source, origin_id
-  from p, m
-  where case when at is null or at > ob.now() + least(300000, (j->>'r')::float8 / 10) * interval '1 ms'
-               then j->>'u' <> 'quarantine'
-             else at >= ob.now() - ((j->>'r')::float8 - least(300000, (j->>'r')::float8 / 10)) * interval '1 ms' end
+  select consumer, source, id, type, key, body, decode(hash, 'hex'), envelope, origin_source, origin_id
+  from young
   order by source collate "C", id collate "C"
   on conflict do nothing returning t.source, t.id, t.n
 ),
@@ -37,6 +38,9 @@ again as (
         and (t.origin_id, t.origin_source) is distinct from (m.origin_id, m.origin_source)))
   returning w.consumer, w.source, w.id, w.attempts
 ),
+still_fresh as materialized (
+  select case when exists (select 1 from ins) then ob.refuse_forgotten(j->>'c', (select min(at) from young)) end from p
+),
 ours as (
   select source, id, n, null::int attempts from ins
   union all
@@ -46,14 +50,13 @@ ours as (
 select ours.source, ours.id, ours.n::text, ours.attempts::text from ours
 union all
 select null, null, null, case when (select count(*) from ours) >= 0 and (j->>'restore')::boolean
-  then set_config('lock_timeout', current_setting('oncebox.lock_timeout'), true) end from p`
+  then set_config('lock_timeout', current_setting('oncebox.lock_timeout'), true) end from p, still_fresh`
 
-/** Is a message young enough to be judged new? In: `{ at, r retainMs, u untimed }`. The same rule as in MARK and RECEIVE. */
+/** Is a message young enough to be judged new? In: `{ c consumer, at, r retainMs, u untimed }`. */
 export const IS_FRESH = `
-with p as materialized (select $1::text::jsonb j),
-q as (select (j->>'at')::timestamptz at, (j->>'r')::float8 r, least(300000, (j->>'r')::float8 / 10) margin, j->>'u' u from p)
-select (case when at is null or at > ob.now() + margin * interval '1 ms' then u <> 'quarantine'
-             else at >= ob.now() - (r - margin) * interval '1 ms' end)::text fresh from q`
+with p as materialized (select $1::text::jsonb j)
+select ob.is_fresh((j->>'at')::timestamptz, (j->>'r')::float8, j->>'u',
+  (select f.sent_before from ob.forgotten f where f.consumer = j->>'c'))::text fresh from p`
 
 /**
  * Settles inline messages: the last statement before COMMIT. In: `{ x, g, handled: [n, …] }`. The marks are the
@@ -79,7 +82,8 @@ delete from ob.message m where m.ctid = any (array(
 
 /**
  * Records an inline failure: the message, and work that waits for its source ('failed'), for the box, or for a person
- * ('dead'). In: `{ c, s, i, t, k, b, h, e envelope, os, oi, n, ms, p parked, err, hist }`. No row back: another copy
+ * ('dead'). In: `{ c, s, i, t, k, b, h, e envelope, at, os, oi, n, ms, p parked, err, hist }`. Raises 40001 if retention
+ * has forgotten messages of this age. No row back: another copy
  * handled it meanwhile, or holds it. What the box has stored it runs again itself: its sender was told so, and has
  * forgotten it.
  *
@@ -99,7 +103,8 @@ first as (
   select j->>'c', j->>'s', j->>'i',
     case when j->>'p' is not null then 'infinity' else ob.now() + (j->>'ms')::float8 * interval '1 ms' end,
     (j->>'n')::int, j->>'p', j->>'err'
-  from p where exists (select 1 from ins)
+  from p where case when exists (select 1 from ins)
+    then ob.refuse_forgotten(j->>'c', (j->>'at')::timestamptz) is not null else false end
   returning w.consumer, w.source, w.id, w.attempts
 ),
 again as (

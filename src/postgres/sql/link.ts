@@ -5,7 +5,8 @@ import { HELD_BACK } from './outbox.js'
  * Moves the next events of leased shards straight into the inbox of another box: READ_SHARDS, RECEIVE and COMPLETE in
  * one, so that an event is in one place or in the other. In: `{ sink, k token, depth, n limit, bytes, wait for
  * a lock, c local consumers of the receiving box }`. Out, as one JSON row: `moved`, how many; `shared` as in COMPLETE; and `rest`, the
- * events that are not new to every consumer, too old, or wanted by nobody: they go the long way, which can judge them.
+ * events that are not new to every consumer, too old, wanted by nobody, or by a consumer with a business key: they go the
+ * long way, which can judge them. Raises 40001 if retention has forgotten messages of this age meanwhile.
  *
  * The shard rows are locked and our token is on them, so nobody else moves events of their keys meanwhile, and within a
  * lane, locked before it is drawn, the sequence follows the order of sending. Shards without a rest are given back. Rows are matched by grouping:
@@ -38,19 +39,18 @@ local as materialized (
   from p, jsonb_array_elements(j->'c') x
 ),
 c as materialized (
-  select s.consumer, s.type, coalesce(l.ordered, o.ordered) ordered,
-         coalesce(l.retain_ms, o.retain_ms) * interval '1 ms' retain,
-         least(300000, coalesce(l.retain_ms, o.retain_ms) / 10) * interval '1 ms' margin,
-         coalesce(l.untimed, o.untimed) untimed
+  select s.consumer, s.type, coalesce(l.ordered, false) or coalesce(o.ordered, false) ordered,
+         coalesce(l.retain_ms, o.retain_ms) retain_ms, coalesce(l.untimed, o.untimed) untimed, g.sent_before,
+         coalesce(o.identity, false) identity
   from (select name consumer, jsonb_array_elements_text(types) type from local
         union select consumer, type from to_box.subscription) s
   left join local l on l.name = s.consumer
   left join to_box.consumer o on o.name = s.consumer
+  left join to_box.forgotten g on g.consumer = s.consumer
 ),
 f as materialized (
   select distinct on (e.n, c.consumer) e.*, c.consumer, c.ordered,
-         case when e.at > to_box.now() + c.margin then c.untimed <> 'quarantine'
-              else e.at >= to_box.now() - c.retain + c.margin end fresh
+         not c.identity and to_box.is_fresh(e.at, c.retain_ms, c.untimed, c.sent_before) fresh
   from e join c on c.type in (e.type, '*')
 ),
 ins as (
@@ -63,6 +63,9 @@ ins as (
   order by consumer, source, id
   on conflict do nothing
   returning t.consumer, t.source, t.id
+),
+still_fresh as materialized (
+  select to_box.refuse_forgotten(consumer, min(at)) from f where fresh and (select count(*) from ins) > 0 group by consumer
 ),
 nw as materialized (
   select max(n) n, consumer, source, id, max(lane) lane
@@ -109,6 +112,7 @@ r as (
 select jsonb_build_object(
   'moved', (select count(*) from d),
   'stored', (select count(*) from w),
+  'consumers', (select count(*) from still_fresh),
   'shared', coalesce((select jsonb_agg(n::text) from o where shared), '[]'),
   'rest', coalesce((select jsonb_agg(jsonb_build_object('n', n::text, 'shard', shard, 'attempts', attempts,
       'source', source, 'id', id, 'type', type, 'key', key, 'body', body, 'envelope', envelope,

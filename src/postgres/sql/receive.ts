@@ -4,8 +4,8 @@
  * Stores a batch for every subscribed consumer: the journal row, the lane if the consumer is ordered, the work row.
  *
  * In: `m` messages `{ i id, s source, t type, k key, b body, h hash, e envelope, at time, f force, ids, no }`, where
- * `ids` are business keys by consumer, and `no` consumers that cannot take it; `c` the local consumers `{ n name, o ordered, r retainMs, g marginMs, u untimed,
- * t types }`; `only` restricts to these consumers, null for all; `not` leaves out pairs
+ * `ids` are business keys by consumer, and `no` consumers that cannot take it; `c` the local consumers `{ n name, o ordered, r retainMs, u untimed,
+ * t types, identity }`; `only` restricts to these consumers, null for all; `not` leaves out pairs
  * [consumer, type] that get theirs in another way; `wait` is how long to wait for a copy that is being handled on
  * arrival, whose mark is not committed yet.
  * Out, as one JSON row: `targets` by type; `rest`, the pairs [ord, consumer] that were not stored; `old`, the pairs
@@ -17,6 +17,8 @@
  * the transaction that is about to settle it, and a busy key would never get anywhere.
  * Nothing is joined where counts show that all is new: the planner takes what an insert returns for one row, and would
  * compare each of a thousand messages with each of a thousand lanes.
+ * Raises 40001 if retention has forgotten messages of this age meanwhile, and OB003 with the name of a consumer that has
+ * a business key which this process cannot compute.
  */
 export const RECEIVE = `
 with p as materialized (
@@ -28,32 +30,33 @@ e as materialized (
   from p, jsonb_array_elements(j->'m') with ordinality as a(x, ord)
 ),
 local as materialized (
-  select x->>'n' name, (x->>'o')::boolean ordered, (x->>'r')::float8 retain_ms, x->>'u' untimed, x->'t' types
+  select x->>'n' name, (x->>'o')::boolean ordered, (x->>'r')::float8 retain_ms, x->>'u' untimed, x->'t' types,
+         coalesce((x->>'identity')::boolean, false) identity
   from p, jsonb_array_elements(j->'c') x
 ),
 c as materialized (
-  select s.consumer, s.type, coalesce(l.ordered, o.ordered) ordered,
-         coalesce(l.retain_ms, o.retain_ms) * interval '1 ms' retain,
-         least(300000, coalesce(l.retain_ms, o.retain_ms) / 10) * interval '1 ms' margin,
-         coalesce(l.untimed, o.untimed) untimed
+  select s.consumer, s.type, coalesce(l.ordered, false) or coalesce(o.ordered, false) ordered,
+         coalesce(l.retain_ms, o.retain_ms) retain_ms, coalesce(l.untimed, o.untimed) untimed, g.sent_before,
+         coalesce(o.identity, false) and not coalesce(l.identity, false) guessed
   from (select name consumer, jsonb_array_elements_text(types) type from local
         union select consumer, type from ob.subscription) s
   left join local l on l.name = s.consumer
   left join ob.consumer o on o.name = s.consumer
+  left join ob.forgotten g on g.consumer = s.consumer
   where (select j->'only' = 'null'::jsonb from p)
      or s.consumer in (select jsonb_array_elements_text(j->'only') from p where j->'only' <> 'null'::jsonb)
 ),
 t as materialized (
-  select distinct on (e.type, c.consumer) e.type, c.consumer, c.ordered, c.retain, c.margin, c.untimed
+  select distinct on (e.type, c.consumer) e.type, c.consumer, c.ordered, c.retain_ms, c.untimed, c.sent_before, c.guessed
   from (select distinct type from e) e join c on c.type in (e.type, '*')
   where (c.consumer, e.type) not in (select x->>0, x->>1 from p, jsonb_array_elements(j->'not') x)
 ),
 f as materialized (
   select e.ord, t.consumer, case when e.ids->>t.consumer is null then e.source else '' end source,
          coalesce(e.ids->>t.consumer, e.id) id, case when t.ordered then e.key end lane,
-         e.force or case when e.at is null or e.at > ob.now() + t.margin then t.untimed <> 'quarantine'
-                         else e.at >= ob.now() - t.retain + t.margin end fresh
-  from e join t on t.type = e.type
+         case when not e.force then e.at end at,
+         e.force or ob.is_fresh(e.at, t.retain_ms, t.untimed, t.sent_before) fresh
+  from e join t on t.type = e.type and case when t.guessed then ob.refuse('OB003', t.consumer) else true end
   where e.unfit is null or not e.unfit @> to_jsonb(t.consumer)
 ),
 m as materialized (
@@ -70,11 +73,12 @@ ins as (
   returning t.consumer, t.source, t.id
 ),
 n as materialized (
-  select ord, consumer, source, id, lane from m where (select count(*) from ins) = (select count(*) from m)
+  select ord, consumer, source, id, lane, at from m where (select count(*) from ins) = (select count(*) from m)
   union all
-  select m.ord, consumer, source, id, m.lane from ins join m using (consumer, source, id)
+  select m.ord, consumer, source, id, m.lane, m.at from ins join m using (consumer, source, id)
   where (select count(*) from ins) <> (select count(*) from m)
 ),
+still_fresh as materialized (select ob.refuse_forgotten(consumer, min(at)) from n group by consumer),
 lanes as (
   insert into ob.lane as l (consumer, key, due_at)
   select consumer, lane, ob.now() from n where lane is not null group by consumer, lane
@@ -94,6 +98,7 @@ w as (
 )
 select jsonb_build_object(
   'stored', (select count(*) from w),
+  'consumers', (select count(*) from still_fresh),
   'targets', coalesce((select jsonb_object_agg(type, consumers) from (
       select type, jsonb_agg(consumer order by consumer) consumers from t group by type) t), '{}'),
   'rest', case when (select count(*) from n) = (select count(*) from f) then '[]' else

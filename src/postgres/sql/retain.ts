@@ -3,10 +3,12 @@
  * judged under its lock: several janitors, receivers and people may be at work at once.
  *
  * A handled message goes once it was received longer ago than `retain` and a margin; a message whose own time is
- * beyond `retain` less the margin is refused as too old (receive.ts). Between the two, no copy can pass for new.
+ * beyond `retain` less the margin is refused as too old (`ob.is_fresh`). Between the two, no copy can pass for new. What
+ * was deleted under another `retain` is remembered in `ob.forgotten`, with both margins.
  */
 
 const HORIZON = `ob.now() - (r + least(300000, r / 10)) * interval '1 ms'`
+const BOTH_MARGINS = `2 * least(300000, r / 10) * interval '1 ms'`
 
 /** All consumers there are, and how long they retain. In: nothing. A consumer without options has null. */
 export const CONSUMERS = `
@@ -64,13 +66,26 @@ where f.fits or m.ord = (select count(*) from e) order by m.ord`
  * the rest is held by somebody, or is no longer what it was.
  *
  * Rows are deleted by the very version that was judged: a replay in between makes another one, and its message stays.
+ * How far back it has forgotten is written down first: by what was received last among them, not by the clock, which may
+ * have been wrong. Other janitors of this consumer wait here, and hold nothing.
  */
 export const PRUNE = `
 with p as materialized (select j, (j->>'r')::float8 r, j->>'c' c from (select $1::text::jsonb j) x),
 k as materialized (select e->>0 source, e->>1 id from p, jsonb_array_elements(j->'k') e),
+newest as materialized (
+  select max(m.received_at) received_at from k
+  join ob.message m on m.consumer = (select c from p) and m.source = k.source and m.id = k.id
+  where m.received_at < (select ${HORIZON} from p)
+),
+watermark as (
+  insert into ob.forgotten as f (consumer, sent_before)
+  select c, received_at + ${BOTH_MARGINS} from p, newest where received_at is not null
+  on conflict (consumer) do update set sent_before = greatest(f.sent_before, excluded.sent_before)
+  returning 1
+),
 handled as materialized (
   select m.ctid from k join ob.message m on m.consumer = (select c from p) and m.source = k.source and m.id = k.id
-  where m.received_at < (select ${HORIZON} from p)
+  where (select count(*) from watermark) > 0 and m.received_at < (select ${HORIZON} from p)
     and not exists (select 1 from ob.work w where w.consumer = m.consumer and w.source = m.source and w.id = m.id)
   order by m.source, m.id for update of m skip locked
 ),
@@ -78,7 +93,7 @@ discarded as materialized (
   select m.ctid, w.ctid work from k
   join ob.message m on m.consumer = (select c from p) and m.source = k.source and m.id = k.id
   join ob.work w on w.consumer = m.consumer and w.source = m.source and w.id = m.id
-  where m.received_at < (select ${HORIZON} from p) and w.parked = 'discarded'
+  where (select count(*) from watermark) > 0 and m.received_at < (select ${HORIZON} from p) and w.parked = 'discarded'
   order by m.source, m.id for update of m, w skip locked
 ),
 unworked as (
