@@ -24,6 +24,8 @@ import type { Handlers, Logger, SendOptions } from './handler.js'
 import type { Hooks } from './hooks.js'
 import { asReceiverSeesIt, declareConsumer } from './inbox/consumer.js'
 import { deliver, type DeliverOptions } from './inbox/deliver.js'
+import { readHealth, type DatabaseHealth } from './inbox/health.js'
+import { createIdleWatch, UNATTENDED_MS } from './inbox/idle.js'
 import { once } from './inbox/once.js'
 import type { ConsumerOptions } from './inbox/options.js'
 import { register, releaseUnrouted } from './inbox/registry.js'
@@ -36,8 +38,7 @@ import { prepareMany, prepareSend, writeOutgoing } from './outbox/send.js'
 import { bindDatabase } from './postgres/database.js'
 import type { Driver } from './postgres/driver.js'
 import { checkVersion, migrate } from './postgres/migrate.js'
-import { LAG } from './postgres/sql/registry.js'
-import { callHook, type Runtime } from './runtime.js'
+import { watch, type Runtime } from './runtime.js'
 import { backoffMs, sleep } from './backoff.js'
 import { createSources } from './worker/sources.js'
 import { createWaker } from './worker/wake.js'
@@ -77,6 +78,18 @@ interface FromOptions {
   unrouted?: 'quarantine' | 'skip'
 }
 
+export interface Health {
+  readonly ok: boolean
+  /** The database answers, and takes writes. */
+  readonly database: boolean
+  /** Every source that is attached runs, and what it delivers is taken. */
+  readonly sources: boolean
+  /** The age of the oldest message or event that is due, or held by a worker. */
+  readonly lagMs: number
+  /** Why it is not ok, in words for people; absent if it is. */
+  readonly reasons?: readonly string[]
+}
+
 export interface Box<M extends MessageMap, Tx, TxIn = Tx> {
   /** Brings the schema up to date, under a lock, and registers the consumers declared so far. */
   migrate(): Promise<{ from: number; to: number }>
@@ -111,7 +124,8 @@ export interface Box<M extends MessageMap, Tx, TxIn = Tx> {
   stop(options?: { timeoutMs?: number }): Promise<void>
   /** Runs until nothing is due. Works without `start()`. */
   drain(): Promise<void>
-  health(limits?: { maxLagMs?: number }): Promise<{ ok: boolean; database: boolean; sources: boolean; lagMs: number }>
+  /** Without `maxLagMs`, messages may wait for as long as something works on others of their consumer. */
+  health(limits?: { maxLagMs?: number }): Promise<Health>
   readonly admin: Admin<M>
 }
 
@@ -119,8 +133,6 @@ const DAY = 86_400_000
 const STOP_TIMEOUT_MS = 30_000
 /** How long a stop waits, when its time is up, for what it has aborted. */
 const ABORT_MS = 2_000
-/** A database that takes longer to answer is not there. */
-const HEALTH_TIMEOUT_MS = 5_000
 
 export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap>(
   options: BoxOptions<M, Tx, TxIn>,
@@ -137,13 +149,13 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
   let latestStart: { readonly turn: number; readonly done: Promise<void> } | undefined
   let ending: Promise<void> | undefined
 
-  const report = (error: unknown, where: { source?: Source; sink?: Sink; consumer?: string }): void => {
-    const cause = error instanceof Error ? error : new Error(String(error))
-    runtime.log.warn({ ...(where.consumer && { consumer: where.consumer }), error: cause.message }, 'will try again')
-    if (runtime.hooks.error) callHook(runtime, 'error', () => runtime.hooks.error!(cause, where))
-  }
-  const sources = createSources(report)
-  const relays = createRelays(runtime, report)
+  const sources = createSources((name, source) => ({
+    broker: watch(runtime, { name, where: { source }, of: 'its broker' }),
+    deliveries: watch(runtime, { name, where: { source }, of: 'the database' }),
+  }))
+  const relays = createRelays(runtime)
+  const idle = createIdleWatch(runtime, workers)
+  const wakeUps = watch(runtime, { name: 'wake-ups', where: { part: 'wake-ups' }, of: 'the database' })
   waker.subscribe(() => relays.nudge())
 
   /** What is on its way through a front door. */
@@ -154,6 +166,7 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
     const outcomes = await work.finally(() => arriving.delete(work))
     if (outcomes.some(({ consumers }) => consumers.some(({ status }) => status === 'stored' || status === 'failed'))) {
       waker.wake()
+      idle.arrived(outcomes)
     }
     return outcomes
   }
@@ -187,7 +200,7 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
         if (state === 'started') worker.start()
         return
       } catch (error) {
-        report(error, { consumer: worker.consumer.name })
+        worker.trouble.failed(error)
         await sleep(backoffMs(attempt, 100, 5_000))
       }
     }
@@ -201,7 +214,7 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
     if (stops !== turn) return
     state = 'started'
     warnAboutPool()
-    await waker.listen((error) => report(error, {}))
+    await waker.listen((error) => wakeUps.failed(error))
     if (stops !== turn) return waker.close()
     for (const worker of workers.values()) worker.start()
     relays.start()
@@ -212,6 +225,7 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
   /** Also without a start: push sources, single consumers and a drain may have set something going. */
   const end = async (timeoutMs: number): Promise<void> => {
     state = 'stopping'
+    idle.close()
     const deadline = performance.now() + timeoutMs
     const left = (): number => Math.max(0, deadline - performance.now())
     try {
@@ -315,12 +329,19 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
     },
     async health(limits = {}) {
       checkKnown('health', limits, ['maxLagMs'])
-      const { maxLagMs = Infinity } = limits
-      if (maxLagMs !== Infinity) checkNumber('health: maxLagMs', maxLagMs, 0)
-      const lagMs = await readLag(runtime)
-      const database = lagMs !== undefined
-      const ok = database && sources.healthy && lagMs <= maxLagMs
-      return { ok, database, sources: sources.healthy, lagMs: lagMs ?? 0 }
+      const { maxLagMs } = limits
+      if (maxLagMs !== undefined && maxLagMs !== Infinity) checkNumber('health: maxLagMs', maxLagMs, 0)
+      const found = await readHealth(runtime, [...workers.keys()])
+      const { problems } = sources
+      const reasons = [...databaseProblems(found), ...problems, ...workerProblems(workers)]
+      if (!(found instanceof Error)) reasons.push(...lagProblems(found, maxLagMs, workers))
+      return {
+        ok: reasons.length === 0,
+        database: !(found instanceof Error) && found.writable,
+        sources: problems.length === 0,
+        lagMs: found instanceof Error ? 0 : found.lagMs,
+        ...(reasons.length > 0 && { reasons }),
+      }
     },
     admin: createAdmin<M>(runtime, { consumers: declared, wake: () => waker.wake(), announce }),
   }
@@ -371,15 +392,27 @@ function byMode({ options: { mode } }: ConsumerWorker['consumer']): 'store' | 'r
   return mode === 'stored' ? 'store' : mode === 'inline' ? 'run' : 'direct'
 }
 
-async function readLag({ db }: Runtime): Promise<number | undefined> {
-  try {
-    let lag: number | undefined
-    const asked = db.run(LAG, null).then((rows) => (lag = Number(rows[0]!['lag'])))
-    await sleep(HEALTH_TIMEOUT_MS, asked)
-    return lag
-  } catch {
-    return undefined
-  }
+function databaseProblems(found: DatabaseHealth | Error): string[] {
+  if (found instanceof Error) return [`the database cannot be used: ${found.message}`]
+  return found.writable ? [] : ['the database takes no writes: it is a standby, or read-only']
+}
+
+function workerProblems(workers: ReadonlyMap<string, ConsumerWorker>): string[] {
+  const failing = [...workers].filter(([, worker]) => worker.failing)
+  return failing.map(([name]) => `consumer ${name} fails every time that it looks for work; hooks.error has said why`)
+}
+
+function lagProblems(
+  { lagMs, consumers }: DatabaseHealth,
+  maxLagMs: number | undefined,
+  workers: ReadonlyMap<string, ConsumerWorker>,
+): string[] {
+  if (maxLagMs !== undefined) return lagMs <= maxLagMs ? [] : [`lagMs is ${lagMs}, above maxLagMs, ${maxLagMs}`]
+  // Others than the local ones may be gone for good: nobody here could do anything about them.
+  const unattended = consumers.filter((one) => workers.has(one.consumer) && !one.held && one.dueMs !== null)
+  return unattended
+    .filter(({ dueMs }) => dueMs! > UNATTENDED_MS)
+    .map(({ consumer, dueMs }) => `messages of consumer ${consumer} have been due for ${dueMs} ms, and nothing runs it`)
 }
 
 function createRuntime<M extends MessageMap, Tx, TxIn>(options: BoxOptions<M, Tx, TxIn>): Runtime {
@@ -394,20 +427,34 @@ function createRuntime<M extends MessageMap, Tx, TxIn>(options: BoxOptions<M, Tx
   const source = options.source ?? schema
   const problem = nameProblem(source)
   if (problem) throw new OnceboxError('OPTION_INVALID', `createBox: source ${problem}`)
-  checkKnown('createBox: hooks', hooks, ['dead', 'quarantined', 'error', 'archive'])
+  checkKnown('createBox: hooks', hooks, ['failed', 'dead', 'quarantined', 'error', 'recovered', 'archive'])
   for (const [name, hook] of Object.entries(hooks)) checkFunction(`createBox: hooks.${name}`, hook)
   for (const level of ['debug', 'info', 'warn', 'error'] as const) {
     requireFunction(`createBox: logger.${level}`, (logger as Partial<Logger> | null)?.[level])
   }
+  const log = careful(logger)
   return {
     db,
     schemaOf: (type) => (Object.hasOwn(messages, type) ? messages[type] : undefined),
     types: Object.keys(messages),
     source,
     maxBytes: checkInteger('createBox: maxBytes', maxBytes, 1, 256 * 1024 * 1024),
-    log: careful(logger),
+    log,
+    warnOnce: onceEach((about, text) => log.warn(about, text)),
     hooks: hooks as unknown as Hooks<MessageMap>,
     outbox: { sinks: [], sent: () => undefined },
+  }
+}
+
+/** What may be warned of is bounded; the memory of it is too. */
+const MOST_WARNINGS = 1_000
+
+function onceEach(warn: Logger['warn']): Runtime['warnOnce'] {
+  const warned = new Set<string>()
+  return (key, about, text) => {
+    if (warned.has(key) || warned.size >= MOST_WARNINGS) return
+    warned.add(key)
+    warn(about, text)
   }
 }
 

@@ -21,13 +21,33 @@ export interface Entry<M extends MessageMap> {
   readonly attempts?: readonly { readonly attempt: number; readonly at: Date; readonly error: Failure }[]
 }
 
+/** Who retries a message that failed, and when, as far as the box knows: a source delivers again when it sees fit. */
+export interface Retrial {
+  readonly retryBy: 'box' | 'source'
+  readonly retryAt?: Date
+}
+
+/** Where something failed, or works again. */
+export interface Place {
+  readonly source?: Source
+  readonly sink?: Sink
+  readonly consumer?: string
+  /** Of the box itself: what deletes by age, and what hears of messages that other processes have stored. */
+  readonly part?: 'retention' | 'wake-ups'
+}
+
+/** They are methods: called on the object that they came with. */
 export interface Hooks<M extends MessageMap> {
+  /** An attempt failed, and there will be another. Not told of `RetryLater`, nor of deadlocks and the like. */
+  failed?(entry: Entry<M>, retrial: Retrial): unknown
   /** A message was dead-lettered. */
   dead?(entry: Entry<M>): unknown
   /** A message was quarantined. */
   quarantined?(entry: Entry<M>): unknown
-  /** Something failed that will be tried again: a broker is unreachable, the database is away. */
-  error?(error: Error, where: { source?: Source; sink?: Sink; consumer?: string }): unknown
+  /** Something fails that is tried again: a broker is unreachable, the database is away. Once for each cause and place. */
+  error?(error: Error, where: Place): unknown
+  /** What `error` was told of works again. */
+  recovered?(where: Place): unknown
   /** Sees handled rows before retention deletes them. If it throws, they are kept and shown again. */
   archive?(entries: readonly Entry<M>[]): Promise<void>
 }

@@ -1,5 +1,5 @@
 /** What users import. */
-export { createBox, type Box, type BoxOptions, type Consumer, type FrontDoor } from './box.js'
+export { createBox, type Box, type BoxOptions, type Consumer, type FrontDoor, type Health } from './box.js'
 export type { Sink } from './brokers/sink.js'
 export type { Codec } from './brokers/codec.js'
 export type { Deliver, Source } from './brokers/source.js'
@@ -16,7 +16,7 @@ export {
   type Send,
   type SendOptions,
 } from './handler.js'
-export type { Entry, Hooks } from './hooks.js'
+export type { Entry, Hooks, Place, Retrial } from './hooks.js'
 export type { Admin, Bulk, Criteria, Filter } from './admin/index.js'
 export type { ConsumerOptions, RetryPolicy } from './inbox/options.js'
 export type { SinkOptions } from './outbox/options.js'

@@ -2,8 +2,9 @@
 import type { Logger } from './handler.js'
 import type { MessageMap } from './message.js'
 import type { Database } from './postgres/database.js'
-import type { Hooks } from './hooks.js'
+import type { Hooks, Place } from './hooks.js'
 import type { StandardSchemaV1 } from './standard-schema.js'
+import { createTrouble, type Trouble } from './worker/trouble.js'
 
 export interface Runtime {
   readonly db: Database
@@ -15,6 +16,8 @@ export interface Runtime {
   readonly source: string
   readonly maxBytes: number
   readonly log: Logger
+  /** Warns, unless it has warned of the same before. */
+  warnOnce(key: string, about: object, text: string): void
   readonly hooks: Hooks<MessageMap>
   readonly outbox: LocalOutbox
 }
@@ -27,14 +30,52 @@ export interface LocalOutbox {
   sent(): void
 }
 
-/** A hook that fails must not fail the flow: what it was told has been committed already. */
-export function callHook(runtime: Runtime, name: string, call: () => unknown): void {
+/** What hooks are told. `archive` is asked: retention waits for its answer. */
+type Told = Required<Omit<Hooks<MessageMap>, 'archive'>>
+
+/**
+ * The one way to tell a hook: as a method of the object that it came with. A hook that fails must not fail the flow: what
+ * it was told has been committed already.
+ */
+export function tell<K extends keyof Told>({ hooks, log }: Runtime, name: K, ...what: Parameters<Told[K]>): void {
+  if (!hooks[name]) return
   const failed = (error: unknown): void => {
-    runtime.log.error({ hook: name, error: error instanceof Error ? error.message : String(error) }, 'a hook failed')
+    log.error({ hook: name, error: error instanceof Error ? error.message : String(error) }, 'a hook failed')
   }
   try {
-    Promise.resolve(call()).catch(failed)
+    const hook = hooks[name] as (...what: unknown[]) => unknown
+    Promise.resolve(hook.apply(hooks, what)).catch(failed)
   } catch (error) {
     failed(error)
   }
+}
+
+export interface Watched {
+  /** What people call it. */
+  readonly name: string
+  readonly where: Place
+  /** What it would be cut off from. */
+  readonly of: 'the database' | 'its broker'
+  readonly calmMs?: number
+}
+
+/** Tells the log and the hooks when something begins to fail, and when it works again. */
+export function watch(runtime: Runtime, { name, where, of, calmMs = 0 }: Watched): Trouble {
+  const kind = where.source ? 'source' : where.sink ? 'sink' : where.consumer === undefined ? 'part' : 'consumer'
+  const what = kind === 'part' ? name : `${kind} ${name}`
+  return createTrouble(
+    {
+      failed(error) {
+        runtime.log.warn({ [kind]: name, error: error.message }, `${what} fails, and is tried again`)
+        tell(runtime, 'error', error, where)
+      },
+      // As loud as the failure was: whoever saw the one looks for the other.
+      recovered(away) {
+        const back = away && of === 'the database' ? 'the database is back: ' : ''
+        runtime.log.warn({ [kind]: name }, `${back}${what} works again`)
+        tell(runtime, 'recovered', where)
+      },
+    },
+    calmMs,
+  )
 }

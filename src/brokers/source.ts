@@ -9,11 +9,13 @@ export type Deliver = (batch: readonly Incoming[]) => Promise<readonly Outcome[]
  * message, in order; only then may the source acknowledge, and only those whose outcome says `ack`. If `deliver`
  * rejects, nothing of the batch may be acknowledged; the box has told `hooks.error` then. A source keeps one `deliver`
  * in flight per key or partition. A source that loses its broker reconnects by itself, and says so by `report(error)`,
- * and `report()` once it is back: the box tells `hooks.error` and answers `health()` by it. A `start` that rejects is
+ * and `report()` once it is back: the box tells `hooks.error` and `hooks.recovered`, and answers `health()` by it. A `start` that rejects is
  * tried again by the box. `stop` stops pulling, waits for the deliveries in flight and acknowledges them. A `push` source (a webhook) is
  * attached at once and works without `start()` of the box.
  */
 export interface Source {
+  /** What the log calls it. Default: its position in the box. */
+  readonly name?: string
   readonly push?: boolean
   /** What of a message tells two bodies under one id apart; false for nothing. Default: all of its data. */
   readonly fingerprint?: (message: Incoming) => unknown

@@ -10,6 +10,7 @@ import type { Worker } from './running.js'
 import type { Ackable } from './outcome.js'
 import { toMessage, type Prepared } from './prepare.js'
 import { fromResult, toResult } from './result.js'
+import { tellRetry } from './tell.js'
 import { openTransaction } from './transaction.js'
 import { retryTime, verdictOf } from './verdict.js'
 import { OnceboxError, RetryLater } from '../errors.js'
@@ -40,9 +41,14 @@ export async function runDirect(worker: Worker, prepared: Prepared): Promise<Ack
     })
     return { outcome: { consumer: consumer.name, status: 'handled', result: fromResult(text) } }
   } catch (error) {
-    const asked = error instanceof RetryLater ? verdictOf(error, 1, consumer.options.retry, false) : undefined
-    const retryAt = asked && retryTime(asked, 'source')
-    const failed = { consumer: consumer.name, status: 'failed' as const, error: toFailure(error) }
+    const failure = toFailure(error)
+    // Its policy is for those who keep count.
+    const verdict =
+      error instanceof RetryLater ? verdictOf(error, 1, consumer.options.retry, false) : { attempts: 0, failure }
+    const retryAt = retryTime(verdict, 'source')
+    const message = toMessage({ ...prepared, receivedMs: Date.now(), attempts: 0 }, prepared.data)
+    tellRetry(runtime, { message, consumer: consumer.name, error: failure }, verdict, 'source')
+    const failed = { consumer: consumer.name, status: 'failed' as const, error: failure }
     return { outcome: { ...failed, ...(retryAt && { retryAt }) }, ack: false }
   }
 }

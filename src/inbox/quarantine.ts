@@ -3,7 +3,7 @@ import { storableText } from '../failure.js'
 import type { Entry } from '../hooks.js'
 import type { Message, MessageMap, QuarantineReason } from '../message.js'
 import { QUARANTINE } from '../postgres/sql/receive.js'
-import { callHook, type Runtime } from '../runtime.js'
+import { tell, type Runtime } from '../runtime.js'
 import { toMessage, type Prepared, type Refused } from './prepare.js'
 
 /** Consumer of messages that no consumer asked for, or that were refused before anybody was asked. */
@@ -34,7 +34,7 @@ export async function quarantine(runtime: Runtime, list: readonly Quarantined[],
       e: refused.envelope,
     }))
     const added = await runtime.db.run(QUARANTINE, rows, tx)
-    if (added.length > 0) tell(runtime, part, added)
+    if (added.length > 0) tellNew(runtime, part, added)
   }
 }
 
@@ -43,7 +43,7 @@ export function refuse(prepared: Prepared, reason: QuarantineReason, detail: str
   return { ...prepared, hash: prepared.hash ?? '', reason, detail, bytes: undefined }
 }
 
-function tell(
+function tellNew(
   runtime: Runtime,
   list: readonly Quarantined[],
   added: readonly Readonly<Record<string, unknown>>[],
@@ -61,7 +61,7 @@ function tell(
     }
     // Without the detail: schemas, codecs and identities say it, and may quote what they were given.
     runtime.log.warn({ id: refused.id, type: refused.type, consumer, reason: refused.reason }, 'message quarantined')
-    if (runtime.hooks.quarantined) callHook(runtime, 'quarantined', () => runtime.hooks.quarantined!(entry))
+    tell(runtime, 'quarantined', entry)
   }
 }
 

@@ -11,7 +11,8 @@ import { FINISH_SHARED } from '../postgres/sql/outbox.js'
 import {
   CONSUMERS, PRUNABLE, PRUNABLE_QUARANTINE, PRUNE, PRUNE_GIVEN_UP, PRUNE_LANES, PRUNE_PUBLISHED, PRUNE_QUARANTINE,
 } from '../postgres/sql/retain.js' // prettier-ignore
-import { callHook, type Runtime } from '../runtime.js'
+import { watch, type Runtime } from '../runtime.js'
+import type { Trouble } from '../worker/trouble.js'
 import { sleep } from '../backoff.js'
 import type { ConsumerDeclaration } from './consumer.js'
 import { toEntry } from './entry.js'
@@ -28,13 +29,14 @@ export interface Memory {
   /** Rows of the quarantine that may go are rare and have no index of their own: they are looked for now and then. */
   quarantine: boolean
   stopping: boolean
+  readonly trouble: Trouble
 }
 
 /** Deletes what may go. Answers with the number of messages. */
 export async function prune(
   runtime: Runtime,
   consumers: readonly ConsumerDeclaration[],
-  memory: Memory = { low: new Map(), quarantine: true, stopping: false },
+  memory: Memory = createMemory(runtime),
 ): Promise<number> {
   let count = 0
   try {
@@ -45,11 +47,18 @@ export async function prune(
     }
     if (memory.quarantine) count += await pruneQuarantine(runtime, retain, memory)
     await pruneOutbox(runtime, memory)
+    memory.trouble.worked()
   } catch (error) {
     if (!(error instanceof ArchiveFailed)) throw error
-    report(runtime, error.cause, 'the archive failed; nothing is deleted until it works')
+    // Nothing is deleted until it works.
+    memory.trouble.failed(error.cause)
   }
   return count
+}
+
+function createMemory(runtime: Runtime): Memory {
+  const trouble = watch(runtime, { name: 'retention', where: { part: 'retention' }, of: 'the database' })
+  return { low: new Map(), quarantine: true, stopping: false, trouble }
 }
 
 class ArchiveFailed extends Error {}
@@ -143,13 +152,6 @@ async function archive({ hooks }: Runtime, rows: readonly Row[]): Promise<void> 
   }
 }
 
-function report(runtime: Runtime, error: unknown, what: string): void {
-  const cause = error instanceof Error ? error : new Error(String(error))
-  runtime.log.error({ error: cause.message }, what)
-  const hook = runtime.hooks.error
-  if (hook) callHook(runtime, 'error', () => hook(cause, {}))
-}
-
 export interface Janitor {
   start(): void
   /** Resolves when the batch that runs, if any, is through, and after `timeoutMs` at the latest. */
@@ -162,7 +164,7 @@ const FRESH_LOOK_PASSES = 30
 
 /** Prunes about once a minute, and never at the same moment as its neighbours. */
 export function createJanitor(runtime: Runtime, consumers: () => readonly ConsumerDeclaration[]): Janitor {
-  const memory: Memory = { low: new Map(), quarantine: true, stopping: false }
+  const memory = createMemory(runtime)
   let timer: NodeJS.Timeout | undefined
   let running: Promise<void> = Promise.resolve()
   let passes = 0
@@ -173,7 +175,7 @@ export function createJanitor(runtime: Runtime, consumers: () => readonly Consum
     try {
       await prune(runtime, consumers(), memory)
     } catch (error) {
-      if (!memory.stopping) report(runtime, error, 'retention failed and will be tried again')
+      if (!memory.stopping) memory.trouble.failed(error)
     }
   }
   const schedule = (): void => {

@@ -3,10 +3,10 @@ import { OnceboxError } from '../errors.js'
 import { causes } from '../failure.js'
 import { writeOutgoing, type Outgoing } from '../outbox/send.js'
 import { STORE_RESULTS } from '../postgres/sql/settle.js'
-import { callHook } from '../runtime.js'
 import { failpoint } from '../worker/failpoints.js'
 import type { Claim, ClaimedMessage, OpenGroup, Verdict } from './claim.js'
 import type { Worker } from './running.js'
+import { tellParked, tellRetry } from './tell.js'
 import { verdictOf } from './verdict.js'
 
 /** Everything that belongs to the same commit: what was sent, the results, the settlement. */
@@ -62,27 +62,14 @@ export async function applyVerdict(
 ): Promise<void> {
   const { runtime, consumer } = worker
   if (!(await claim.fail(message, verdict))) return
-  const about = {
-    id: message.message.id,
-    type: message.type,
-    consumer: consumer.name,
-    attempt: message.message.attempt,
-  }
-  // What a schema says may quote the message.
-  const error = verdict.reason === 'invalid' ? undefined : verdict.failure?.message
-  if (!verdict.parked || verdict.parked === 'failed')
-    return runtime.log.warn({ ...about, error, retryInMs: verdict.delayMs }, 'message will be retried')
-  const why = verdict.reason ? { reason: verdict.reason } : {}
-  runtime.log.error({ ...about, ...why, error }, verdict.parked === 'dead' ? 'message is dead' : 'message quarantined')
-  const entry = {
+  const told = {
     message: message.message,
     consumer: consumer.name,
-    state: verdict.parked,
     ...(verdict.failure && { error: verdict.failure }),
-    ...(verdict.reason && { reason: verdict.reason }),
   }
-  const hook = runtime.hooks[verdict.parked]
-  if (hook) callHook(runtime, verdict.parked, () => hook(entry))
+  if (verdict.parked === undefined) return tellRetry(runtime, told, verdict, 'box')
+  if (verdict.parked === 'failed') return tellRetry(runtime, told, verdict, 'source')
+  tellParked(runtime, told, verdict)
 }
 
 /** A lost claim is no error: whoever took it runs its messages. */

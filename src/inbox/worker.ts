@@ -1,11 +1,11 @@
 /** Runs a consumer: its loop claims what is due and hands it to `group.ts`. */
 import { OnceboxError } from '../errors.js'
-import type { Runtime } from '../runtime.js'
-import { callHook } from '../runtime.js'
+import { watch, type Runtime } from '../runtime.js'
 import { NEXT_DUE } from '../postgres/sql/claim.js'
 import { Abort } from '../worker/abort.js'
 import { createLoop, type Loop } from '../worker/loop.js'
 import { Pace } from '../worker/pace.js'
+import type { Trouble } from '../worker/trouble.js'
 import { sleep } from '../backoff.js'
 import { claimMessages, type Claim } from './claim.js'
 import type { ConsumerDeclaration } from './consumer.js'
@@ -17,6 +17,10 @@ import type { Worker } from './running.js'
 export interface ConsumerWorker {
   readonly consumer: ConsumerDeclaration
   readonly alive: boolean
+  /** Its slots fail, one after the other, and none has worked in between. */
+  readonly failing: boolean
+  /** Tells of failures to get it going. */
+  readonly trouble: Trouble
   start(): void
   wake(): void
   /**
@@ -36,6 +40,8 @@ const LANES_LOOK_MS = 5_000
 const LATE_LOOK_MS = 1_000
 /** Commits may lag behind their time by this much before they wait for the next look without the hint. */
 const LATE_MARGIN_MS = 2_000
+/** Of several slots one may work while the next one fails. */
+const CALM_MS = 1_000
 
 export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): ConsumerWorker {
   const { options, name } = consumer
@@ -89,14 +95,20 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
     return found
   }
 
+  const trouble = watch(runtime, { name, where: { consumer: name }, of: 'the database', calmMs: CALM_MS })
   const step = async (foundSome: () => void): Promise<boolean> => {
     inFlight++
     try {
       const found = await claim()
-      if (!found) return false
+      if (!found) {
+        trouble.worked()
+        return false
+      }
       foundSome()
+      tellTakeover(found)
       freshenPlans()
       await runClaim(worker(), found)
+      trouble.worked()
       return true
     } finally {
       inFlight--
@@ -104,10 +116,13 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
   }
 
   const failed = (error: unknown): void => {
-    if (stopping) return
-    const cause = error instanceof Error ? error : new Error(String(error))
-    runtime.log.warn({ consumer: name, error: cause.message }, 'a worker failed and will try again')
-    if (runtime.hooks.error) callHook(runtime, 'error', () => runtime.hooks.error!(cause, { consumer: name }))
+    if (!stopping) trouble.failed(error)
+  }
+  const tellTakeover = ({ queue }: Claim): void => {
+    const suspects = queue.filter(({ suspect }) => suspect)
+    if (suspects.length === 0) return
+    const about = { consumer: name, messages: suspects.length, id: suspects[0]!.message.id }
+    runtime.log.warn(about, 'messages are taken over from a worker that died or lost its lease')
   }
 
   const nextDueMs = async (): Promise<number | undefined> => {
@@ -129,6 +144,10 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
     get alive() {
       return loop.alive
     },
+    get failing() {
+      return loop.alive && trouble.failures > 2 * options.concurrency
+    },
+    trouble,
     start() {
       // What runs is stopped by the handle that it was started with.
       if (loop.alive) return

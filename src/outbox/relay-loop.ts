@@ -1,6 +1,6 @@
 /** Runs the relay of one sink: batch after batch while there is something, then looking less and less often. */
 import { createPlans } from '../inbox/plans.js'
-import type { Runtime } from '../runtime.js'
+import { watch, type Runtime } from '../runtime.js'
 import { backoffMs, sleep } from '../backoff.js'
 import type { Attached } from './options.js'
 import { DestinationDown } from './publish.js'
@@ -24,14 +24,18 @@ const MAX_POLL_MS = 1_000
 const DOWN_MS = { first: 100, most: 30_000 }
 /** While the database is. */
 const AWAY_MS = { first: 50, most: 1_000 }
+/** A database that answers now and then is not back. */
+const CALM_MS = 1_000
 
 export function createRelayLoop(
   runtime: Runtime,
   attached: Attached,
   /** Resolves once the sink is in the database. */
   registered: () => Promise<void>,
-  report: (error: unknown) => void,
 ): RelayLoop {
+  const { name, sink } = attached
+  const down = watch(runtime, { name, where: { sink }, of: 'its broker' })
+  const away = watch(runtime, { name, where: { sink }, of: 'the database', calmMs: CALM_MS })
   let running: Promise<void> | undefined
   let stopping = false
   let stopped = (): void => undefined
@@ -66,13 +70,11 @@ export function createRelayLoop(
 
   const run = async (): Promise<void> => {
     let pollMs = MIN_POLL_MS
-    let down = 0
-    let away = 0
     while (!stopping) {
       try {
         const { found, nextMs } = await step()
-        away = 0
-        if (found === 'published') down = 0
+        away.worked()
+        if (found === 'published') down.worked()
         if (found !== 'none') {
           pollMs = MIN_POLL_MS
           continue
@@ -82,10 +84,10 @@ export function createRelayLoop(
         nudged = false
       } catch (error) {
         const isDown = error instanceof DestinationDown
-        report(isDown ? error.cause : error)
-        const ms = isDown
-          ? backoffMs(down++, DOWN_MS.first, DOWN_MS.most)
-          : backoffMs(away++, AWAY_MS.first, AWAY_MS.most)
+        const trouble = isDown ? down : away
+        const { first, most } = isDown ? DOWN_MS : AWAY_MS
+        const ms = backoffMs(trouble.failures, first, most)
+        trouble.failed(isDown ? error.cause : error)
         // Not cut short by a nudge: what is sent now would fail like the rest.
         await sleep(ms, untilStopped)
       }

@@ -22,7 +22,7 @@ import {
   READ_SHARDS,
   RELEASE_SHARDS,
 } from '../postgres/sql/outbox.js'
-import { callHook, type Runtime } from '../runtime.js'
+import { tell, type Runtime } from '../runtime.js'
 import { backoffMs, sleep } from '../backoff.js'
 import { keepLease } from '../worker/lease.js'
 import { assign } from './assign.js'
@@ -167,13 +167,13 @@ async function persistently(lease: Lease, record: () => Promise<readonly Row[]>)
 }
 
 function tellDead(runtime: Runtime, sink: string, failed: Verdicts['failed']): void {
-  const { hooks, log } = runtime
+  const { log } = runtime
   for (const { event, failure, delayMs } of failed) {
     if (delayMs !== null) continue
     const { message } = event
     log.error({ sink, id: message.id, type: message.type, error: failure.message }, 'an event could not be published')
     const entry = { message, consumer: sink, state: 'dead', error: failure } as const
-    if (hooks.dead) callHook(runtime, 'dead', () => hooks.dead!(entry))
+    tell(runtime, 'dead', entry)
   }
 }
 

@@ -1,7 +1,7 @@
 /** The sinks of a box and their relays. A box without sinks only writes to its outbox, and runs no relay. */
 import type { Sink } from '../brokers/sink.js'
 import type { MessageMap } from '../message.js'
-import type { Runtime } from '../runtime.js'
+import { watch, type Runtime } from '../runtime.js'
 import { sleep } from '../backoff.js'
 import { registerSinks } from './assign.js'
 import { nameOfSink, resolveSinkOptions, type Attached, type SinkOptions } from './options.js'
@@ -20,7 +20,7 @@ export interface Relays {
   stop(timeoutMs: number): Promise<void>
 }
 
-export function createRelays(runtime: Runtime, report: (error: unknown, where: { sink: Sink }) => void): Relays {
+export function createRelays(runtime: Runtime): Relays {
   const loops: RelayLoop[] = []
   const attached = (): Attached[] => loops.map((loop) => loop.attached)
   const registered = new Set<string>()
@@ -36,7 +36,7 @@ export function createRelays(runtime: Runtime, report: (error: unknown, where: {
       const name = nameOfSink(sink, loops.length + 1, (one) => loops.some((loop) => loop.attached.name === one))
       const resolved = resolveSinkOptions(name, options, runtime.types, runtime.log)
       const one = { name, sink, options: resolved }
-      loops.push(createRelayLoop(runtime, one, ensureRegistered, (error) => report(error, { sink })))
+      loops.push(createRelayLoop(runtime, one, ensureRegistered))
       runtime.outbox.sinks = attached().map((one) => ({ name: one.name, types: one.options.types }))
     },
     async register() {
@@ -67,7 +67,8 @@ export function createRelays(runtime: Runtime, report: (error: unknown, where: {
         try {
           await sleep(timeoutMs, sink.close())
         } catch (error) {
-          report(error, { sink })
+          const { name } = loop.attached
+          watch(runtime, { name, where: { sink }, of: 'its broker' }).failed(error)
         }
       })
       await Promise.all(ends)

@@ -2,25 +2,30 @@
 import type { Deliver, Source } from '../brokers/source.js'
 import { backoffMs, sleep } from '../backoff.js'
 import { OnceboxError } from '../errors.js'
+import type { Trouble } from './trouble.js'
 
 export interface Sources {
   add(source: Source, deliver: Deliver): void
   start(source: Source): void
   startAll(): void
   stopAll(timeoutMs: number): Promise<void>
-  /** True if every source that should run does, and its last delivery succeeded. */
-  readonly healthy: boolean
+  /** What keeps sources from delivering, for people. Empty if every one that is attached runs, and its last delivery succeeded. */
+  readonly problems: readonly string[]
 }
 
 interface Attached {
   readonly deliver: Deliver
   state: 'idle' | 'starting' | 'running' | 'stopped'
   run: Run | undefined
-  /** It runs, but its broker is out of reach. */
-  cutOff: boolean
-  /** What its deliveries have failed of since the last one that succeeded. */
-  readonly failures: Set<string>
+  readonly name: string
+  /** It cannot be started, or runs and its broker is out of reach. */
+  readonly broker: Trouble
+  /** It runs, and what it delivers is not taken. */
+  readonly deliveries: Trouble
 }
+
+/** Makes the two that tell of a source. */
+export type WatchSource = (name: string, source: Source) => Pick<Attached, 'broker' | 'deliveries'>
 
 /** One start, until its stop. */
 interface Run {
@@ -36,53 +41,47 @@ interface Run {
  * They stay with their box when it stops, for it may start again.
  */
 const taken = new WeakSet<Source>()
-/** Of one row of failed deliveries so many different ones are told: an error may name something new every time. */
-const MOST_TOLD = 10
 /** How long a stop waits for a start that is under way. */
 const STARTING_MS = 200
 
-export function createSources(report: (error: unknown, where: { source: Source }) => void): Sources {
+export function createSources(watch: WatchSource): Sources {
   const attached = new Map<Source, Attached>()
 
   const start = async (source: Source, entry: Attached, run: Run): Promise<void> => {
     const goesOn = (): boolean => entry.run === run && entry.state === 'starting'
     for (let attempt = 0; goesOn(); attempt++) {
+      let cutOff = false
       try {
         await source.start(entry.deliver, (problem) => {
-          entry.cutOff = problem !== undefined
-          if (problem !== undefined) report(problem, { source })
+          cutOff = problem !== undefined
+          if (cutOff) entry.broker.failed(problem)
+          else entry.broker.worked()
         })
+        if (!cutOff) entry.broker.worked()
         if (goesOn()) entry.state = 'running'
         // What its stop found had not begun yet; a newer start takes it over as it is.
         else if (run.overtaken && entry.run === run) await source.stop()
         return
       } catch (error) {
-        report(error, { source })
+        entry.broker.failed(error)
         if (goesOn()) await sleep(backoffMs(attempt, 100, 5_000), run.stopped)
       }
     }
   }
 
-  /** Tells of each failure once until deliveries succeed again: a source tries many times a second. */
   const watched = (source: Source, deliver: Deliver): Attached => {
-    const failures = new Set<string>()
+    const name = source.name ?? `source-${attached.size + 1}`
+    const { broker, deliveries } = watch(name, source)
     const entry: Attached = {
-      state: 'idle',
-      run: undefined,
-      cutOff: false,
-      failures,
+      ...{ state: 'idle', run: undefined, name, broker, deliveries },
       async deliver(batch) {
         try {
           const outcomes = await deliver(batch)
-          failures.clear()
+          deliveries.worked()
           return outcomes
         } catch (error) {
-          const problem = error instanceof Error ? error.message : String(error)
           // What a stop cuts short is no trouble.
-          if (entry.state !== 'stopped' && !failures.has(problem) && failures.size < MOST_TOLD) {
-            failures.add(problem)
-            report(error, { source })
-          }
+          if (entry.state !== 'stopped') deliveries.failed(error)
           throw error
         }
       },
@@ -103,8 +102,8 @@ export function createSources(report: (error: unknown, where: { source: Source }
       const entry = attached.get(source)!
       if (entry.state === 'starting' || entry.state === 'running') return
       entry.state = 'starting'
-      entry.cutOff = false
-      entry.failures.clear()
+      entry.broker.forget()
+      entry.deliveries.forget()
       entry.run = createRun()
       entry.run.started = start(source, entry, entry.run)
     },
@@ -128,18 +127,23 @@ export function createSources(report: (error: unknown, where: { source: Source }
         try {
           await source.stop()
         } catch (error) {
-          report(error, { source })
+          entry.broker.failed(error)
         }
       })
       await sleep(timeoutMs, Promise.all(stops))
     },
-    get healthy() {
-      return [...attached.values()].every(
-        ({ state, cutOff, failures }) =>
-          state !== 'starting' && !(state === 'running' && (cutOff || failures.size > 0)),
-      )
+    get problems() {
+      return [...attached.values()].flatMap((entry) => problemOf(entry) ?? [])
     },
   }
+}
+
+function problemOf({ state, name, broker, deliveries }: Attached): string | undefined {
+  if (state === 'idle') return `source ${name} was never started; call box.start()`
+  if (state === 'starting') return `source ${name} has not started yet`
+  if (state === 'stopped') return undefined
+  if (broker.failures > 0) return `source ${name} has lost its broker`
+  return deliveries.failures > 0 ? `what source ${name} delivers is not taken` : undefined
 }
 
 function createRun(): Run {

@@ -5,7 +5,8 @@ import { createBox, RetryLater, type Source, type StandardSchemaV1 } from 'onceb
 import { fromPg } from 'oncebox/pg'
 import { NEXT_DUE } from '../../src/postgres/sql/claim.js'
 import { keepLease } from '../../src/worker/lease.js'
-import { createSources } from '../../src/worker/sources.js'
+import { createSources, type WatchSource } from '../../src/worker/sources.js'
+import { createTrouble } from '../../src/worker/trouble.js'
 import { waitUntil } from '../support/wait.js'
 import { gate, note, notes, useServer } from './fixture.js'
 
@@ -281,9 +282,15 @@ describe('a handler that kills its own connection', () => {
   })
 })
 
+/** Nobody listens to what the sources tell. */
+const unheard: WatchSource = () => {
+  const silent = { failed: () => undefined, recovered: () => undefined }
+  return { broker: createTrouble(silent), deliveries: createTrouble(silent) }
+}
+
 describe('lifecycle', () => {
   test('stopping sources leaves no timer behind', async () => {
-    const sources = createSources(() => {})
+    const sources = createSources(unheard)
     const source: Source = { async start() {}, async stop() {} }
     sources.add(source, async () => [])
     sources.startAll()
@@ -293,7 +300,7 @@ describe('lifecycle', () => {
   })
 
   test('a source that starts after its stop is stopped', async () => {
-    const sources = createSources(() => {})
+    const sources = createSources(unheard)
     const slow = gate()
     const calls: string[] = []
     const source: Source = {

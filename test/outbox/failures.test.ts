@@ -103,8 +103,9 @@ test.each([
   // 100 ms, doubled each time, less half of it by jitter: 5 calls in 1.5 s, and a few more on a slow machine.
   expect(calls).toBeGreaterThanOrEqual(2)
   expect(calls).toBeLessThanOrEqual(8)
-  expect(errors.length).toBeGreaterThanOrEqual(calls - 1)
   expect(errors[0]).toEqual([expect.any(String), true])
+  // Once for each cause; nonsense comes in two kinds.
+  expect(errors.length).toBeLessThanOrEqual(2)
   const rows = await server.sql(box.schema, `select distinct attempts, parked from ob.delivery where sink = 'sink-1'`)
   expect(rows).toEqual([{ attempts: 0, parked: null }])
 })

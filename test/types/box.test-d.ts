@@ -189,6 +189,14 @@ describe('around the box', () => {
         db: fromPg(pool),
         messages,
         hooks: {
+          failed(entry, { retryBy, retryAt }) {
+            expectTypeOf(entry).toEqualTypeOf<Entry<M>>()
+            expectTypeOf(retryBy).toEqualTypeOf<'box' | 'source'>()
+            expectTypeOf(retryAt).toEqualTypeOf<Date | undefined>()
+          },
+          recovered(where) {
+            expectTypeOf(where.consumer).toEqualTypeOf<string | undefined>()
+          },
           dead(entry) {
             expectTypeOf(entry).toEqualTypeOf<Entry<M>>()
             if (entry.message.type === 'b') expectTypeOf(entry.message.data).toEqualTypeOf<{ text: string }>()

@@ -4,12 +4,12 @@ import { toFailure } from '../../failure.js'
 import type { Failure } from '../../message.js'
 import { FAIL_INLINE, LOCK_TIMEOUT } from '../../postgres/sql/inline.js'
 import type { Row } from '../../postgres/database.js'
-import { callHook } from '../../runtime.js'
 import type { ConsumerDeclaration } from '../consumer.js'
 import { busy, type Ackable } from '../outcome.js'
 import { toMessage } from '../prepare.js'
 import { classify } from '../receive.js'
 import type { Worker } from '../running.js'
+import { tellParked, tellRetry } from '../tell.js'
 import { isConflict } from '../transaction.js'
 import { retryTime, verdictOf } from '../verdict.js'
 import { judgeAge, judgeKnown } from './known.js'
@@ -45,7 +45,10 @@ export async function recordFailure(
     tellDead(worker, item, Number(rows[0]!['attempts']), failure)
     return { outcome: { consumer: consumer.name, status: 'dead', error: failure } }
   }
-  const retryAt = retryTime(verdict, bySource ? 'source' : 'box')
+  const by = bySource ? 'source' : 'box'
+  const failed = Number(rows[0]!['attempts']) + (verdict.failure ? 0 : 1)
+  tellRetry(worker.runtime, toldOf(worker, item, failed, failure), verdict, by)
+  const retryAt = retryTime(verdict, by)
   const outcome = { consumer: consumer.name, status: 'failed' as const, error: failure, ...(retryAt && { retryAt }) }
   return { outcome, ack: !bySource }
 }
@@ -87,12 +90,11 @@ export function failRow(consumer: ConsumerDeclaration, item: Item): Record<strin
   return { c: consumer.name, ...markRow(item) }
 }
 
-function tellDead({ runtime, consumer }: Worker, { prepared }: Item, attempts: number, error: Failure): void {
+function tellDead(worker: Worker, item: Item, attempts: number, error: Failure): void {
+  tellParked(worker.runtime, toldOf(worker, item, attempts, error), { attempts: 0, parked: 'dead' })
+}
+
+function toldOf({ consumer }: Worker, { prepared }: Item, attempts: number, error: Failure) {
   const message = toMessage({ ...prepared, receivedMs: Date.now(), attempts: attempts - 1 }, prepared.data)
-  runtime.log.error(
-    { id: prepared.id, type: prepared.type, consumer: consumer.name, error: error.message },
-    'message is dead',
-  )
-  const hook = runtime.hooks.dead
-  if (hook) callHook(runtime, 'dead', () => hook({ message, consumer: consumer.name, state: 'dead', error }))
+  return { message, consumer: consumer.name, error }
 }

@@ -33,18 +33,66 @@ order by n limit 500`
 export const REMOVE_QUARANTINED = `
 delete from ob.quarantine q using jsonb_array_elements_text($1::text::jsonb) x where q.n = x::bigint returning q.n::text`
 
-/** The age in ms of the oldest message that is due, of any consumer, or of the oldest event, of any sink. */
-export const LAG = `
-with p as (select $1::text), c as (select name from ob.consumer, p where not paused)
-select greatest(0, extract(epoch from ob.now() - (
-  select min(d.due_at) from ob.shard h cross join lateral (
-    select due_at from ob.delivery d where d.sink = h.sink and d.shard = h.shard and d.parked is null and not d.waiting
-    order by n limit 1) d)) * 1000, max(extract(epoch from ob.now() - m.received_at) * 1000))::bigint::text lag
-from c cross join lateral (
-  (select consumer, source, id from ob.work where consumer = c.name and lane is null and parked is null
-    and due_at <= ob.now() order by due_at limit 1)
-  union all
-  (select w.consumer, w.source, w.id from ob.lane l cross join lateral (
-     select * from ob.work w where w.consumer = l.consumer and w.lane = l.key and w.parked is null order by w.seq limit 1) w
-   where l.consumer = c.name and l.due_at <= ob.now() and l.due_at < 'infinity' order by l.due_at limit 1)
-) w join ob.message m on m.consumer = w.consumer and m.source = w.source and m.id = w.id`
+/**
+ * What `health()` asks. In: the names of the local consumers, which may not be registered yet. Out, in one row: `lag`, the
+ * age in ms of the oldest message that is due or held, of any consumer that is not paused, or of the oldest event, of any
+ * sink; `writable`, false on a standby and on a read-only server; `waiting`, for each consumer `{ consumer, dueMs, held }`.
+ *
+ * A message that is tried again is as old as its delay is over. What is held is looked for among the leases that end
+ * next, a thousand of each kind: a stuck worker extends its own, so it stays among them. Indexes: work_due, lane_due,
+ * work_lane, delivery_live.
+ */
+export const HEALTH = `
+with input as materialized (select $1::text::jsonb names),
+awake as materialized (
+  select name from ob.consumer where not paused
+  union
+  select x.name collate "C" from input, jsonb_array_elements_text(names) x(name)
+  where not exists (select 1 from ob.consumer known where known.name = x.name collate "C")
+),
+waiting as materialized (
+  select awake.name, due.ms due_ms, coalesce(held.some, false) held, held.ms held_ms
+  from awake
+  left join lateral (
+    select max(extract(epoch from ob.now() - case when oldest.token is not null and oldest.attempts = 0
+      then m.received_at else greatest(m.received_at, oldest.due_at) end) * 1000) ms
+    from (
+      (select source, id, due_at, token, attempts from ob.work
+       where consumer = awake.name and lane is null and parked is null and due_at <= ob.now() order by due_at limit 1)
+      union all
+      (select head.source, head.id, l.due_at, l.token, head.attempts from ob.lane l cross join lateral (
+         select w.source, w.id, w.attempts from ob.work w
+         where w.consumer = l.consumer and w.lane = l.key and w.parked is null order by w.seq limit 1) head
+       where l.consumer = awake.name and l.due_at <= ob.now() and l.due_at < 'infinity' order by l.due_at limit 1)
+    ) oldest cross join lateral (select m.received_at from ob.message m
+      where m.consumer = awake.name and m.source = oldest.source and m.id = oldest.id limit 1) m
+  ) due on true
+  left join lateral (
+    select true some, max(extract(epoch from ob.now() - m.received_at) * 1000) filter (where oldest.attempts = 0) ms
+    from (
+      (select leased.source, leased.id, leased.attempts from (
+         select source, id, seq, token, attempts from ob.work
+         where consumer = awake.name and lane is null and parked is null and due_at > ob.now()
+         order by due_at limit 1000) leased
+       where leased.token is not null order by leased.attempts > 0, leased.seq limit 1)
+      union all
+      (select head.source, head.id, head.attempts from (
+         select consumer, key, token from ob.lane
+         where consumer = awake.name and due_at > ob.now() and due_at < 'infinity' order by due_at limit 1000) leased
+       cross join lateral (select w.source, w.id, w.seq, w.attempts from ob.work w
+         where w.consumer = leased.consumer and w.lane = leased.key and w.parked is null order by w.seq limit 1) head
+       where leased.token is not null order by head.attempts > 0, head.seq limit 1)
+    ) oldest cross join lateral (select m.received_at from ob.message m
+      where m.consumer = awake.name and m.source = oldest.source and m.id = oldest.id limit 1) m
+    having count(*) > 0
+  ) held on true
+),
+event as (
+  select max(extract(epoch from ob.now() - head.due_at) * 1000) ms from ob.shard s cross join lateral (
+    select d.due_at from ob.delivery d
+    where d.sink = s.sink and d.shard = s.shard and d.parked is null and not d.waiting order by d.n limit 1) head
+)
+select coalesce(greatest(0, (select ms from event), (select max(greatest(due_ms, held_ms)) from waiting)), 0)::bigint::text lag,
+  (not pg_is_in_recovery() and current_setting('transaction_read_only') = 'off')::text writable,
+  (select coalesce(jsonb_agg(jsonb_build_object('consumer', name, 'dueMs', due_ms::bigint, 'held', held)), '[]')
+   from waiting)::text waiting`

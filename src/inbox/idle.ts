@@ -1,0 +1,58 @@
+/**
+ * Idle: notices messages that wait for a consumer of this process which nothing runs, as when `box.start()` was
+ * forgotten. Other processes may run it, so the messages decide: what is due for long and held by nobody.
+ */
+import type { Outcome } from '../message.js'
+import type { Runtime } from '../runtime.js'
+import { readHealth } from './health.js'
+import type { ConsumerWorker } from './worker.js'
+
+/** A message that is due for so long, and no worker holds another one of its consumer: nothing runs it. */
+export const UNATTENDED_MS = 30_000
+/** So long after something was stored it is looked for, and it must have been due for most of it. */
+const LOOK_MS = 10_000
+const ADVICE = 'call box.start(), or make sure that another process does'
+
+export interface IdleWatch {
+  /** What became of messages that arrived. */
+  arrived(outcomes: readonly Outcome[]): void
+  close(): void
+}
+
+export function createIdleWatch(runtime: Runtime, workers: ReadonlyMap<string, ConsumerWorker>): IdleWatch {
+  const looks = new Map<string, NodeJS.Timeout>()
+
+  const look = async (consumer: string): Promise<void> => {
+    looks.delete(consumer)
+    if (workers.get(consumer)!.alive) return
+    const health = await readHealth(runtime, [consumer])
+    if (health instanceof Error) return
+    const waiting = health.consumers.find((one) => one.consumer === consumer)
+    if (!waiting || waiting.held || (waiting.dueMs ?? 0) < LOOK_MS / 2) return
+    const text = `messages are stored for consumer ${consumer}, and nothing runs it; ${ADVICE}`
+    runtime.warnOnce(`idle ${consumer}`, { consumer, dueMs: waiting.dueMs }, text)
+  }
+
+  return {
+    arrived(outcomes) {
+      for (const { consumers } of outcomes) {
+        for (const { consumer, status } of consumers) {
+          if (status !== 'stored' && status !== 'failed') continue
+          const worker = workers.get(consumer)
+          if (!worker || worker.alive) continue
+          if (status === 'failed' && worker.consumer.options.retryBy === 'box') {
+            const text = `a failed message waits for the box to retry it, and no loop of consumer ${consumer} runs here; ${ADVICE}`
+            runtime.warnOnce(`failed ${consumer}`, { consumer }, text)
+          }
+          if (status === 'stored' && !looks.has(consumer)) {
+            looks.set(consumer, setTimeout(() => void look(consumer), LOOK_MS).unref())
+          }
+        }
+      }
+    },
+    close() {
+      for (const timer of looks.values()) clearTimeout(timer)
+      looks.clear()
+    },
+  }
+}

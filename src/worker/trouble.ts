@@ -1,0 +1,69 @@
+/**
+ * Trouble: tells of what fails once, and once more when it works again.
+ *
+ *     works ── a failure: told ──> in trouble ── works, with no failure for a while: told ──> works
+ *
+ * Whatever is tried again many times a second would otherwise be told many times a second. In trouble, every further
+ * cause is told once; that the database is away is one cause, in however many words.
+ */
+import { causes } from '../failure.js'
+import { isConnectionLoss, sqlState } from '../postgres/driver.js'
+
+export interface Trouble {
+  /** It failed. Told if the cause is new. */
+  failed(error: unknown): void
+  /** It works. Told if it was in trouble. */
+  worked(): void
+  /** It is not tried any more, so nothing is to be told of it. */
+  forget(): void
+  /** How often it failed since it last worked. */
+  readonly failures: number
+}
+
+export interface Listener {
+  failed(error: Error): void
+  /** `away`: the database was, or whatever else it is connected to. */
+  recovered(away: boolean): void
+}
+
+/** An error may name something new every time: so many different ones are told. */
+const MOST_TOLD = 10
+const AWAY = 'away'
+
+/** `calmMs`: for so long nothing must fail before it counts as working. Several at work would change their minds. */
+export function createTrouble(listener: Listener, calmMs = 0): Trouble {
+  const told = new Set<string>()
+  let failures = 0
+  let lastFailed = -Infinity
+  return {
+    failed(error) {
+      failures++
+      lastFailed = performance.now()
+      const cause = error instanceof Error ? error : new Error(String(error))
+      const name = nameOf(cause)
+      if (told.has(name) || told.size >= MOST_TOLD) return
+      told.add(name)
+      listener.failed(cause)
+    },
+    worked() {
+      failures = 0
+      if (told.size === 0 || performance.now() - lastFailed < calmMs) return
+      const away = told.has(AWAY)
+      told.clear()
+      listener.recovered(away)
+    },
+    forget() {
+      failures = 0
+      told.clear()
+    },
+    get failures() {
+      return failures
+    },
+  }
+}
+
+function nameOf(error: Error): string {
+  for (const cause of causes(error)) if (isConnectionLoss(cause)) return AWAY
+  // What is counted in the message makes no new cause.
+  return sqlState(error) ?? error.message.replaceAll(/\d+/g, '0')
+}

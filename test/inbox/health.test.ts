@@ -1,0 +1,132 @@
+/** What `health()` notices: workers that are stuck or failing, consumers that nothing runs, a database that takes no writes. */
+import pg from 'pg'
+import { createBox, type Source } from 'oncebox'
+import { fromPg } from 'oncebox/pg'
+import { expect, test, vi } from 'vitest'
+import { waitUntil } from '../support/wait.js'
+import { gate, note, recorder, useServer } from './fixture.js'
+
+const server = useServer('health')
+
+test.for([
+  ['without order', {}, {}],
+  ['in a lane', { order: 'key' }, { key: 'k' }],
+] as const)('a message that a stuck worker holds counts for the lag: %s', async ([, options, rest]) => {
+  await using box = await server.open()
+  const started = gate()
+  const finish = gate()
+  box.consumer(
+    'a',
+    {
+      async note() {
+        started.open()
+        await finish.opened
+      },
+    },
+    options,
+  )
+  await box.start()
+  await box.receive(note('1', rest))
+  await started.opened
+  await box.clock.advance(20_000)
+  expect((await box.health()).lagMs).toBeGreaterThanOrEqual(20_000)
+  expect(await box.health({ maxLagMs: 10_000 })).toMatchObject({
+    ok: false,
+    reasons: [expect.stringContaining('lagMs')],
+  })
+  // Something works on it, so it is not unattended.
+  expect(await box.health()).toMatchObject({ ok: true })
+  finish.open()
+  await waitUntil(async () => (await box.health()).lagMs === 0)
+})
+
+test('a message that is tried again is as old as its delay is over', async () => {
+  await using box = await server.open()
+  box.consumer('a', { note: () => Promise.reject(new Error('no')) }, { retry: { baseMs: 600_000, jitter: 'none' } })
+  await box.receive(note('1'))
+  await box.drain()
+  await box.clock.advance(605_000)
+  const { lagMs } = await box.health()
+  expect(lagMs).toBeGreaterThanOrEqual(5_000)
+  expect(lagMs).toBeLessThan(300_000)
+})
+
+test('messages that are due and that nothing runs are not ok, registered or not, unless paused', async () => {
+  await using box = await server.open()
+  // Declared after migrate(), so the database has not heard of it.
+  box.consumer('a', { note: () => undefined })
+  await box.receive(note('1'))
+  expect(await box.health()).toMatchObject({ ok: true })
+  await box.clock.advance(60_000)
+  const forgotten = { ok: false, database: true, reasons: [expect.stringMatching(/consumer a .*nothing runs it/)] }
+  expect(await box.health()).toMatchObject(forgotten)
+  await box.migrate()
+  expect(await box.health()).toMatchObject(forgotten)
+  expect(await box.health({ maxLagMs: Infinity })).toMatchObject({ ok: true })
+  await box.admin.pause('a')
+  expect(await box.health()).toEqual({ ok: true, database: true, sources: true, lagMs: 0 })
+  await box.admin.resume('a')
+  await box.drain()
+  expect(await box.health()).toEqual({ ok: true, database: true, sources: true, lagMs: 0 })
+})
+
+test('a forgotten start() is warned of once, some seconds after something was stored', async () => {
+  const logger = recorder()
+  await using box = await server.open({ logger })
+  box.consumer('a', { note: () => undefined })
+  box.consumer('b', { other: () => undefined })
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  try {
+    for (const id of ['1', '2']) {
+      await box.receive(note(id))
+      await box.clock.advance(10_000)
+      await vi.advanceTimersByTimeAsync(10_000)
+    }
+  } finally {
+    vi.useRealTimers()
+  }
+  await waitUntil(() => logger.lines.length > 0)
+  expect(logger.lines).toMatchObject([
+    { level: 'warn', about: { consumer: 'a' }, text: expect.stringContaining('box.start()') },
+  ])
+})
+
+test('a source that was never started is not ok, and says so', async () => {
+  await using box = await server.open()
+  box.consumer('a', { note: () => undefined })
+  const idle: Source = { name: 'orders', start: async () => undefined, stop: async () => undefined }
+  box.from(idle)
+  const { ok, sources, reasons } = await box.health()
+  expect([ok, sources]).toEqual([false, false])
+  expect(reasons).toEqual(['source orders was never started; call box.start()'])
+  await box.start()
+  await waitUntil(async () => (await box.health()).ok)
+  await box.stop()
+  expect(await box.health()).toMatchObject({ ok: true, sources: true })
+})
+
+test('a database that takes no writes is not ok', async () => {
+  await using box = await server.open()
+  const pool = new pg.Pool({ connectionString: server.url, options: '-c default_transaction_read_only=on' })
+  try {
+    const reader = createBox({ db: fromPg(pool), schema: box.schema, logger: recorder() })
+    expect(await reader.health()).toMatchObject({
+      ok: false,
+      database: false,
+      reasons: [expect.stringContaining('writes')],
+    })
+  } finally {
+    await pool.end()
+  }
+})
+
+test('a consumer whose workers fail every time is not ok, until one works', async () => {
+  await using box = await server.open()
+  box.consumer('a', { note: () => undefined })
+  await box.start()
+  await waitUntil(async () => (await box.health()).ok)
+  await box.sql('alter table ob.work rename column suspect to gone')
+  await waitUntil(async () => (await box.health()).reasons?.some((reason) => reason.includes('consumer a fails')))
+  await box.sql('alter table ob.work rename column gone to suspect')
+  await waitUntil(async () => (await box.health()).ok)
+})

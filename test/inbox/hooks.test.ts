@@ -1,0 +1,233 @@
+/** What is told, to hooks and to the log: every failure, in the same words whichever way it ran, and each trouble once. */
+import pg from 'pg'
+import { batch, createBox, Reject, RetryLater, type Hooks, type MessageMap } from 'oncebox'
+import { fromPg } from 'oncebox/pg'
+import { describe, expect, test } from 'vitest'
+import { startProxy } from '../support/proxy.js'
+import { waitUntil } from '../support/wait.js'
+import { gate, note, recorder, useServer } from './fixture.js'
+
+const server = useServer('hooks')
+
+type Failed = Parameters<NonNullable<Hooks<MessageMap>['failed']>>
+
+/** The ways in which a message may run, and who retries it then. */
+const WAYS = [
+  { way: 'stored', mode: 'stored', door: 'receive', retryBy: 'box' },
+  { way: 'stored, run at once', mode: 'stored', door: 'handle', retryBy: 'box' },
+  { way: 'inline', mode: 'inline', door: 'handle', retryBy: 'source' },
+  { way: 'inline, retried by the box', mode: 'inline', door: 'handle', retryBy: 'box', options: { retryBy: 'box' } },
+  { way: 'direct', mode: 'direct', door: 'handle', retryBy: 'source' },
+] as const
+
+describe.for(WAYS)('a failed attempt, $way', ({ mode, door, retryBy, ...more }) => {
+  const options = { mode, retry: { baseMs: 60_000, jitter: 'none' }, ...('options' in more && more.options) } as const
+  const throwing = (): never => {
+    throw new Error('no stock')
+  }
+
+  test.for(['one by one', 'batch'] as const)('is told to the hook and the log, once: %s', async (handler) => {
+    const told: Failed[] = []
+    const logger = recorder()
+    await using box = await server.open({ logger, hooks: { failed: (...what) => void told.push(what) } })
+    box.consumer('a', { note: handler === 'batch' ? batch(throwing) : throwing }, options)
+    const before = Date.now()
+    await box[door](note('1', { source: 'shop' }))
+    await box.drain()
+    expect(told).toMatchObject([
+      [{ consumer: 'a', state: 'pending', message: { id: '1', source: 'shop', attempt: 1 } }, { retryBy }],
+    ])
+    expect(told[0]![0].error).toMatchObject({ message: 'no stock' })
+    const { retryAt } = told[0]![1]
+    if (retryBy === 'box') expect(retryAt!.getTime()).toBeGreaterThanOrEqual(before + 60_000)
+    else expect(retryAt).toBeUndefined()
+    const lines = logger.lines.filter(({ text }) => text?.startsWith('message failed'))
+    expect(lines).toEqual([
+      {
+        level: 'warn',
+        about: {
+          ...{ id: '1', type: 'note', consumer: 'a', attempt: 1, error: 'no stock', retryBy },
+          ...(retryBy === 'box' && { retryInMs: 60_000 }),
+        },
+        text: retryBy === 'box' ? 'message failed; the box retries it' : 'message failed; its source delivers it again',
+      },
+    ])
+  })
+
+  test('a handler that asks for later has not failed', async () => {
+    const told: unknown[] = []
+    await using box = await server.open({ hooks: { failed: (...what) => void told.push(what) } })
+    box.consumer('a', { note: () => Promise.reject(new RetryLater({ afterMs: 60_000 })) }, options)
+    await box[door](note('1'))
+    await box.drain()
+    expect(told).toEqual([])
+  })
+})
+
+test('every hook is called as a method of the object that it came with', async () => {
+  class Alerts {
+    #told: string[] = []
+    get told(): readonly string[] {
+      return this.#told
+    }
+    failed(): void {
+      this.#told.push('failed')
+    }
+    dead(): void {
+      this.#told.push('dead')
+    }
+    quarantined(): void {
+      this.#told.push('quarantined')
+    }
+    error(): void {
+      this.#told.push('error')
+    }
+  }
+  const hooks = new Alerts()
+  await using box = await server.open({ hooks })
+  box.consumer('stored', { note: () => Promise.reject(new Reject('no')) })
+  box.consumer('inline', { other: () => Promise.reject(new Reject('no')) }, { mode: 'inline' })
+  box.consumer('again', { third: () => Promise.reject(new Error('no')) })
+  await box.receive([note('1'), note('2', { type: 'nobody' }), note('3', { type: 'third' })])
+  await box.handle(note('4', { type: 'other' }))
+  await box.drain()
+  expect([...hooks.told].sort()).toEqual(['dead', 'dead', 'failed', 'quarantined'])
+})
+
+test('the log names the source that cannot be started, once, and says when it runs', async () => {
+  const logger = recorder()
+  const told: unknown[] = []
+  await using box = await server.open({
+    logger,
+    hooks: {
+      error: (error, where) => void told.push(['error', error.message, where]),
+      recovered: (where) => void told.push(['recovered', where]),
+    },
+  })
+  let starts = 0
+  const source = box.from({
+    name: 'orders',
+    async start() {
+      if (++starts <= 3) throw new Error('connection refused')
+    },
+    stop: async () => undefined,
+  })
+  await box.start()
+  await waitUntil(() => told.length >= 2)
+  expect(starts).toBe(4)
+  expect(told).toEqual([
+    ['error', 'connection refused', { source }],
+    ['recovered', { source }],
+  ])
+  expect(logger.lines).toEqual([
+    {
+      level: 'warn',
+      about: { source: 'orders', error: 'connection refused' },
+      text: 'source orders fails, and is tried again',
+    },
+    { level: 'warn', about: { source: 'orders' }, text: 'source orders works again' },
+  ])
+})
+
+test('an outage of the database is told once for each place, and once when it is over', async () => {
+  const proxy = await startProxy(server.url)
+  const pool = new pg.Pool({ connectionString: proxy.url, max: 10 })
+  pool.on('error', () => undefined)
+  const logger = recorder()
+  const told: string[] = []
+  await using schema = await server.open()
+  const nameOf = ({ consumer, sink }: { consumer?: string; sink?: object }): string => consumer ?? (sink ? 'sink' : '?')
+  const box = createBox({
+    db: fromPg(pool),
+    schema: schema.schema,
+    logger,
+    hooks: {
+      error: (_error, where) => void told.push(`${nameOf(where)} fails`),
+      recovered: (where) => void told.push(`${nameOf(where)} works`),
+    },
+  })
+  box.consumer('a', { note: () => undefined })
+  box.consumer('b', { note: () => undefined })
+  const sink = { name: 'events', publish: () => Promise.resolve([]), close: () => Promise.resolve() }
+  box.to(sink)
+  try {
+    await box.start()
+    const attempts = (): number => proxy.log.filter(({ event }) => event === 'open').length
+    await proxy.refuse()
+    proxy.cutAll()
+    await waitUntil(() => told.length >= 3)
+    // Cut again and again, so that there are several failures, in several words.
+    for (let time = 0; time < 3; time++) {
+      const before = attempts()
+      await proxy.accept()
+      await waitUntil(() => attempts() > before + 3)
+      proxy.cutAll()
+      await proxy.refuse()
+      proxy.cutAll()
+    }
+    await proxy.accept()
+    await waitUntil(() => told.length >= 6, { timeoutMs: 20_000 })
+    expect(told.slice(0, 3).sort()).toEqual(['a fails', 'b fails', 'sink fails'])
+    expect(told.slice(3).sort()).toEqual(['a works', 'b works', 'sink works'])
+    const lines = logger.lines.map(({ text }) => text).sort()
+    expect(lines).toEqual([
+      'consumer a fails, and is tried again',
+      'consumer b fails, and is tried again',
+      'sink events fails, and is tried again',
+      'the database is back: consumer a works again',
+      'the database is back: consumer b works again',
+      'the database is back: sink events works again',
+    ])
+  } finally {
+    await box.stop({ timeoutMs: 5_000 })
+    await pool.end()
+    await proxy.close()
+  }
+})
+
+test('messages that are taken over from a dead worker leave a line', async () => {
+  const logger = recorder()
+  await using box = await server.open({ logger })
+  box.consumer('a', { note: () => undefined })
+  await box.receive([note('1'), note('2')])
+  box.crashAt('claimed')
+  await box.drain()
+  await box.clock.advance(60_000)
+  await box.drain()
+  expect(await box.fate('1')).toMatchObject({ state: 'handled' })
+  expect(logger.lines).toEqual([
+    {
+      level: 'warn',
+      about: { consumer: 'a', messages: 2, id: '1' },
+      text: 'messages are taken over from a worker that died or lost its lease',
+    },
+  ])
+})
+
+describe('a consumer that nothing runs', () => {
+  test('is named once when its failed message waits for the box to retry it', async () => {
+    const logger = recorder()
+    await using box = await server.open({ logger })
+    box.consumer('a', { note: () => Promise.reject(new Error('no')) })
+    expect(await box.handle(note('1'))).toMatchObject({ status: 'failed', ack: true })
+    await box.handle(note('2'))
+    const lines = logger.lines.filter(({ text }) => text?.includes('box.start()'))
+    expect(lines).toMatchObject([{ level: 'warn', about: { consumer: 'a' } }])
+  })
+
+  test('is not, while its loop runs', async () => {
+    const logger = recorder()
+    await using box = await server.open({ logger })
+    const done = gate()
+    box.consumer('a', {
+      note: () => {
+        done.open()
+        throw new Error('no')
+      },
+    })
+    await box.start()
+    await box.handle(note('1'))
+    await done.opened
+    expect(logger.lines.filter(({ text }) => text?.includes('box.start()'))).toEqual([])
+  })
+})
