@@ -35,6 +35,7 @@ import type { DataIn, Incoming, Json, MessageMap, Name, OnceOutcome, Outcome, Se
 import type { SinkOptions } from './outbox/options.js'
 import { createRelays } from './outbox/relays.js'
 import { prepareMany, prepareSend, writeOutgoing } from './outbox/send.js'
+import { checkServer } from './postgres/check-server.js'
 import { bindDatabase } from './postgres/database.js'
 import type { Driver } from './postgres/driver.js'
 import { checkVersion, migrate } from './postgres/migrate.js'
@@ -210,6 +211,7 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
     await before?.catch(() => undefined)
     await ending
     await checkVersion(db)
+    await checkServer(db)
     await announce()
     if (stops !== turn) return
     state = 'started'

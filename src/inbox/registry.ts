@@ -1,28 +1,60 @@
 /** Registry: tells receivers in other processes which consumers there are and what they take. */
+import { hostname } from 'node:os'
 import type { Incoming } from '../message.js'
 import type { Row } from '../postgres/database.js'
-import { REGISTER, REMOVE_QUARANTINED, UNROUTED } from '../postgres/sql/registry.js'
+import { REGISTER, REMOVE_QUARANTINED, RENEW, UNROUTED } from '../postgres/sql/registry.js'
 import type { Runtime } from '../runtime.js'
-import type { ConsumerDeclaration } from './consumer.js'
+import { asReceiverSeesIt, type ConsumerDeclaration } from './consumer.js'
 import { prepare, type Prepared, type Refused } from './prepare.js'
 import { receive } from './receive.js'
 
-/** Writes consumers and their subscriptions. Answers with the types that nobody took before. */
-export async function register(
-  runtime: Runtime,
-  consumers: readonly ConsumerDeclaration[],
-): Promise<readonly string[]> {
-  if (consumers.length === 0) return []
-  const rows = consumers.map(({ name, types, options: { order, retainMs, untimed } }) => ({
-    n: name,
-    o: order === 'key',
-    r: retainMs,
-    u: untimed,
-    t: types,
-  }))
-  const added = await runtime.db.run(REGISTER, rows)
-  return added.map((row) => row['type'] as string)
+/** Writes consumers and their subscriptions, and warns where another process has said something else. */
+export async function register(runtime: Runtime, consumers: readonly ConsumerDeclaration[]): Promise<void> {
+  if (consumers.length === 0) return
+  const declared = JSON.stringify({ host: hostname(), pid: process.pid, at: new Date().toISOString() })
+  const rows = consumers.map((consumer) => ({ ...asReceiverSeesIt(consumer), declared }))
+  const before = await runtime.db.run(REGISTER, rows)
+  for (const row of before) {
+    const consumer = consumers.find(({ name }) => name === row['name'])!
+    warnOfDifferences(runtime, consumer, row)
+  }
 }
+
+/** A process that runs says again and again what its consumers promise: others go by it while it does. */
+export async function renew(runtime: Runtime, consumers: readonly ConsumerDeclaration[]): Promise<void> {
+  if (consumers.length > 0) await runtime.db.run(RENEW, consumers.map(asReceiverSeesIt)) // prettier-ignore
+}
+
+/** What changes a promise to receivers, as they see it. */
+function warnOfDifferences(runtime: Runtime, { name, options }: ConsumerDeclaration, row: Row): void {
+  const here = {
+    order: options.order,
+    retainMs: options.retainMs,
+    untimed: options.untimed,
+    identity: options.identity !== undefined,
+  }
+  const there: typeof here = {
+    order: row['ordered'] === 'true' ? 'key' : 'none',
+    retainMs: Number(row['retainMs']),
+    untimed: row['untimed'] as typeof here.untimed,
+    identity: row['identity'] === 'true',
+  }
+  const declared = row['declared'] ? (JSON.parse(row['declared'] as string) as object) : {}
+  for (const option of ['order', 'retainMs', 'untimed', 'identity'] as const) {
+    if (here[option] === there[option]) continue
+    runtime.log.warn(
+      { consumer: name, option, here: here[option], there: there[option], declared },
+      `another process declared consumer ${name} with another ${option}; ${CONSEQUENCE[option]}`,
+    )
+  }
+}
+
+const CONSEQUENCE = {
+  order: 'it is ordered until no process has said so for five minutes',
+  retainMs: 'processes that have not declared it go by the one that was declared last',
+  untimed: 'processes that have not declared it go by the one that was declared last',
+  identity: 'receivers without the function refuse its messages until no process has had one for five minutes',
+} as const
 
 /** Messages that nobody wanted when they came, and that somebody takes now, go through the front door again. */
 export async function releaseUnrouted(

@@ -16,6 +16,7 @@ import type { Trouble } from '../worker/trouble.js'
 import { sleep } from '../backoff.js'
 import type { ConsumerDeclaration } from './consumer.js'
 import { toEntry } from './entry.js'
+import { renew } from './registry.js'
 
 const BATCH = 1_000
 /** An archive gets the bodies, which may be large. */
@@ -173,6 +174,7 @@ export function createJanitor(runtime: Runtime, consumers: () => readonly Consum
     memory.quarantine = passes % FRESH_LOOK_PASSES === 0
     if (passes++ % FRESH_LOOK_PASSES === 0) memory.low.clear()
     try {
+      await renew(runtime, consumers())
       await prune(runtime, consumers(), memory)
     } catch (error) {
       if (!memory.stopping) memory.trouble.failed(error)

@@ -27,13 +27,13 @@ const WRITE_VERSION = `
 with p as (select $1::text::jsonb j),
 d as (delete from ob.schema_version)
 insert into ob.schema_version select (j->>0)::int, (j->>1)::int from p`
+const NAMESPACE = `select 1 from pg_catalog.pg_namespace where nspname = $1::text`
 const CREATE_VERSION = `
-create schema if not exists ob_schema;
 create table if not exists ob.schema_version (version int not null, compatible_from int not null)`
 
 const ATTEMPTS = 20
 
-export async function migrate(db: Database): Promise<{ from: number; to: number }> {
+export async function migrate(db: Database, attempts = ATTEMPTS): Promise<{ from: number; to: number }> {
   for (let attempt = 0; ; attempt++) {
     const before = await readVersion(db)
     refuseNewer(db.schema, before)
@@ -41,29 +41,46 @@ export async function migrate(db: Database): Promise<{ from: number; to: number 
     try {
       return await db.transaction((tx) => migrateLocked(db, tx))
     } catch (error) {
-      // A lock that does not come at once is waited for outside the queue of locks, where it blocks nobody; and of
-      // many processes that create one schema at once, all but one are told that it exists.
-      const worthAnotherTry = ['55P03', '40P01', '23505', '42P06', '42P07', '42723', '42710', 'XX000']
-      if (!worthAnotherTry.includes(sqlState(error) ?? '') || attempt >= ATTEMPTS) throw error
+      if (!isWorthAnotherTry(error)) throw error
+      if (attempt >= attempts) throw sqlState(error) === '55P03' ? locked(db.schema, error) : error
       await sleep(backoffMs(attempt, 50, 2_000))
     }
   }
 }
 
+/**
+ * A lock that does not come at once is waited for outside the queue of locks, where it blocks nobody; and of many
+ * processes that create one schema at once, all but one are told that it exists, or that somebody changes it too.
+ */
+function isWorthAnotherTry(error: unknown): boolean {
+  const state = sqlState(error) ?? ''
+  // An internal error is one of these, or does not go away.
+  if (state === 'XX000') return /tuple concurrently (updated|deleted)/.test((error as Error).message)
+  return ['55P03', '40P01', '23505', '42P06', '42P07', '42723', '42710'].includes(state)
+}
+
+function locked(schema: string, cause: unknown): OnceboxError {
+  return new OnceboxError(
+    'SCHEMA_LOCKED',
+    `a table of schema ${schema} that has to be changed is in use all the time, by handlers or another migration; nothing was changed. Pause consumers with slow handlers (box.admin.pause), or stop the workers, and run box.migrate() again`,
+    { cause },
+  )
+}
+
 async function migrateLocked(db: Database, tx: unknown): Promise<{ from: number; to: number }> {
-  // The advisory lock has a time limit of its own; the tables' locks have a short one, because an ALTER that waits
-  // behind one slow transaction would make all intake wait behind it.
+  // The advisory lock has a time limit of its own; the tables' locks have a very short one, because an ALTER that waits
+  // behind one slow transaction makes all handlers wait behind it.
   await db.driver.query(`set local lock_timeout = '60s'`, [], tx)
   await db.driver.query('select pg_advisory_xact_lock($1::text::bigint)', [lockOf(db.schema)], tx)
-  await db.driver.query(`set local lock_timeout = '1s'`, [], tx)
+  await db.driver.query(`set local lock_timeout = '100ms'`, [], tx)
   const { version: from } = await readVersion(db, tx)
   if (from >= SCHEMA_VERSION) return { from, to: from }
-  if (from === 0)
-    await db.driver.query(
-      db.bind(CREATE_VERSION).replace('ob_schema', () => quoted(db)),
-      [],
-      tx,
-    )
+  if (from === 0) {
+    // `if not exists` would ask for CREATE on the database even where the schema exists.
+    const [found] = await db.driver.query(NAMESPACE, [db.schema], tx)
+    if (!found) await db.driver.query(`create schema ${quoted(db)}`, [], tx)
+    await db.driver.query(db.bind(CREATE_VERSION), [], tx)
+  }
   let compatibleFrom = 1
   for (const { version, sql } of MIGRATIONS) {
     if (version > from) await db.driver.query(db.bind(sql), [], tx)

@@ -38,7 +38,7 @@ export interface TestBoxOptions<M extends MessageMap, Tx, TxIn> extends Omit<Box
 }
 
 const INSTALL_CLOCK = `
-create table ob.test_clock (offset_ms double precision not null);
+create table ob.test_clock (offset_ms double precision primary key);
 insert into ob.test_clock values (0);
 create or replace function ob.now() returns timestamptz language sql stable
   as 'select pg_catalog.statement_timestamp() + (select offset_ms from ob.test_clock) * interval ''1 ms'''`

@@ -1,33 +1,72 @@
 /** Statements that tell other processes about consumers. */
 
+/** How long the word of a process holds that it is not heard of again: several rounds of its janitor. */
+const WORD_HOLDS = `ob.now() + interval '5 minutes'`
+
 /**
- * Registers consumers and their subscriptions. In: a list of `{ n name, o ordered, r retainMs, u untimed, t types }`.
- * Out: the subscriptions that are new.
+ * Registers consumers and their subscriptions. In: a list of `{ n name, o ordered, r retainMs, u untimed, t types, identity,
+ * declared }`, where `declared` says who and when. Out: what was registered before, of those that were.
+ *
+ * The last process to say so decides, but for two options, which make a promise to receivers: a consumer is ordered, and
+ * has a business key, as long as the word of one process holds.
  */
 export const REGISTER = `
 with c as materialized (
-  select x->>'n' name, (x->>'o')::boolean ordered, (x->>'r')::bigint retain_ms, x->>'u' untimed, x->'t' types
+  select x->>'n' name, (x->>'o')::boolean ordered, (x->>'r')::bigint retain_ms, x->>'u' untimed, x->'t' types,
+    (x->>'identity')::boolean identity, x->>'declared' declared
   from jsonb_array_elements($1::text::jsonb) x
 ),
+before as materialized (
+  select o.name, o.ordered::text, o.retain_ms::text "retainMs", o.untimed, o.identity::text, o.declared
+  from c join ob.consumer o on o.name = c.name
+),
 u as (
-  insert into ob.consumer as o (name, ordered, retain_ms, untimed)
-  select name, ordered, retain_ms, untimed from c order by name
-  on conflict (name) do update set ordered = excluded.ordered, retain_ms = excluded.retain_ms, untimed = excluded.untimed
-    where (o.ordered, o.retain_ms, o.untimed) is distinct from (excluded.ordered, excluded.retain_ms, excluded.untimed)
+  insert into ob.consumer as o
+    (name, ordered, retain_ms, untimed, identity, ordered_until, identity_until, declared)
+  select name, ordered, retain_ms, untimed, identity, case when ordered then ${WORD_HOLDS} end,
+    case when identity then ${WORD_HOLDS} end, declared
+  from c order by name
+  on conflict (name) do update set
+    ordered = excluded.ordered or o.ordered and coalesce(o.ordered_until > ob.now(), false),
+    ordered_until = coalesce(excluded.ordered_until, o.ordered_until),
+    identity = excluded.identity or o.identity and coalesce(o.identity_until > ob.now(), false),
+    identity_until = coalesce(excluded.identity_until, o.identity_until),
+    retain_ms = excluded.retain_ms, untimed = excluded.untimed, declared = excluded.declared
   returning o.name
 ),
-done as (select count(*) from u)
-insert into ob.subscription as s (consumer, type)
-select c.name, t.type from done, c, jsonb_array_elements_text(c.types) t(type) order by c.name, t.type
-on conflict do nothing
-returning s.consumer, s.type`
+done as (select count(*) from u),
+subscriptions as (
+  insert into ob.subscription as s (consumer, type)
+  select c.name, t.type from done, c, jsonb_array_elements_text(c.types) t(type) order by c.name, t.type
+  on conflict do nothing
+)
+select * from before`
 
-/** Takes out of quarantine what no consumer wanted until now, for its types. Locked, so that it is released once. */
+/**
+ * Renews the word of this process, and lets go of what no process says any more. In: a list of `{ n name, o ordered,
+ * identity }`. A consumer that was removed stays so.
+ */
+export const RENEW = `
+with c as materialized (
+  select x->>'n' name, (x->>'o')::boolean ordered, (x->>'identity')::boolean identity
+  from jsonb_array_elements($1::text::jsonb) x
+),
+locked as materialized (
+  select o.name from c join ob.consumer o on o.name = c.name order by o.name for no key update of o
+)
+update ob.consumer o set
+  ordered = c.ordered or o.ordered and coalesce(o.ordered_until > ob.now(), false),
+  ordered_until = case when c.ordered then ${WORD_HOLDS} else o.ordered_until end,
+  identity = c.identity or o.identity and coalesce(o.identity_until > ob.now(), false),
+  identity_until = case when c.identity then ${WORD_HOLDS} else o.identity_until end
+from c join locked using (name) where o.name = c.name`
+
+/** Messages that no consumer wanted until now, oldest first. In: `{ after number }`. */
 export const UNROUTED = `
-select n::text, source, id, type, key, body, encode(hash, 'hex') hash, envelope from ob.quarantine
-where reason = 'unrouted' and discarded is null and body is not null and id is not null
-  and n > ($1::text::jsonb->>'after')::bigint
-order by n limit 500`
+select q.n::text, q.source, q.id, q.type, q.key, q.body, encode(q.hash, 'hex') hash, q.envelope from ob.quarantine q
+where q.reason = 'unrouted' and q.discarded is null and q.body is not null and q.id is not null
+  and q.n > ($1::text::jsonb->>'after')::bigint
+order by q.n limit 500`
 
 /** Removes quarantined messages that found their consumer. */
 export const REMOVE_QUARANTINED = `

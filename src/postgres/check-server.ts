@@ -1,0 +1,54 @@
+/** Check: what `start()` asks of its server before anything runs on it. */
+import { OnceboxError } from '../errors.js'
+import type { Database, Row } from './database.js'
+import { sqlState } from './driver.js'
+import { LOCK_SEQUENCES, MISSING_ABILITY, REPAIR_SEQUENCES, SEQUENCES_BEHIND } from './sql/server.js'
+
+/** Refuses a server that cannot do what oncebox builds on, and sets sequences that are behind their tables. */
+export async function checkServer(db: Database): Promise<void> {
+  await checkAbilities(db)
+  await repairSequences(db)
+}
+
+async function checkAbilities(db: Database): Promise<void> {
+  const rows = await db.driver.query(db.bind(MISSING_ABILITY), ['']).catch((error: unknown): never => {
+    // Not supported, not known, or an error inside: the engine. Anything else may pass.
+    const inability = /^(0A|42|XX)/.test(sqlState(error) ?? '') && sqlState(error) !== '42501'
+    throw inability ? unsupported(error instanceof Error ? error.message : String(error), error) : error
+  })
+  const missing = rows[0]?.['missing']
+  if (typeof missing === 'string') throw unsupported(missing)
+}
+
+function unsupported(why: string, cause?: unknown): OnceboxError {
+  return new OnceboxError(
+    'ENGINE_UNSUPPORTED',
+    `oncebox cannot run on this server: ${why}; use PostgreSQL, with the tables of the box as plain tables of one node`,
+    { cause },
+  )
+}
+
+/** After a switch-over by logical replication, which does not copy sequences. */
+async function repairSequences(db: Database): Promise<void> {
+  const behind = await db.run(SEQUENCES_BEHIND, null)
+  if (behind.length === 0) return
+  try {
+    await db.transaction(async (tx) => {
+      await db.run(LOCK_SEQUENCES, [db.schema], tx)
+      await db.run(REPAIR_SEQUENCES, null, tx)
+    })
+  } catch (error) {
+    if (sqlState(error) !== '42501') throw error
+    const repair = behind.map(setval).join('; ')
+    const what = behind.map(({ sequence }) => String(sequence)).join(', ')
+    throw new OnceboxError(
+      'SEQUENCE_BEHIND',
+      `sequences are behind their tables, as after a switch-over by logical replication: ${what}. Run, as their owner: ${repair}`,
+      { cause: error },
+    )
+  }
+}
+
+function setval({ sequence, numbered, col }: Row): string {
+  return `select setval('${String(sequence)}', (select max(${String(col)}) from ${String(numbered)}))`
+}

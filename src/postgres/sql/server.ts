@@ -1,0 +1,36 @@
+/** Statements with which `start()` looks at its server. */
+
+/** What the server cannot do, in words; null if it does all that is needed. In: nothing. */
+export const MISSING_ABILITY = `select ob.missing_ability() missing where $1::text is not null`
+
+/**
+ * Sequences that are behind the numbers in their tables. In: nothing. Out: one row for each, with the table and its column.
+ * Of tables without an index by number a sample is looked at: a sequence that was not copied is behind nearly all of it.
+ * What this role may not look at is left out.
+ */
+export const SEQUENCES_BEHIND = `
+select s.sequence::text, s.numbered, s.col from (values
+  ('ob.seq'::regclass, 'ob.work', 'seq', (select max(w.seq) from (select seq from ob.work limit 10000) w)),
+  (pg_get_serial_sequence('ob.outbox', 'n')::regclass, 'ob.outbox', 'n', (select max(n) from ob.outbox)),
+  (pg_get_serial_sequence('ob.quarantine', 'n')::regclass, 'ob.quarantine', 'n', (select max(n) from ob.quarantine)),
+  (pg_get_serial_sequence('ob.audit', 'n')::regclass, 'ob.audit', 'n', (select max(n) from ob.audit)),
+  (pg_get_serial_sequence('ob.attempt', 'n')::regclass, 'ob.attempt', 'n',
+    (select max(a.n) from (select n from ob.attempt limit 10000) a))
+) s(sequence, numbered, col, newest)
+where $1::text is not null and case when has_sequence_privilege(s.sequence, 'USAGE, SELECT')
+  then s.newest > coalesce(pg_sequence_last_value(s.sequence), 0) else false end`
+
+/** One repair at a time: who comes second must see what the first has set. */
+export const LOCK_SEQUENCES = `select pg_advisory_xact_lock(hashtextextended('oncebox sequences ' || ($1::text::jsonb->>0), 0))`
+
+/** Sets every sequence that is behind to the last number of its table, never back. In: nothing. */
+export const REPAIR_SEQUENCES = `
+select setval(s.sequence, s.newest) from (values
+  ('ob.seq'::regclass, (select max(seq) from ob.work)),
+  (pg_get_serial_sequence('ob.outbox', 'n')::regclass, (select max(n) from ob.outbox)),
+  (pg_get_serial_sequence('ob.quarantine', 'n')::regclass, (select max(n) from ob.quarantine)),
+  (pg_get_serial_sequence('ob.audit', 'n')::regclass, (select max(n) from ob.audit)),
+  (pg_get_serial_sequence('ob.attempt', 'n')::regclass, (select max(n) from ob.attempt))
+) s(sequence, newest)
+where $1::text is not null and case when has_sequence_privilege(s.sequence, 'USAGE, SELECT')
+  then s.newest > coalesce(pg_sequence_last_value(s.sequence), 0) else false end`

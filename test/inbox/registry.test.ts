@@ -1,0 +1,137 @@
+/** Several processes declare one consumer, or receive for one that they have not declared. */
+import { createBox, type ConsumerOptions, type Incoming, type MessageMap, type Outcome, type Source } from 'oncebox'
+import { link } from 'oncebox/link'
+import { fromPg } from 'oncebox/pg'
+import { describe, expect, test } from 'vitest'
+import { note, recorder, useServer, type Bench } from './fixture.js'
+
+const server = useServer('registry')
+
+/** Another process on the same schema; with options, one that declares the consumer `a`. */
+function processOf(box: Bench, options?: ConsumerOptions<MessageMap>) {
+  const logger = recorder()
+  const other = createBox({ db: fromPg(server.pool), schema: box.schema, logger })
+  if (options) {
+    other.consumer('a', { note: (message, { tx }) => box.write(tx, 'a', message) }, options)
+  }
+  const warnings = () => logger.lines.filter(({ level }) => level === 'warn').map(({ about }) => about)
+  return Object.assign(other, { warnings })
+}
+
+describe('a consumer with a business key', () => {
+  const identity = (message: { data: unknown }) => (message.data as { invoice: string }).invoice
+  const paid = (id: string, invoice: string): Incoming => note(id, { data: { invoice } })
+
+  test('is not guessed for by a process that has not declared it, or without its key', async () => {
+    await using box = await server.open()
+    const worker = processOf(box, { identity })
+    await worker.migrate()
+    const refused = { code: 'IDENTITY_UNKNOWN' }
+    for (const receiver of [processOf(box), processOf(box, {})]) {
+      await expect(receiver.receive(paid('1', 'i'))).rejects.toMatchObject(refused)
+    }
+    const client = await server.pool.connect()
+    await client.query('begin')
+    const once = processOf(box).once(client, 'a', { id: '1', type: 'note', data: { invoice: 'i' } }, () => 1)
+    await expect(once).rejects.toMatchObject(refused)
+    await client.query('commit')
+    client.release()
+    expect(await box.sql('select 1 from ob.message')).toEqual([])
+    // What is for others is none of its business.
+    expect(await processOf(box).receive({ id: 'x', type: 'other', data: 1 })).toMatchObject({ reason: 'unrouted' })
+
+    const receiver = processOf(box, { identity })
+    expect(await receiver.receive([paid('1', 'i'), paid('2', 'i')])).toMatchObject([
+      { status: 'stored' },
+      { status: 'duplicate' },
+    ])
+    await worker.drain()
+    expect(await box.ids()).toEqual(['1'])
+  })
+
+  test('gets nothing acknowledged away by a source of a process that lacks it', async () => {
+    await using box = await server.open()
+    await processOf(box, { identity }).migrate()
+    let deliver: (batch: Incoming[]) => Promise<readonly Outcome[]> = () => Promise.reject(new Error('not started'))
+    const source: Source = {
+      async start(to) {
+        deliver = to
+      },
+      async stop() {},
+    }
+    const receiver = processOf(box)
+    receiver.from(source)
+    await receiver.start()
+    await expect(deliver([paid('1', 'i')])).rejects.toMatchObject({ code: 'IDENTITY_UNKNOWN' })
+    await receiver.stop()
+  })
+
+  test('gets its events over a link inside one database only where its key is known', async () => {
+    await using box = await server.open()
+    await using sender = await server.open()
+    const worker = processOf(box, { identity })
+    await worker.migrate()
+    const send = async (to: ReturnType<typeof processOf>): Promise<void> => {
+      const relay = createBox({ db: fromPg(server.pool), schema: sender.schema, source: 'shop', logger: recorder() })
+      relay.to(link({ to, name: 'link' }), { retry: () => 0 })
+      await relay.migrate()
+      await relay.drain().catch(() => undefined)
+    }
+    const client = await server.pool.connect()
+    await client.query('begin')
+    const data = { invoice: 'i' }
+    await sender.sendMany(client, [{ type: 'note', data, id: '1' }, { type: 'note', data, id: '2' }]) // prettier-ignore
+    await client.query('commit')
+    client.release()
+    const other = createBox({ db: fromPg(server.pool), schema: sender.schema, source: 'shop', logger: recorder() })
+    const receive = processOf(box)
+    other.to(link({ to: receive, name: 'link' }))
+    await other.migrate()
+    // The destination refuses, which is no fault of the events.
+    await other.drain().catch(() => undefined)
+    expect(await box.sql('select 1 from ob.message')).toEqual([])
+    await sender.clock.advance(3_600_000)
+    await send(worker)
+    await worker.drain()
+    expect(await box.ids()).toEqual(['1'])
+  })
+})
+
+describe('options that differ between processes', () => {
+  test('are warned about, with both values and who declared the other', async () => {
+    await using box = await server.open()
+    await processOf(box, { order: 'key', retainMs: 3_600_000 }).migrate()
+    const second = processOf(box, { untimed: 'quarantine', identity: ({ id }) => id })
+    await second.migrate()
+    const declared = { host: expect.any(String), pid: process.pid, at: expect.any(String) }
+    expect(second.warnings()).toMatchObject([
+      { consumer: 'a', option: 'order', here: 'none', there: 'key', declared },
+      { option: 'retainMs', here: 30 * 86_400_000, there: 3_600_000 },
+      { option: 'untimed', here: 'quarantine', there: 'accept' },
+      { option: 'identity', here: true, there: false },
+    ])
+    const same = processOf(box, { order: 'key', untimed: 'quarantine', identity: ({ id }) => id })
+    await same.migrate()
+    expect(same.warnings()).toEqual([])
+  })
+
+  test('leave a consumer ordered for every receiver as long as one process says so', async () => {
+    await using box = await server.open()
+    await processOf(box, { order: 'key' }).migrate()
+    const forgetful = processOf(box, {})
+    await forgetful.migrate()
+    const lanes = () => box.sql('select lane from ob.work order by seq')
+    for (const [n, receiver] of [processOf(box), forgetful, processOf(box, { order: 'key' })].entries()) {
+      await receiver.receive(note(`${n}`, { key: 'k' }))
+    }
+    expect(await lanes()).toEqual([{ lane: 'k' }, { lane: 'k' }, { lane: 'k' }])
+
+    // A deploy takes it back on purpose: the word of the old version runs out.
+    await box.clock.advance(6 * 60_000)
+    await forgetful.migrate()
+    await forgetful.receive(note('3', { key: 'k' }))
+    expect(await lanes()).toEqual([{ lane: 'k' }, { lane: 'k' }, { lane: 'k' }, { lane: null }])
+    await forgetful.drain()
+    expect((await box.ids()).sort()).toEqual(['0', '1', '2', '3'])
+  })
+})

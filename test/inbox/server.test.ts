@@ -1,0 +1,199 @@
+/** What the server has to be, allow and do, and what `migrate()` and `start()` say where it is not so. */
+import { createBox, type BoxOptions, type MessageMap } from 'oncebox'
+import { fromPg } from 'oncebox/pg'
+import pg from 'pg'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { bindDatabase } from '../../src/postgres/database.js'
+import { migrate } from '../../src/postgres/migrate.js'
+import { MIGRATIONS } from '../../src/postgres/migrations.generated.js'
+import { scratchDatabase, scratchSchemaName } from '../support/postgres.js'
+import { note, recorder, useServer } from './fixture.js'
+
+const server = useServer('server')
+const NEWEST = MIGRATIONS.at(-1)!.version
+
+function open(pool = server.pool, options: Partial<BoxOptions<MessageMap, pg.PoolClient, unknown>> = {}) {
+  const schema = scratchSchemaName('server')
+  const box = createBox({ db: fromPg(pool), schema, logger: recorder(), ...options })
+  const sql = async (text: string, on = server.pool) =>
+    (await on.query<Record<string, unknown>>(text.replaceAll('ob.', `${options.schema ?? schema}.`))).rows
+  return { box, schema: options.schema ?? schema, sql }
+}
+
+/** A role with a pool of its own, gone after the test. */
+async function openRole(...grants: string[]): Promise<{ name: string; pool: pg.Pool }> {
+  const name = scratchSchemaName('role')
+  await server.pool.query(`create role ${name} login password 'secret'`)
+  for (const grant of grants) await server.pool.query(grant.replaceAll('$role', name))
+  const url = new URL(server.url)
+  url.username = name
+  url.password = 'secret'
+  const pool = new pg.Pool({ connectionString: url.href, max: 4 })
+  onTestFinished(async () => {
+    await pool.end()
+    await server.pool.query(`drop owned by ${name} cascade; drop role ${name}`)
+  })
+  return { name, pool }
+}
+
+describe('migrate()', () => {
+  test.for<[how: string, version: number]>([
+    ['an empty database', 0],
+    ['the version before', NEWEST - 1],
+  ])('works on %s whose tables are all published, and so does everything else', async ([, version]) => {
+    await using database = await scratchDatabase('published')
+    const pool = new pg.Pool({ connectionString: database.url, max: 6 })
+    try {
+      await pool.query('create publication everything for all tables')
+      const { box, schema, sql } = open(pool)
+      if (version > 0) {
+        await pool.query(`create schema ${schema}`)
+        await sql('create table ob.schema_version (version int not null, compatible_from int not null)', pool)
+        for (const migration of MIGRATIONS.slice(0, version)) await sql(migration.sql, pool)
+        await sql(`insert into ob.schema_version values (${version}, 1)`, pool)
+      }
+      box.consumer('a', { note: (_, { send }) => send('out', 1) }, { order: 'key' })
+      box.consumer('b', { note: ({ id }) => (id === 'bad' ? Promise.reject(new Error('no')) : 1) }, { retry: { attempts: 1 } }) // prettier-ignore
+      box.to({ publish: async (batch) => batch.map(() => undefined), close: async () => {} })
+      expect(await box.migrate()).toEqual({ from: version, to: NEWEST })
+      expect(await box.migrate()).toEqual({ from: NEWEST, to: NEWEST })
+      await box.start()
+      await box.receive([note('1', { key: 'k' }), note('bad')])
+      await box.handle(note('2'))
+      await box.drain()
+      await box.receive({ id: undefined, type: 'note', data: 1 })
+      expect(await box.admin.retry({ consumer: 'b', state: 'dead' })).toBe(1)
+      await box.drain()
+      await box.admin.discard({ state: 'dead' }, { reason: 'test' })
+      await sql(`create or replace function ob.now() returns timestamptz language sql stable
+        as 'select statement_timestamp() + interval ''40 days'''`, pool) // prettier-ignore
+      expect(await box.admin.prune()).toBe(6)
+      await box.stop()
+      // What a replica could not be told of would have failed.
+      const unkeyed = await sql(
+        `select c.relname from pg_class c where c.relnamespace = '${schema}'::regnamespace and c.relkind = 'r'
+         and c.relpersistence = 'p' and not exists (select 1 from pg_index i where i.indrelid = c.oid and i.indisprimary)`,
+        pool,
+      )
+      expect(unkeyed).toEqual([])
+    } finally {
+      await pool.end()
+    }
+  })
+
+  test('needs no right on the database where the schema exists', async () => {
+    const schema = scratchSchemaName('given')
+    await server.pool.query(`create schema ${schema}`)
+    const role = await openRole(`grant all on schema ${schema} to $role`)
+    const { box } = open(role.pool, { schema })
+    expect(await box.migrate()).toEqual({ from: 0, to: NEWEST })
+  })
+
+  test('says SCHEMA_LOCKED, and what to do, where handlers never let go of a table', async () => {
+    const { schema, sql } = open()
+    await sql(
+      `create schema ${schema}; create table ob.schema_version (version int not null, compatible_from int not null)`,
+    )
+    for (const migration of MIGRATIONS.slice(0, 3)) await sql(migration.sql)
+    await sql('insert into ob.schema_version values (3, 1)')
+    const handler = await server.pool.connect()
+    await handler.query('begin')
+    await handler.query(`insert into ${schema}.open_group values ('11111111-1111-1111-1111-111111111111')`)
+    const db = bindDatabase(fromPg(server.pool), schema)
+    await expect(migrate(db, 2)).rejects.toMatchObject({ code: 'SCHEMA_LOCKED', cause: { code: '55P03' } })
+    await handler.query('rollback')
+    handler.release()
+    expect(await migrate(db, 2)).toEqual({ from: 3, to: NEWEST })
+  })
+
+  test('does not try again what cannot go better', async () => {
+    const { schema, sql } = open()
+    let tries = 0
+    const pool = Object.create(server.pool) as pg.Pool
+    pool.connect = (() => {
+      tries++
+      return server.pool.connect()
+    }) as never
+    await sql(`create schema ${schema}`)
+    await sql(`create function ob.fail() returns event_trigger language plpgsql
+      as $$ begin if exists (select 1 from pg_event_trigger_ddl_commands() where schema_name = '${schema}') then
+        raise exception using errcode = 'XX000', message = 'cache lookup failed'; end if; end $$`) // prettier-ignore
+    await sql(`create event trigger ${schema} on ddl_command_end execute function ob.fail()`)
+    onTestFinished(async () => void (await server.pool.query(`drop event trigger if exists ${schema}`)))
+    const watched = createBox({ db: fromPg(pool), schema, logger: recorder() })
+    await expect(watched.migrate()).rejects.toMatchObject({ code: 'XX000' })
+    expect(tries).toBeLessThan(5)
+  })
+})
+
+describe('start()', () => {
+  test.for<[what: string, statement: string]>([
+    [
+      'update a row by its place',
+      `create trigger lost before update on ob.work for each row execute function ob.lose()`,
+    ],
+    [
+      'delete a row by its place',
+      `create trigger lost before delete on ob.work for each row execute function ob.lose()`,
+    ],
+    ['defer a foreign key', 'alter table ob.open_group drop constraint a_handler_must_not_end_its_transaction'],
+    ['check a foreign key', 'alter table ob.open_group disable trigger all'],
+  ])('refuses a server that cannot %s', async ([, statement]) => {
+    const { box, sql } = open()
+    await box.migrate()
+    await sql(`create function ob.lose() returns trigger language plpgsql as 'begin return null; end'`)
+    await sql(statement)
+    await expect(box.start()).rejects.toMatchObject({ code: 'ENGINE_UNSUPPORTED' })
+  })
+
+  const SEQUENCES = ['ob.seq', 'ob.outbox_n_seq', 'ob.quarantine_n_seq', 'ob.attempt_n_seq', 'ob.audit_n_seq']
+  async function switchOver() {
+    const opened = open()
+    const { box, sql } = opened
+    const ran: string[] = []
+    box.consumer('a', { note: ({ id }) => void ran.push(id) }, { order: 'key' })
+    await box.migrate()
+    await box.admin.pause('a')
+    await box.receive(Array.from({ length: 9 }, (_, n) => note(`old${n}`, { key: 'k' })))
+    await box.receive([{ id: 'x', type: 'unknown', data: 1 }, { id: 'y', type: 'unknown', data: 1 }]) // prettier-ignore
+    await send(box, 5)
+    // Logical replication copies rows, not sequences.
+    for (const sequence of SEQUENCES) await sql(`select setval('${sequence}', 1, false)`)
+    return { ...opened, ran }
+  }
+  const send = async (box: ReturnType<typeof open>['box'], count: number): Promise<void> => {
+    const client = await server.pool.connect()
+    await client.query('begin')
+    for (let n = 0; n < count; n++) await box.send(client, 'note', n)
+    await client.query('commit')
+    client.release()
+  }
+
+  test('sets sequences that are behind their tables, as after a switch-over, and order holds', async () => {
+    const { box, ran } = await switchOver()
+    await box.start()
+    await box.receive(note('new', { key: 'k' }))
+    await send(box, 5)
+    await box.receive({ id: 'z', type: 'unknown', data: 1 })
+    await box.admin.resume('a')
+    await box.drain()
+    await box.stop()
+    expect(ran).toEqual([...Array.from({ length: 9 }, (_, n) => `old${n}`), 'new'])
+  })
+
+  test('says SEQUENCE_BEHIND with the statement to run, where it may not', async () => {
+    const { schema, sql } = await switchOver()
+    const role = await openRole(
+      `grant usage on schema ${schema} to $role`,
+      `grant select, insert, update, delete on all tables in schema ${schema} to $role`,
+      `grant usage on all sequences in schema ${schema} to $role`,
+    )
+    const { box } = open(role.pool, { schema })
+    const error = (await box.start().catch((reason: unknown) => reason)) as Error & { code: string }
+    expect(error.code).toBe('SEQUENCE_BEHIND')
+    const statements = error.message.slice(error.message.indexOf('select setval'))
+    await sql(statements)
+    await box.start()
+    await box.stop()
+  })
+})
