@@ -28,7 +28,7 @@ import { readHealth, type DatabaseHealth } from './inbox/health.js'
 import { createIdleWatch, UNATTENDED_MS } from './inbox/idle.js'
 import { once } from './inbox/once.js'
 import type { ConsumerOptions } from './inbox/options.js'
-import { register, releaseUnrouted } from './inbox/registry.js'
+import { register, releaseUnrouted, unknownConsumers } from './inbox/registry.js'
 import { createJanitor } from './inbox/retain.js'
 import { createWorker, type ConsumerWorker } from './inbox/worker.js'
 import type { DataIn, Incoming, Json, MessageMap, Name, OnceOutcome, Outcome, SendData } from './message.js'
@@ -193,6 +193,17 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
     runtime.log.warn({ pool: capacity, concurrency: needed }, `the pool cannot carry all consumers at once; ${advice}`)
   }
 
+  /** Names of consumers that sources are for, until they are looked at. */
+  const meant = new Set<string>()
+  const warnAboutNames = async (): Promise<void> => {
+    const names = [...meant]
+    meant.clear()
+    for (const { name, hint } of await unknownConsumers(runtime, names, [...workers.keys()])) {
+      const text = `from: no process has declared the consumer ${JSON.stringify(name)}, so what is meant for it is unrouted; ${hint}`
+      runtime.warnOnce(`from ${name}`, { consumer: name }, text)
+    }
+  }
+
   /** A consumer declared after `start()` begins as soon as the database has heard of it. */
   const join = async (worker: ConsumerWorker): Promise<void> => {
     for (let attempt = 0; state === 'started'; attempt++) {
@@ -216,6 +227,7 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
     if (stops !== turn) return
     state = 'started'
     warnAboutPool()
+    await warnAboutNames()
     await waker.listen((error) => wakeUps.failed(error))
     if (stops !== turn) return waker.close()
     for (const worker of workers.values()) worker.start()
@@ -295,9 +307,12 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
     from(source, fromOptions = {}) {
       const { consumers: only, unrouted } = checkFrom(source, fromOptions)
       const { fingerprint } = source as Source
-      sources.add(source, (batch) =>
-        arrive(batch, { how: byMode, only, unrouted, fingerprint: fingerprint?.bind(source), bySource: true }),
-      )
+      for (const name of only ?? []) meant.add(name)
+      sources.add(source, (batch) => {
+        // Consumers may be declared after the source, so its names are looked at when it begins to matter.
+        if (meant.size > 0) void warnAboutNames().catch(() => undefined)
+        return arrive(batch, { how: byMode, only, unrouted, fingerprint: fingerprint?.bind(source), bySource: true })
+      })
       if (source.push || state === 'started') sources.start(source)
       return source
     },

@@ -4,6 +4,7 @@
  */
 import { checkInteger, checkKnown, checkNumber } from '../check-options.js'
 import { OnceboxError } from '../errors.js'
+import { unknownConsumers } from '../inbox/registry.js'
 import type { State } from '../message.js'
 import type { Row } from '../postgres/database.js'
 import { AUDIT } from '../postgres/sql/admin.js'
@@ -23,6 +24,8 @@ export interface Change {
   readonly takes: readonly State[]
   readonly unlessTold: readonly State[]
   readonly reason?: string
+  /** The consumers that this process has declared. */
+  readonly declared: readonly string[]
   /** Changes rows of one place. Answers how many were changed. */
   inbox(rows: readonly Row[], states: readonly State[]): Promise<number>
   outbox(rows: readonly Row[], states: readonly State[]): Promise<number>
@@ -41,8 +44,12 @@ export async function changeAll(
     filter,
     asked.filter((state) => change.takes.includes(state)),
   )
-  if (bulk.dryRun) return walk(runtime, filter, states, bulk, async (rows) => rows.length)
   let count = 0
+  if (bulk.dryRun) {
+    count = await walk(runtime, filter, states, bulk, async (rows) => rows.length)
+    if (count === 0) await checkConsumer(runtime, filter, change)
+    return count
+  }
   try {
     await walk(runtime, filter, states, bulk, async (rows) => {
       const changed = await change[filter.box](rows, states)
@@ -59,7 +66,17 @@ export async function changeAll(
     }
     await audit(runtime, change.verb, detail)
   }
+  if (count === 0) await checkConsumer(runtime, filter, change)
   return count
+}
+
+/** Nothing fits: perhaps because the consumer is misspelt. */
+async function checkConsumer(runtime: Runtime, { box, consumer }: CheckedFilter, change: Change): Promise<void> {
+  if (box !== 'inbox' || consumer === undefined) return
+  const [unknown] = await unknownConsumers(runtime, [consumer], change.declared)
+  if (!unknown) return
+  const what = `${change.verb}: there is no consumer ${JSON.stringify(consumer)}`
+  throw new OnceboxError('FILTER_INVALID', `${what}; ${unknown.hint}`)
 }
 
 export async function audit({ db }: Runtime, action: string, detail: object): Promise<void> {

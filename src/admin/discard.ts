@@ -12,12 +12,14 @@ const MAX_REASON = 2_000
 
 export async function discard(
   runtime: Runtime,
+  declared: readonly string[],
   filter: Filter | 'all',
   options: Bulk & { reason: string },
 ): Promise<number> {
   const reason = checkReason(options)
   return changeAll(runtime, filter, options, {
     verb: 'discard',
+    declared,
     takes: ['dead', 'quarantined', 'pending'],
     unlessTold: ['dead', 'quarantined'],
     reason,

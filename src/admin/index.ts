@@ -33,7 +33,7 @@ export function createAdmin<M extends MessageMap>(runtime: Runtime, deps: AdminD
     messages: (filter, page) => messages(runtime, filter as Filter, page),
     message: (at) => message(runtime, at),
     retry: (filter, options) => waking(retry(runtime, deps.consumers(), filter as Filter, options)),
-    discard: (filter, options) => waking(discard(runtime, filter as Filter, options)),
+    discard: (filter, options) => waking(discard(runtime, local(), filter as Filter, options)),
     pause: (consumer) => setPaused(runtime, registry, consumer, true),
     resume: (consumer) => waking(setPaused(runtime, registry, consumer, false)),
     answer: (at, given) => waking(answer(runtime, at, given)),

@@ -17,6 +17,7 @@ export async function retry(
   checkBulkNames('retry', options, ['limit', 'perSecond', 'dryRun'])
   return changeAll(runtime, filter, options, {
     verb: 'retry',
+    declared: consumers.map(({ name }) => name),
     takes: ['dead', 'quarantined', 'discarded', 'handled'],
     unlessTold: ['dead', 'quarantined', 'discarded'],
     async inbox(rows, states) {

@@ -90,6 +90,7 @@ export function mapProblem(mapped: unknown, { data }: Incoming): string | undefi
   if (typeof mapped !== 'object' || mapped === null || Array.isArray(mapped)) return 'map returned no message'
   const { body, data: own } = mapped as Partial<Incoming>
   if (body !== undefined) {
+    if (own !== undefined) return 'map returned both a body and data; leave out the one that is not meant'
     const isBody = typeof body === 'string' || (body as unknown) instanceof Uint8Array
     return isBody ? undefined : 'map returned a body that is neither a string nor a Uint8Array'
   }

@@ -1,7 +1,7 @@
 /** The first step: what arrives becomes an envelope that can be stored, or a refusal with a reason. */
 import { inspect } from 'node:util'
 import { codecProblem } from '../brokers/codec.js'
-import { nameProblem } from '../check-options.js'
+import { nameProblem, nearest } from '../check-options.js'
 import { OnceboxError } from '../errors.js'
 import { toFailure } from '../failure.js'
 import type { Incoming, Message, QuarantineReason } from '../message.js'
@@ -63,7 +63,8 @@ export function prepare(
 ): Prepared | Refused | Promise<Prepared | Refused> {
   if (typeof incoming !== 'object' || incoming === null) return refuseThing(incoming, options)
   const envelope = readEnvelope(incoming)
-  const body = readBody(incoming)
+  const misplaced = readStray(runtime, incoming)
+  const body = misplaced ? unreadable(incoming, misplaced) : readBody(incoming)
   if (body.mistake && !options.bySource) throw body.mistake
   const refuse = (reason: QuarantineReason, detail: string): Refused =>
     refusal(incoming, envelope, body, reason, detail)
@@ -74,6 +75,7 @@ export function prepare(
   }
   if (envelope.idProblem) return refuse('no-id', `id ${envelope.idProblem}`)
   if (envelope.problem) return refuse('invalid', envelope.problem)
+  if (misplaced) return refuse('invalid', misplaced)
   const decoded = body.decode()
   if ('problem' in decoded) return refuse('undecodable', decoded.problem)
   const hash = fingerprintOf(incoming, decoded.data, options.fingerprint)
@@ -181,6 +183,39 @@ function readHeaders(headers: unknown, problems: string[]): Record<string, strin
 
 function storable(text: string): boolean {
   return !text.includes('\0') && text.isWellFormed()
+}
+
+const PROPERTIES = ['id', 'type', 'source', 'key', 'subject', 'time', 'headers', 'data', 'body', 'redelivered']
+/** A message that a handler got, or an event as its JSON has it, may be handed on as it is. */
+const PASSED_OVER = ['receivedAt', 'attempt', 'correlationId', 'causationId', 'specversion', 'datacontenttype']
+const TAKEN = new Set([...PROPERTIES, ...PASSED_OVER])
+/** What others call data. */
+const LIKE_DATA = /^(data|body|data_base64|payload|contents?|value|json|event|message|details?|params|args|record)$/i
+
+/**
+ * Looks for properties that no message has: each is warned of once for its type. Answers with the problem if the data
+ * seems to be in one of them, for the handler would get null.
+ */
+function readStray(runtime: Runtime, incoming: Incoming): string | undefined {
+  const { data, body, type } = incoming as { data?: unknown; body?: unknown; type: unknown }
+  if (data !== undefined && body !== undefined) {
+    const text = 'a message has either data or a body; of one that has both, the data is passed over'
+    runtime.warnOnce(`both ${String(type)}`, { type }, text)
+  }
+  for (const name in incoming) {
+    if (TAKEN.has(name)) continue
+    const value: unknown = incoming[name as never]
+    const isObject = typeof value === 'object' && value !== null && !(value instanceof Date)
+    const isData = isObject || LIKE_DATA.test(name)
+    if (data === undefined && body === undefined && isData) {
+      return `a message has no property ${JSON.stringify(name)}; pass it as data`
+    }
+    const near = nearest(name, PROPERTIES)
+    const hint = near ? `did you mean ${near}?` : `it has ${PROPERTIES.join(', ')}`
+    const text = `a message has no property ${JSON.stringify(name)}, so it is passed over; ${hint}`
+    runtime.warnOnce(`property ${String(type)} ${name}`, { type, property: name }, text)
+  }
+  return undefined
 }
 
 interface Body {

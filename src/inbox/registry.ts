@@ -1,11 +1,13 @@
 /** Registry: tells receivers in other processes which consumers there are and what they take. */
 import { hostname } from 'node:os'
+import { nearest } from '../check-options.js'
 import type { Incoming } from '../message.js'
 import type { Row } from '../postgres/database.js'
-import { REGISTER, REMOVE_QUARANTINED, RENEW, UNROUTED } from '../postgres/sql/registry.js'
+import { KNOWN_CONSUMERS, REGISTER, REMOVE_QUARANTINED, RENEW, UNROUTED } from '../postgres/sql/registry.js'
 import type { Runtime } from '../runtime.js'
 import { asReceiverSeesIt, type ConsumerDeclaration } from './consumer.js'
 import { prepare, type Prepared, type Refused } from './prepare.js'
+import { NO_CONSUMER } from './quarantine.js'
 import { receive } from './receive.js'
 
 /** Writes consumers and their subscriptions, and warns where another process has said something else. */
@@ -55,6 +57,23 @@ const CONSEQUENCE = {
   untimed: 'processes that have not declared it go by the one that was declared last',
   identity: 'receivers without the function refuse its messages until no process has had one for five minutes',
 } as const
+
+/** Of these names those that no process has declared so far, each with a hint at what was meant. */
+export async function unknownConsumers(
+  { db }: Runtime,
+  names: readonly string[],
+  declared: readonly string[],
+): Promise<{ readonly name: string; readonly hint: string }[]> {
+  const strange = names.filter((name) => name !== NO_CONSUMER && !declared.includes(name))
+  if (strange.length === 0) return []
+  const known = [...declared, ...(await db.run(KNOWN_CONSUMERS, strange)).map((row) => row['name'] as string)]
+  return strange
+    .filter((name) => !known.includes(name))
+    .map((name) => {
+      const near = nearest(name, known)
+      return { name, hint: near ? `did you mean ${near}?` : `there is ${known.join(', ') || 'none'}` }
+    })
+}
 
 /** Messages that nobody wanted when they came, and that somebody takes now, go through the front door again. */
 export async function releaseUnrouted(

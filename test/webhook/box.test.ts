@@ -246,3 +246,17 @@ describe('a database that goes away', () => {
     },
   )
 })
+
+test.for(['inline', 'direct'] as const)(
+  'onError is told of a handler that failed, and the sender of 503: %s',
+  async (mode) => {
+    await using box = await server.open()
+    box.consumer('a', { note: () => Promise.reject(new TypeError('no stock')) }, { mode })
+    const errors: unknown[] = []
+    const onError = (error: unknown): void => void errors.push(error)
+    const hook = box.from(webhook({ scheme: 'standard', secret: SECRETS.standard, onError }))
+    await using http = await serve(toNodeListener(hook))
+    expect(await post(http.url, await sign('standard', bodyOf('standard')))).toMatchObject({ status: 503 })
+    expect(errors).toMatchObject([{ name: 'TypeError', message: 'no stock' }])
+  },
+)

@@ -35,7 +35,10 @@ export interface WebhookSourceOptions {
   type?: string | ((request: VerifiedRequest) => string | undefined)
   /** Changes what the box gets: `({ message }) => ({ ...message, key: … })`. */
   map?: (request: VerifiedRequest) => Incoming
-  /** Told of what the sender sees only as 500 or 503: the database is away, `map` threw. Default: a process warning. */
+  /**
+   * Told of what the sender sees only as 500 or 503: the database is away, a handler failed, `map` threw. Default: a
+   * process warning; none for a handler, which the log of the box tells of.
+   */
   onError?: (error: unknown) => void
   /** Milliseconds since 1970. Default: `Date.now`. */
   now?: () => number
@@ -72,6 +75,8 @@ export interface ResolvedSource {
   readonly type: WebhookSourceOptions['type']
   readonly map: WebhookSourceOptions['map']
   readonly onError: (error: unknown) => void
+  /** Told of handlers that failed, which the log of the box has told of already. */
+  readonly onFailed: (error: unknown) => void
   readonly now: () => number
 }
 
@@ -108,6 +113,7 @@ export function resolveSource(given: WebhookSourceOptions): ResolvedSource {
     type: given.type,
     map: checkFunction('webhook: map', given.map),
     onError: checkFunction('webhook: onError', given.onError) ?? warn,
+    onFailed: given.onError ?? (() => undefined),
     now: checkFunction('webhook: now', given.now) ?? Date.now,
   }
 }

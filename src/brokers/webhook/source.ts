@@ -6,7 +6,7 @@
  * Nothing touches the database before the signature is verified, and nothing is answered 2xx before the commit.
  */
 import { OnceboxError } from '../../errors.js'
-import type { Incoming, Outcome } from '../../message.js'
+import type { Failure, Incoming, Outcome } from '../../message.js'
 import type { Source } from '../source.js'
 import { readBody } from './body.js'
 import { FINGERPRINTS, toMessage } from './event.js'
@@ -30,9 +30,9 @@ export function createSource(options: ResolvedSource): WebhookSource {
   let stopped = false
   const inFlight = new Set<Promise<Response>>()
 
-  const report = (error: unknown): void => {
+  const report = (error: unknown, to = options.onError): void => {
     try {
-      options.onError(error)
+      to(error)
     } catch {
       // The sender is answered all the same.
     }
@@ -48,6 +48,7 @@ export function createSource(options: ResolvedSource): WebhookSource {
   const deliverOne = async (message: Incoming, to: Deliver): Promise<Response> => {
     try {
       const [outcome] = await to([message])
+      if (!outcome!.ack && outcome!.status === 'failed') report(toError(outcome!.error), options.onFailed)
       return answerOf(outcome!, options.now())
     } catch (error) {
       report(error)
@@ -114,6 +115,12 @@ export function createSource(options: ResolvedSource): WebhookSource {
   const fingerprint = FINGERPRINTS[options.scheme]
   if (fingerprint) source.fingerprint = fingerprint
   return source
+}
+
+/** What a handler threw, as far as its record tells. */
+function toError({ name, message, code, stack, cause }: Failure): Error {
+  const error = new Error(message, cause && { cause: toError(cause) })
+  return Object.assign(error, { name, ...(code !== undefined && { code }), ...(stack !== undefined && { stack }) })
 }
 
 /** Whatever is kept is answered 200, a quarantined message too: sending it again would change nothing. */

@@ -68,6 +68,18 @@ where q.reason = 'unrouted' and q.discarded is null and q.body is not null and q
   and q.n > ($1::text::jsonb->>'after')::bigint
 order by q.n limit 500`
 
+/**
+ * Which consumers there are. In: the names that are asked for. Out: every registered one, and of those asked for the ones
+ * that have messages, or did. No row back for a name: nobody has heard of it. Indexes: message's key, quarantine_reason.
+ */
+export const KNOWN_CONSUMERS = `
+with input as materialized (select $1::text::jsonb names)
+select name from ob.consumer
+union
+select x.name collate "C" from input, jsonb_array_elements_text(names) x(name)
+where exists (select 1 from ob.message m where m.consumer = x.name collate "C")
+  or exists (select 1 from ob.quarantine q where q.consumer = x.name collate "C")`
+
 /** Removes quarantined messages that found their consumer. */
 export const REMOVE_QUARANTINED = `
 delete from ob.quarantine q using jsonb_array_elements_text($1::text::jsonb) x where q.n = x::bigint returning q.n::text`

@@ -1,0 +1,144 @@
+/**
+ * The recipes of the webhook page run as they stand: each block is executed, with its port exchanged for a free one, and is
+ * sent requests over HTTP, signed by the senders' own packages.
+ */
+import { createServer } from 'node:http'
+import ts from 'typescript'
+import { expect, test } from 'vitest'
+import { z } from 'zod'
+import { defineMessages } from 'oncebox'
+import * as webhooks from 'oncebox/webhook'
+import { useServer } from '../inbox/fixture.js'
+import { freePort } from '../support/postgres.js'
+import { bodyOf, SECRETS, sign, type Sent } from '../webhook/senders.js'
+import { blocksOf, readPage } from './markdown.js'
+
+const database = useServer('recipes')
+const recipes = new Map(
+  blocksOf(readPage('docs/webhooks.md')).flatMap(({ title, text }) => (title ? [[title, text]] : [])),
+)
+
+interface Running {
+  readonly url: string
+  readonly values: Readonly<Record<string, unknown>>
+  [Symbol.asyncDispose](): Promise<void>
+}
+
+/** Runs a block with what it is given, and answers with what it declares. */
+async function run(title: string, given: Readonly<Record<string, unknown>>): Promise<Running> {
+  const port = await freePort()
+  const text = recipes
+    .get(title)!
+    .replace('3000', String(port))
+    .replaceAll(/^export /gm, '')
+  const { outputText } = ts.transpileModule(text, {
+    compilerOptions: { module: ts.ModuleKind.CommonJS, target: ts.ScriptTarget.ES2022, esModuleInterop: true },
+  })
+  const names = [...text.matchAll(/^const (\w+) =/gm)].map(([, name]) => name!)
+  const imported = [...text.matchAll(/^import .* from '([^']+)'/gm)].map(([, name]) => name!)
+  const modules = new Map<string, unknown>()
+  for (const name of imported) {
+    const found = name === 'oncebox/webhook' ? webhooks : ((await import(name)) as object)
+    modules.set(name, { __esModule: true, ...found })
+  }
+  const all = { ...given, exports: {}, require: (name: string) => modules.get(name) }
+  const AsyncFunction = (async () => undefined).constructor as FunctionConstructor
+  const body = `${outputText}\nreturn { ${names.join(', ')} }`
+  const block = AsyncFunction(...Object.keys(all), body) as (...values: unknown[]) => Promise<Record<string, unknown>>
+  const values = await block(...Object.values(all))
+  const server = values['server'] as { close(done: () => void): unknown; closeAllConnections?(): void } | undefined
+  return {
+    url: `http://localhost:${port}/hook`,
+    values,
+    async [Symbol.asyncDispose]() {
+      server?.closeAllConnections?.()
+      if (server) await new Promise<void>((resolve) => void server.close(() => resolve()))
+    },
+  }
+}
+
+async function post(url: string, { body, headers }: Sent): Promise<[number, unknown]> {
+  const response = await fetch(url, { method: 'POST', headers, body })
+  return [response.status, await response.json()]
+}
+
+test('the page has a recipe for each of these', () => {
+  const titles = ['stripe', 'next', 'hono', 'express', 'express-raw', 'fastify', 'github'].map((name) => `${name}.ts`)
+  expect([...recipes.keys()]).toEqual(titles)
+})
+
+test.for(['hono.ts', 'express.ts', 'express-raw.ts', 'fastify.ts'])(
+  'a signed request is handled once, and a forged one refused: %s',
+  async (title) => {
+    await using box = await database.open()
+    box.consumer('a', { note: (message, { tx }) => box.write(tx, 'a', message) }, { mode: 'inline' })
+    const hook = box.from(webhooks.webhook({ scheme: 'standard', secret: SECRETS.standard }))
+    await using recipe = await run(title, { hook })
+    const sent = await sign('standard', bodyOf('standard'))
+    expect(await post(recipe.url, sent)).toEqual([200, { status: 'handled' }])
+    expect(await post(recipe.url, sent)).toEqual([200, { status: 'duplicate' }])
+    expect(await post(recipe.url, { ...sent, body: `${sent.body} ` })).toMatchObject([401, {}])
+    expect(await box.ids()).toEqual(['msg_1'])
+  },
+)
+
+test('a function of a Request is a route: next.ts', async () => {
+  await using box = await database.open()
+  box.consumer('a', { note: () => undefined }, { mode: 'inline' })
+  const hook = box.from(webhooks.webhook({ scheme: 'standard', secret: SECRETS.standard }))
+  await using recipe = await run('next.ts', { hook })
+  const { POST } = recipe.values as { POST: typeof hook.fetch }
+  const server = createServer(webhooks.toNodeListener({ fetch: POST }))
+  const port = await freePort()
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
+  try {
+    const answer = await post(`http://127.0.0.1:${port}/`, await sign('standard', bodyOf('standard')))
+    expect(answer).toEqual([200, { status: 'handled' }])
+  } finally {
+    server.closeAllConnections()
+    server.close()
+  }
+})
+
+test('an event of Stripe becomes a message of one’s own, and others are let go: stripe.ts', async () => {
+  const messages = defineMessages({
+    'payment.received': z.object({ invoice: z.string(), account: z.string(), cents: z.int() }),
+  })
+  await using box = await database.open({ messages })
+  const got: unknown[] = []
+  box.consumer('update-balance', { 'payment.received': ({ data }) => void got.push(data) })
+  process.env['STRIPE_SECRET'] = SECRETS.stripe
+  await using recipe = await run('stripe.ts', { box })
+  const paid = { type: 'payment_intent.succeeded', data: { object: { id: 'pi_1', customer: 'ada', amount: 500 } } }
+  expect(await post(recipe.url, await sign('stripe', bodyOf('stripe', 'evt_1', paid)))).toEqual([
+    200,
+    { status: 'stored' },
+  ])
+  // Stripe's copies differ in how many deliveries are to come.
+  const copy = bodyOf('stripe', 'evt_1', { ...paid, pending_webhooks: 0 })
+  expect(await post(recipe.url, await sign('stripe', copy))).toEqual([200, { status: 'duplicate' }])
+  const other = bodyOf('stripe', 'evt_2', { type: 'charge.updated', data: { object: {} } })
+  expect(await post(recipe.url, await sign('stripe', other))).toEqual([200, { status: 'skipped' }])
+  await box.drain()
+  expect(got).toEqual([{ invoice: 'pi_1', account: 'ada', cents: 500 }])
+  expect(await box.quarantine()).toEqual([])
+})
+
+test('the type and the key come from what was sent: github.ts', async () => {
+  await using box = await database.open()
+  const got: unknown[] = []
+  box.consumer('a', { '*': ({ type, key }) => void got.push([type, key]) }, { mode: 'inline' })
+  await using recipe = await run('github.ts', { webhook: webhooks.webhook, secret: SECRETS.github })
+  const hook = box.from(recipe.values['github'] as webhooks.WebhookSource)
+  const server = createServer(webhooks.toNodeListener(hook))
+  const port = await freePort()
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
+  try {
+    const body = JSON.stringify({ action: 'opened', repository: { full_name: 'ada/engine' } })
+    expect(await post(`http://127.0.0.1:${port}/`, await sign('github', body))).toEqual([200, { status: 'handled' }])
+    expect(got).toEqual([['note.opened', 'ada/engine']])
+  } finally {
+    server.closeAllConnections()
+    server.close()
+  }
+})

@@ -1,0 +1,126 @@
+/** What is misspelt is refused, or warned of with the name that was meant; nothing is taken for something else in silence. */
+import { expect, test } from 'vitest'
+import { webhook } from 'oncebox/webhook'
+import { SECRETS, bodyOf, sign, toRequest } from '../webhook/senders.js'
+import { waitUntil } from '../support/wait.js'
+import { note, recorder, useServer } from './fixture.js'
+
+const server = useServer('misspelt')
+
+test.for<[string, object]>([
+  ['payload', { payload: { text: 'lost' } }],
+  ['payload, a text', { payload: 'lost' }],
+  ['Data', { Data: 1 }],
+  ['any object', { order: { id: 1 } }],
+])('a message without data or body, but with %s, is refused by name', async ([name, rest]) => {
+  await using box = await server.open()
+  box.consumer('a', { note: () => undefined })
+  const wrong = { id: '1', type: 'note', ...rest } as never
+  const refusal = { code: 'MESSAGE_INVALID', message: expect.stringContaining(Object.keys(rest)[0]!) }
+  await expect(box.receive(wrong), name).rejects.toMatchObject(refusal)
+  await expect(box.handle(wrong), name).rejects.toMatchObject(refusal)
+  expect(await box.fates('1')).toEqual([])
+})
+
+test('a source that brings such a message has it quarantined as invalid, with what it brought', async () => {
+  await using box = await server.open()
+  box.consumer('a', { note: () => undefined })
+  const outcomes: unknown[] = []
+  box.from({
+    async start(deliver) {
+      outcomes.push(...(await deliver([{ id: '1', type: 'note', payload: { text: 'kept' } } as never])))
+    },
+    stop: async () => undefined,
+  })
+  await box.start()
+  await waitUntil(() => outcomes.length > 0)
+  expect(outcomes).toMatchObject([{ status: 'quarantined', reason: 'invalid' }])
+  const [kept] = await box.quarantine()
+  expect(kept).toMatchObject({
+    id: '1',
+    detail: expect.stringContaining('payload'),
+    body: expect.stringContaining('kept'),
+  })
+})
+
+test('a message without data is taken, and one with data and a property too many is taken with one warning', async () => {
+  const logger = recorder()
+  await using box = await server.open({ logger })
+  box.consumer('a', { note: ({ data }) => ({ data }) })
+  expect(await box.handle({ id: '1', type: 'note' } as never)).toMatchObject({
+    status: 'handled',
+    result: { data: null },
+  })
+  for (const id of ['2', '3']) {
+    expect(await box.handle(note(id, { correlationKey: 'x', keys: 'k' } as never))).toMatchObject({ status: 'handled' })
+  }
+  expect(logger.lines.map(({ about, text }) => [about, text])).toEqual([
+    [{ type: 'note', property: 'correlationKey' }, expect.stringContaining('correlationKey')],
+    [{ type: 'note', property: 'keys' }, expect.stringContaining('did you mean key?')],
+  ])
+})
+
+test('of a message with both data and a body the body counts, and a warning says so once', async () => {
+  const logger = recorder()
+  await using box = await server.open({ logger })
+  box.consumer('a', { note: ({ data }) => ({ data }) })
+  for (const id of ['1', '2']) {
+    const outcome = await box.handle({ id, type: 'note', data: 1, body: '2' } as never)
+    expect(outcome).toMatchObject({ status: 'handled', result: { data: 2 } })
+  }
+  expect(logger.lines).toMatchObject([
+    { level: 'warn', about: { type: 'note' }, text: expect.stringContaining('both') },
+  ])
+})
+
+test('a map that adds data and leaves the body is refused, not half obeyed', async () => {
+  const errors: unknown[] = []
+  await using box = await server.open()
+  box.consumer('a', { note: () => undefined })
+  const hook = box.from(
+    webhook({
+      scheme: 'standard',
+      secret: SECRETS.standard,
+      map: ({ message }) => ({ ...message, data: { mapped: true } }) as never,
+      onError: (error) => errors.push(error),
+    }),
+  )
+  expect((await hook.fetch(toRequest(await sign('standard', bodyOf('standard'))))).status).toBe(500)
+  expect(errors).toMatchObject([{ code: 'MESSAGE_INVALID', message: expect.stringContaining('both') }])
+})
+
+test('a source for a consumer that nobody has heard of is warned of, with the name that was meant', async () => {
+  const logger = recorder()
+  await using box = await server.open({ logger })
+  box.consumer('reserve-stock', { note: () => undefined })
+  const quiet = () => ({ start: async () => undefined, stop: async () => undefined })
+  box.from(quiet(), { consumers: ['reserve-stok'] })
+  box.from(quiet(), { consumers: ['reserve-stock'] })
+  await box.start()
+  const lines = logger.lines.filter(({ text }) => text?.includes('reserve-stok'))
+  expect(lines).toMatchObject([{ level: 'warn', text: expect.stringContaining('did you mean reserve-stock?') }])
+})
+
+test('a webhook for such a consumer is warned of when the first request comes', async () => {
+  const logger = recorder()
+  await using box = await server.open({ logger })
+  const hook = box.from(webhook({ scheme: 'standard', secret: SECRETS.standard }), { consumers: ['leter'] })
+  box.consumer('letter', { note: () => undefined })
+  await hook.fetch(toRequest(await sign('standard', bodyOf('standard'))))
+  await waitUntil(() => logger.lines.some(({ text }) => text?.includes('did you mean letter?')))
+})
+
+test('retry and discard of an unknown consumer are refused; of a known one without such messages they change none', async () => {
+  await using box = await server.open()
+  box.consumer('reserve-stock', { note: () => undefined })
+  const unknown = { code: 'FILTER_INVALID', message: expect.stringContaining('did you mean reserve-stock?') }
+  await expect(box.admin.retry({ consumer: 'reserve-stok' })).rejects.toMatchObject(unknown)
+  await expect(box.admin.discard({ consumer: 'reserve-stok' }, { reason: 'x' })).rejects.toMatchObject(unknown)
+  await expect(box.admin.retry({ consumer: 'reserve-stok' }, { dryRun: true })).rejects.toMatchObject(unknown)
+  expect(await box.admin.retry({ consumer: 'reserve-stock' })).toBe(0)
+  // One that ran here once, and is declared no more.
+  await box.sql(`insert into ob.consumer (name, retain_ms) values ('gone', 1)`)
+  expect(await box.admin.retry({ consumer: 'gone' })).toBe(0)
+  await box.sql(`insert into ob.message (consumer, source, id, type, body) values ('older', '', '1', 'note', '1')`)
+  expect(await box.admin.retry({ consumer: 'older' })).toBe(0)
+})
