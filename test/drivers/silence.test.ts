@@ -102,7 +102,7 @@ describe.each(['pg', 'postgres.js'] as const)('%s', (driver) => {
 
   test('an idle worker finds what arrives', { timeout: 90_000 }, async () => {
     const { env, box, write, written, blamed, direct } = await open(driver)
-    box.consumer('idle', { note: ({ id }, { tx }) => write(tx, id) as Promise<void> }, { leaseMs: LEASE_MS })
+    box.consumer('idle', { note: ({ id }, { tx }) => write(tx, id) }, { leaseMs: LEASE_MS })
     await box.start()
     // So that every connection of the pool has been used.
     await box.receive(messages(6))
