@@ -61,7 +61,7 @@ export function bindDatabase<Tx, TxIn>(driver: Driver<Tx, TxIn>, schema: string)
     shortMs: () => limits.shortMs,
     async deaf(ms, transactions) {
       // Urgent: handlers may hold every connection of the pool, and wait for this.
-      const rows = await ask(DEAF, { ms, transactions }, { limitMs: limits.shortMs / 2, urgent: true })
+      const rows = await ask(DEAF, { ms, transactions }, { limitMs: Math.min(limits.shortMs, LOOK_MS), urgent: true })
       return new Set(rows.map(({ xid }) => xid as string))
     },
   })
@@ -108,6 +108,8 @@ export function bindDatabase<Tx, TxIn>(driver: Driver<Tx, TxIn>, schema: string)
 
 const KIND: Settings = { statement: undefined, transaction: undefined }
 const READ_AGAIN_MS = 60_000
+/** A look at the sessions of a server takes milliseconds. */
+const LOOK_MS = 2_000
 
 function isTimeout(error: unknown): boolean {
   return error instanceof OnceboxError && error.code === 'HANDLER_TIMEOUT'

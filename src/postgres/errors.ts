@@ -55,7 +55,7 @@ export function isFromTheDatabase(error: unknown): boolean {
  * connection to be had.
  */
 export function isConnectionLoss(error: unknown): boolean {
-  if (isObject(error) && othersFault.has(error)) return false
+  if (isPoolEnded(error) || (isObject(error) && othersFault.has(error))) return false
   const state = sqlState(error)
   return state === undefined ? isClientError(error) : /^(08...|57P0[1-5]|53300)$/.test(state)
 }
@@ -86,10 +86,16 @@ export function silent(ms: number): Error {
   return fromTheDatabase(Object.assign(new Error(text), { code: 'CONNECTION_SILENT' }))
 }
 
-/** The pool was ended by its owner: no waiting brings it back. */
+/** The pool was ended by its owner: that is no lost connection, since no waiting brings it back. */
 export function isPoolEnded(error: unknown): boolean {
   const { code, message } = (error ?? {}) as Record<string, unknown>
   return code === 'CONNECTION_ENDED' || (typeof message === 'string' && POOL_ENDED.test(message))
+}
+
+/** What a box says whose pool is gone. */
+export function poolEnded(cause?: unknown): Error {
+  const text = 'the pool was ended while a box still uses it; call box.stop() first, and then end the pool'
+  return Object.assign(new Error(text, { cause }), { code: 'CONNECTION_ENDED' })
 }
 
 const POOL_ENDED = /cannot use a pool after calling end|pglite is (closed|closing)/i
@@ -115,7 +121,6 @@ const LOST = new Set([
   'CONNECT_TIMEOUT',
   'CONNECTION_CLOSED',
   'CONNECTION_DESTROYED',
-  'CONNECTION_ENDED',
   'SASL_SIGNATURE_MISMATCH',
   // Ours
   'CONNECTION_SILENT',
@@ -130,7 +135,7 @@ const TLS =
 
 /** pg says it in words alone. */
 const LOST_IN_WORDS =
-  /connection (terminated|error|closed)|not queryable|socket|timeout (expired|exceeded when trying to connect)|query read timeout|server does not support SSL|cannot use a pool after calling end|SASL: /i
+  /connection (terminated|error|closed)|not queryable|socket|timeout (expired|exceeded when trying to connect)|query read timeout|server does not support SSL|SASL: /i
 
 function isClientError(error: unknown): boolean {
   const { code, syscall } = (error ?? {}) as Record<string, unknown>

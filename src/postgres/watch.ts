@@ -8,6 +8,8 @@
 import type { Driver } from './driver.js'
 import { silent } from './errors.js'
 
+const TRIES = 3
+
 interface Open {
   readonly tx: unknown
   xid?: string
@@ -62,8 +64,17 @@ export class Watch {
     const xid = this.#open.get(tx)?.xid
     const ms = this.#silentMs(tx)
     if (xid === undefined || ms === 0) return undefined
-    const deaf = await this.#watched.deaf(ms, [xid]).catch(() => undefined)
-    return deaf?.has(xid) && this.#silentMs(tx) > 0 ? this.#hangUp(tx, ms) : undefined
+    const deaf = await this.#deafForSure(ms, xid)
+    return deaf && this.#silentMs(tx) > 0 ? this.#hangUp(tx, ms) : undefined
+  }
+
+  /** The question may meet a connection that died as well, which is closed for it; then it is asked again. */
+  async #deafForSure(ms: number, xid: string): Promise<boolean> {
+    for (let tries = 1; tries <= TRIES; tries++) {
+      const deaf = await this.#watched.deaf(ms, [xid]).catch(() => undefined)
+      if (deaf !== undefined) return deaf.has(xid)
+    }
+    return false
   }
 
   async #look(): Promise<void> {

@@ -53,11 +53,11 @@ const TABLE: [what: string, error: unknown, meaning: Meaning][] = [
   ['a server without TLS', new Error('The server does not support SSL connections'), 'connection lost'],
   ['pg: an ended connection', new Error('Connection terminated unexpectedly'), 'connection lost'],
   ['pg: no connection in time', new Error('timeout exceeded when trying to connect'), 'connection lost'],
-  ['pg: an ended pool', new Error('Cannot use a pool after calling end on the pool'), 'connection lost'],
   ['postgres.js: a closed connection', coded('CONNECTION_CLOSED'), 'connection lost'],
-  ['postgres.js: an ended pool', coded('CONNECTION_ENDED'), 'connection lost'],
   ['a connection that fell silent', coded('CONNECTION_SILENT'), 'connection lost'],
 
+  ['pg: an ended pool', new Error('Cannot use a pool after calling end on the pool'), 'nothing of the database'],
+  ['postgres.js: an ended pool', coded('CONNECTION_ENDED'), 'nothing of the database'],
   ['a missing file', system('ENOENT', 'open'), 'nothing of the database'],
   ['too many files', system('EMFILE', 'open'), 'nothing of the database'],
   ['Prisma', coded('P2010'), 'nothing of the database'],

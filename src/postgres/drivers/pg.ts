@@ -3,10 +3,9 @@
  * it, a connection in reserve for when the pool is exhausted.
  */
 import { createHash } from 'node:crypto'
-import { within } from '../../backoff.js'
 import { OnceboxError } from '../../errors.js'
 import type { Driver, StatementOptions, TransactionOptions } from '../driver.js'
-import { fromTheDatabase, isConnectionLoss, isStalePlan, sqlState } from '../errors.js'
+import { fromTheDatabase, isConnectionLoss, isPoolEnded, isStalePlan, poolEnded, sqlState } from '../errors.js'
 import { hangUp } from './pg/cancel.js'
 import {
   type Answer,
@@ -25,6 +24,7 @@ import { borrowed, isLent, lendClient } from './pg/loan.js'
 import { Reserve } from './pg/reserve.js'
 import { runOn, Session } from './pg/session.js'
 import { transactionStatus } from './pg/status.js'
+import { isPgPool, wrongClient } from './wrong-client.js'
 
 export type { PgClient, PgPool }
 
@@ -38,6 +38,7 @@ export interface PgOptions {
  * The pool stays yours: oncebox never ends it.
  */
 export function fromPg<C extends PgClient>(pool: PgPool<C>, options: PgOptions = {}): Driver<C, PgClient> {
+  if (!isPgPool(pool)) throw wrongClient('fromPg', pool, 'a pool of pg, such as new pg.Pool({ connectionString })')
   return new PgDriver(pool as unknown as Pool, options.prepare ?? true) as unknown as Driver<C, PgClient>
 }
 
@@ -242,18 +243,42 @@ class PgDriver implements Driver<Client, object> {
 
 /** After so many, the pooler is to blame rather than a statement that somebody has deallocated. */
 const STALE_TIMES = 3
+const LOOK_MS = 250
 
-/** Waits for a connection no longer than that; one that comes later goes back. */
-async function connectWithin(pool: Pool, limitMs: number | undefined): Promise<Client> {
-  const connecting = pool.connect()
-  if (limitMs === undefined) return connecting
-  let late = false
-  connecting.then((client) => late && client.release?.(), ignore)
-  return within(limitMs, connecting, () => {
-    late = true
-    const text = `the pool had no connection to spare within ${Math.round(limitMs)} ms`
-    return fromTheDatabase(Object.assign(new Error(text), { code: 'CONNECT_TIMEOUT' }))
+/**
+ * Waits for a connection no longer than that; one that comes later goes back. A pool that is ended never tells those
+ * who wait for it, so it is looked at.
+ */
+function connectWithin(pool: Pool, limitMs = Infinity): Promise<Client> {
+  return new Promise((resolve, reject) => {
+    const began = performance.now()
+    let waits = true
+    const give = (error: Error): void => {
+      waits = false
+      clearInterval(timer)
+      reject(error)
+    }
+    const timer = setInterval(
+      () => {
+        if (pool.ending) give(poolEnded())
+        else if (performance.now() - began >= limitMs) give(noConnection(limitMs))
+      },
+      Math.min(LOOK_MS, limitMs),
+    )
+    pool.connect().then(
+      (client) => {
+        clearInterval(timer)
+        if (waits) resolve(client)
+        else client.release?.()
+      },
+      (error: Error) => give(isPoolEnded(error) ? poolEnded(error) : error),
+    )
   })
+}
+
+function noConnection(ms: number): Error {
+  const text = `the pool had no connection to spare within ${Math.round(ms)} ms`
+  return fromTheDatabase(Object.assign(new Error(text), { code: 'CONNECT_TIMEOUT' }))
 }
 
 function isSilence(error: unknown): boolean {

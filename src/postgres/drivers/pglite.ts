@@ -13,6 +13,7 @@ import {
   transactionClosed,
   unawaitedQuery,
 } from './loan-errors.js'
+import { isPglite, wrongClient } from './wrong-client.js'
 
 export interface PgliteDb<T> {
   // eslint-disable-next-line @typescript-eslint/no-explicit-any
@@ -39,6 +40,7 @@ interface Db extends Session {
 
 /** Runs oncebox on PGlite. Handlers, `send` and `once` get and take what `db.transaction` hands to its callback. */
 export function fromPglite<T>(db: PgliteDb<T>): Driver<T> {
+  if (!isPglite(db)) throw wrongClient('fromPglite', db, 'a database of PGlite, such as await PGlite.create()')
   return new PgliteDriver(db as unknown as Db) as unknown as Driver<T>
 }
 

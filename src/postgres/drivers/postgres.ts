@@ -8,12 +8,13 @@
 import { within } from '../../backoff.js'
 import { OnceboxError } from '../../errors.js'
 import type { Driver, Isolation, Loan, StatementOptions, TransactionOptions } from '../driver.js'
-import { fromTheDatabase, isStalePlan, silent } from '../errors.js'
+import { fromTheDatabase, isPoolEnded, isStalePlan, poolEnded, silent } from '../errors.js'
 import { handlerCommitted, transactionAborted, unawaitedQuery } from './loan-errors.js'
 import { Gate, gateOf, guard, type Handle, ignore, type Rows } from './postgres/gate.js'
 import { type LineOptions, Lines, type Mark } from './postgres/lines.js'
 import { Room } from './postgres/room.js'
 import { Run } from './postgres/run.js'
+import { isPostgres, wrongClient } from './wrong-client.js'
 
 /** postgres.js overloads `begin`; both signatures are spelled out, or `T` would not be inferred. */
 /* eslint-disable @typescript-eslint/no-explicit-any */
@@ -34,6 +35,7 @@ interface Root extends Handle {
 
 /** Runs oncebox on postgres.js. Handlers, `send` and `once` get and take what `sql.begin` hands to its callback. */
 export function fromPostgres<T>(sql: PostgresSql<T>): Driver<T> {
+  if (!isPostgres(sql)) throw wrongClient('fromPostgres', sql, 'the sql of postgres.js, such as postgres(url)')
   return new PostgresDriver(sql as unknown as Root) as unknown as Driver<T>
 }
 
@@ -99,7 +101,7 @@ class PostgresDriver implements Driver<Handle> {
     } catch (error) {
       // It never began: it is sent again, without a name.
       if (isStalePlan(error)) return this.#answered(work(false), options.limitMs)
-      throw fromTheDatabase(error)
+      throw isPoolEnded(error) ? poolEnded(error) : fromTheDatabase(error)
     }
   }
 

@@ -81,6 +81,7 @@ export interface Pool {
   listenerCount?(event: string): number
   readonly Client?: new (options: object) => Client
   readonly options?: PoolOptions
+  readonly ending?: boolean
   readonly totalCount?: number
   readonly idleCount?: number
   readonly waitingCount?: number

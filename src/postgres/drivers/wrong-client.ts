@@ -1,0 +1,66 @@
+/** What was given in place of a client, in words: the mistakes are few, and each has one remedy. */
+import { OnceboxError } from '../../errors.js'
+
+/** Refuses what is not the client that this driver is for. */
+export function wrongClient(call: string, given: unknown, expected: string): OnceboxError {
+  return new OnceboxError('OPTION_INVALID', `${call} takes ${expected}; got ${nameOf(given)}`)
+}
+
+function nameOf(given: unknown): string {
+  if (typeof given === 'string') return 'a text. A connection string goes to the client’s own constructor'
+  if (given === null || given === undefined) return String(given)
+  if (typeof given !== 'object' && typeof given !== 'function') return `a ${typeof given}`
+  const found = KNOWN.find(([, fits]) => fits(given as Readonly<Record<string, unknown>>))
+  return found ? found[0] : `an object that is none (${ownName(given)})`
+}
+
+type Fits = (given: Readonly<Record<string, unknown>>) => boolean
+
+const KNOWN: readonly (readonly [words: string, fits: Fits])[] = [
+  ['a Drizzle database: pass the client that it was made with, its $client', (it) => isSomething(it['$client'])],
+  ['a Prisma client: pass a pool of pg beside it', (it) => typeof it['$transaction'] === 'function'],
+  [
+    'a Knex instance: pass a pool of pg beside it',
+    (it) => typeof it['raw'] === 'function' && typeof it['transaction'] === 'function',
+  ],
+  ['a Kysely instance: pass the pool of its dialect', (it) => typeof it['getExecutor'] === 'function'],
+  ['PGlite: use fromPglite of oncebox/pglite', (it) => isPglite(it)],
+  ['the sql of postgres.js: use fromPostgres of oncebox/postgres', (it) => isPostgres(it)],
+  ['a pool of pg: use fromPg of oncebox/pg', (it) => isPgPool(it)],
+  ['a single client of pg, which cannot carry several transactions at once: pass a pool', (it) => isPgClient(it)],
+]
+
+export function isPgPool(it: unknown): boolean {
+  const { connect, query, totalCount, escapeIdentifier } = parts(it)
+  if (typeof connect !== 'function' || typeof escapeIdentifier === 'function' || isPostgres(it)) return false
+  // A pool of one's own needs nothing but connect().
+  return typeof totalCount === 'number' || typeof query !== 'function' || !isPglite(it)
+}
+
+export function isPgClient(it: unknown): boolean {
+  const { query, escapeIdentifier } = parts(it)
+  return typeof query === 'function' && typeof escapeIdentifier === 'function'
+}
+
+export function isPostgres(it: unknown): boolean {
+  const { begin, unsafe } = parts(it)
+  return typeof it === 'function' && typeof begin === 'function' && typeof unsafe === 'function'
+}
+
+export function isPglite(it: unknown): boolean {
+  const { transaction, query, exec } = parts(it)
+  return typeof transaction === 'function' && typeof query === 'function' && typeof exec === 'function'
+}
+
+function parts(it: unknown): Record<string, unknown> {
+  return (it ?? {}) as Record<string, unknown>
+}
+
+function isSomething(value: unknown): boolean {
+  return value !== undefined && value !== null
+}
+
+function ownName(given: object): string {
+  const name: unknown = (given.constructor as { name?: unknown } | undefined)?.name
+  return typeof name === 'string' && name !== '' ? name : typeof given
+}
