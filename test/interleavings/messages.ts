@@ -1,0 +1,475 @@
+/**
+ * The parties that touch a message, its lane or its effects, and the states in which they find it. A party is what one
+ * process does in one transaction; it reports what it was told, and the invariants compare that with the rows.
+ *
+ * Each meeting has a consumer of its own, with the message `m` of key `K`, and `m2` of the same key where it says so. `A`
+ * is who held the claim at the beginning; `B` is another holder, to whom A is a zombie.
+ */
+import { DISCARD, REPLAY, RETRY } from '../../src/postgres/sql/bulk.js'
+import { CLAIM, EXTEND } from '../../src/postgres/sql/claim.js'
+import { ADOPT, ANSWER_EFFECT, FORGET_EFFECT, INTEND, RECORD_EFFECT } from '../../src/postgres/sql/effects.js'
+import { DROP_MARKS, FAIL_INLINE, MARK, SETTLE_INLINE } from '../../src/postgres/sql/inline.js'
+import { CLAIM_LANES, EXTEND_LANES, FAIL_LANE, RELEASE_LANES, SETTLE_LANES } from '../../src/postgres/sql/lanes.js'
+import { RECEIVE, UNPARK_FAILED } from '../../src/postgres/sql/receive.js'
+import { PRUNE, PRUNE_LANES } from '../../src/postgres/sql/retain.js'
+import { COUNT_ATTEMPT, FAIL, OPEN, SETTLE, SETTLE_ONE, STORE_RESULTS } from '../../src/postgres/sql/settle.js'
+import type { PartyOf, SceneOf } from './meet.js'
+import { TOKENS, type Hand, type Row } from './stage.js'
+
+/** What a party was told that it did. Nothing: it was told that there was nothing for it to do. */
+export interface Deed {
+  readonly id?: string
+  /** The message is new in the box. */
+  readonly stored?: boolean
+  /** Its handler's writes and the settlement are in this transaction. */
+  readonly handled?: boolean
+  /** The message, or its lane, is ours to run from now on, under this token. */
+  readonly leased?: string
+  /** The holder of this token has given it back, with a verdict or without. */
+  readonly gaveBack?: string
+  /** The heartbeat of this token was told that it still holds. */
+  readonly kept?: string
+  /** Attempts that were added. */
+  readonly counted?: number
+  /** A person made it pending again: 'replay' a handled one, 'retry' another. Attempts begin anew. */
+  readonly again?: 'replay' | 'retry'
+  readonly discarded?: boolean
+  readonly pruned?: boolean
+  /** The effect: who may call, and what is known of it. */
+  readonly intended?: { readonly by: string; readonly before: string | null }
+  readonly recorded?: boolean
+  readonly forgotten?: string
+  readonly answered?: 'happened' | 'did not'
+}
+
+export type Party = PartyOf<State, Deed>
+
+export interface State {
+  readonly name: string
+  readonly ordered: boolean
+  /** Beyond the horizon: copies of it carry their time, and are refused as too old once it is forgotten. */
+  readonly old?: boolean
+  /** The holder of the lane has read `m2` too. */
+  readonly two?: boolean
+  /** The holder found nothing in the lane. */
+  readonly empty?: boolean
+  sql(consumer: string): string
+}
+
+type Scene = SceneOf<State>
+
+export const LEASE_MS = 60_000
+/** What a heartbeat asks for: further than any lease that was there, so that it shows. */
+export const EXTENDED_MS = 7_200_000
+const RETAIN_MS = 86_400_000
+const OLD = '2020-01-01T00:00:00Z'
+const { A, B } = TOKENS
+const EFFECT = 'pay'
+
+const copy = (scene: Scene, id: string) => ({
+  i: id,
+  s: 's',
+  t: 't',
+  k: 'K',
+  b: '1',
+  ...(scene.state.old ? { at: OLD } : {}),
+})
+
+async function opened(hand: Hand): Promise<{ x: string; g: string }> {
+  const [row] = await hand.run(OPEN, { lock: null, idle: 600_000 })
+  const [x = '', g = ''] = String(row!['opened']).split(' ')
+  return { x, g }
+}
+
+const receive = (id: string): Party => ({
+  name: id === 'm' ? 'RECEIVE' : `RECEIVE ${id}`,
+  statements: ['RECEIVE'],
+  async act(hand, scene) {
+    const c = [{ n: scene.consumer, o: scene.state.ordered, r: RETAIN_MS, u: 'accept', t: ['t'] }]
+    const [row] = await hand.run(RECEIVE, { m: [copy(scene, id)], c, only: null, not: [], wait: '60s' })
+    const { stored } = JSON.parse(row!['answer'] as string) as { stored: number }
+    return stored > 0 ? { id, stored: true } : {}
+  },
+})
+
+async function mark(hand: Hand, scene: Scene): Promise<Row | undefined> {
+  const param = { c: scene.consumer, m: [copy(scene, 'm')], restore: false, r: RETAIN_MS, u: 'accept' }
+  const rows = await hand.run(MARK, param)
+  return rows.find((row) => row['id'] === 'm')
+}
+
+const failInline = (name: string, fields: object, counted: number): Party => ({
+  name: `FAIL_INLINE ${name}`,
+  statements: ['FAIL_INLINE'],
+  // The age was judged before the handler ran.
+  never: ({ old }) => old === true,
+  async act(hand, scene) {
+    const row = { c: scene.consumer, ...copy(scene, 'm'), n: counted, ms: 0, hist: false, ...fields }
+    const rows = await hand.run(FAIL_INLINE, row)
+    return rows.length > 0 ? { id: 'm', counted } : {}
+  },
+})
+
+const fail = (name: string, fields: object, counted: number): Party => ({
+  name: `FAIL ${name}`,
+  statements: ['FAIL'],
+  never: ({ name: state }) => name === 'unknown' && !state.includes('intent'),
+  ...(name === 'unknown' ? { verdictOf: 'A' } : {}),
+  async act(hand, { consumer }) {
+    const f = [{ s: 's', i: 'm', n: counted, ms: 0, h: false, ...fields }]
+    const rows = await hand.run(FAIL, { c: consumer, k: A, f })
+    return rows.length > 0 ? { id: 'm', gaveBack: A, counted } : {}
+  },
+})
+
+const failLane = (name: string, fields: object, counted: number): Party => ({
+  name: `FAIL_LANE ${name}`,
+  statements: ['FAIL_LANE'],
+  never: ({ empty, name: state }) => empty === true || (name === 'unknown' && !state.includes('intent')),
+  ...(name === 'unknown' ? { verdictOf: 'A' } : {}),
+  async act(hand, { consumer }) {
+    const row = { c: consumer, k: A, key: 'K', s: 's', i: 'm', n: counted, ms: 0, h: false, block: false, ...fields }
+    const rows = await hand.run(FAIL_LANE, row)
+    return rows.length > 0 ? { id: 'm', gaveBack: A, counted } : {}
+  },
+})
+
+const settleLanes = (name: string, only: (state: State) => boolean, fields: object): Party => ({
+  name: `SETTLE_LANES ${name}`,
+  statements: ['SETTLE_LANES'],
+  never: (state) => !only(state),
+  async act(hand, { consumer }) {
+    await hand.run(SETTLE_LANES, { c: consumer, k: A, ...(await opened(hand)), rel: [], keep: [], ...fields })
+    return { id: 'm', handled: true, ...('rel' in fields ? { gaveBack: A } : {}) }
+  },
+})
+
+const releaseLanes = (name: string, only: (state: State) => boolean, fields: object): Party => ({
+  name: `RELEASE_LANES ${name}`,
+  statements: ['RELEASE_LANES'],
+  never: (state) => !only(state),
+  async act(hand, { consumer }) {
+    const rows = await hand.run(RELEASE_LANES, { c: consumer, k: A, rel: [['K', 0]], undo: [], ...fields })
+    return rows.length > 0 ? { id: 'm', gaveBack: A } : {}
+  },
+})
+
+/** In the hands of whoever has this token. */
+const effectParties = (holder: 'A' | 'B'): Party[] => {
+  const k = TOKENS[holder]
+  const key = (consumer: string) => ({ c: consumer, s: 's', i: 'm', n: EFFECT })
+  return [
+    {
+      name: `INTEND by ${holder}`,
+      statements: ['INTEND'],
+      async act(hand, { consumer }) {
+        const [row] = await hand.run(INTEND, { ...key(consumer), k })
+        if (row!['held'] === '0' || row!['before'] === 'done') return {}
+        return { intended: { by: k, before: row!['before'] as string | null } }
+      },
+    },
+    {
+      name: `RECORD_EFFECT by ${holder}`,
+      statements: ['RECORD_EFFECT'],
+      // An outcome follows an intent.
+      never: (state) => !state.name.includes('intent'),
+      verdictOf: holder,
+      async act(hand, { consumer }) {
+        await hand.run(RECORD_EFFECT, { ...key(consumer), k, r: '1' })
+        return { recorded: true }
+      },
+    },
+    {
+      name: `FORGET_EFFECT by ${holder}`,
+      statements: ['FORGET_EFFECT'],
+      never: (state) => !state.name.includes('intent'),
+      verdictOf: holder,
+      async act(hand, { consumer }) {
+        await hand.run(FORGET_EFFECT, { ...key(consumer), k })
+        return { forgotten: k }
+      },
+    },
+  ]
+}
+
+const answer = (happened: boolean): Party => ({
+  name: happened ? 'ANSWER_EFFECT happened' : 'ANSWER_EFFECT did not',
+  statements: ['ANSWER_EFFECT'],
+  async act(hand, { consumer }) {
+    const param = { c: consumer, i: 'm', s: 's', n: EFFECT, happened, r: happened ? '2' : null }
+    const rows = await hand.run(ANSWER_EFFECT, param)
+    return rows.length > 0 ? { id: 'm', answered: happened ? 'happened' : 'did not' } : {}
+  },
+})
+
+const keys = (consumer: string) => [[consumer, 's', 'm']]
+
+/** By a person, or by time: of messages with and without a lane. */
+const COMMON: Party[] = [
+  receive('m'),
+  {
+    name: 'COUNT_ATTEMPT',
+    statements: ['COUNT_ATTEMPT'],
+    async act(hand, { consumer }) {
+      const rows = await hand.run(COUNT_ATTEMPT, { c: consumer, s: 's', i: 'm', k: A, lane: 'K' })
+      return rows.length > 0 ? { id: 'm', counted: 1 } : {}
+    },
+  },
+  ...effectParties('A'),
+  ...effectParties('B'),
+  answer(true),
+  answer(false),
+  {
+    name: 'RETRY',
+    statements: ['RETRY'],
+    async act(hand, { consumer }) {
+      const rows = await hand.run(RETRY, { k: keys(consumer), s: ['dead', 'quarantined', 'discarded'] })
+      return rows.length > 0 ? { id: 'm', again: 'retry' } : {}
+    },
+  },
+  {
+    name: 'REPLAY',
+    statements: ['REPLAY'],
+    async act(hand, { consumer, state }) {
+      const rows = await hand.run(REPLAY, { k: keys(consumer), c: [{ n: consumer, o: state.ordered }] })
+      return rows.length > 0 ? { id: 'm', again: 'replay' } : {}
+    },
+  },
+  {
+    name: 'DISCARD',
+    statements: ['DISCARD'],
+    async act(hand, { consumer }) {
+      const rows = await hand.run(DISCARD, { k: keys(consumer), s: ['dead', 'quarantined', 'pending'] })
+      return rows.length > 0 ? { id: 'm', discarded: true } : {}
+    },
+  },
+  {
+    name: 'PRUNE',
+    statements: ['PRUNE'],
+    async act(hand, { consumer }) {
+      const [row] = await hand.run(PRUNE, { c: consumer, r: RETAIN_MS, k: [['s', 'm']] })
+      return row!['gone'] === '1' ? { id: 'm', pruned: true } : {}
+    },
+  },
+]
+
+export const LOOSE_PARTIES: Party[] = [
+  ...COMMON,
+  {
+    name: 'MARK',
+    statements: ['MARK', 'SETTLE_INLINE'],
+    async act(hand, scene) {
+      const open = await opened(hand)
+      const ours = await mark(hand, scene)
+      await hand.run(SETTLE_INLINE, open)
+      return ours ? { id: 'm', handled: true } : {}
+    },
+  },
+  {
+    name: 'MARK, DROP_MARKS',
+    statements: ['MARK', 'DROP_MARKS'],
+    async act(hand, scene) {
+      const open = await opened(hand)
+      const ours = await mark(hand, scene)
+      // What is known is not dropped: its transaction is rolled back.
+      if (ours && ours['attempts'] !== null) throw new Error('abandoned')
+      if (ours) await hand.run(DROP_MARKS, { c: scene.consumer, drop: [['s', 'm']] })
+      await hand.run(SETTLE_INLINE, open)
+      return {}
+    },
+  },
+  failInline('count', { p: 'failed' }, 1),
+  failInline('retry by the box', { err: '{}' }, 1),
+  failInline('dead', { p: 'dead', err: '{}', hist: true }, 1),
+  {
+    name: 'ADOPT',
+    statements: ['ADOPT'],
+    never: ({ old }) => old === true,
+    async act(hand, scene) {
+      const param = { c: scene.consumer, ...copy(scene, 'm'), token: hand.token, lease: LEASE_MS }
+      const rows = await hand.run(ADOPT, param)
+      return rows.length > 0 ? { id: 'm', leased: hand.token } : {}
+    },
+  },
+  {
+    name: 'CLAIM',
+    statements: ['CLAIM'],
+    async act(hand, { consumer }) {
+      const rows = await hand.run(CLAIM, { c: consumer, k: hand.token, lease: LEASE_MS, n: 10 })
+      return rows.length > 0 ? { id: 'm', leased: hand.token } : {}
+    },
+  },
+  {
+    name: 'EXTEND',
+    statements: ['EXTEND'],
+    async act(hand, { consumer }) {
+      const [row] = await hand.run(EXTEND, { c: consumer, k: A, lease: EXTENDED_MS, d: [['s', 'm']] })
+      return row!['held'] === '1' ? { id: 'm', kept: A } : {}
+    },
+  },
+  {
+    name: 'SETTLE',
+    statements: ['SETTLE', 'STORE_RESULTS'],
+    async act(hand, { consumer }) {
+      const open = await opened(hand)
+      await hand.run(STORE_RESULTS, { c: consumer, r: [['s', 'm', '1']] })
+      await hand.run(SETTLE, { c: consumer, k: A, ...open, d: [['s', 'm']] })
+      return { id: 'm', handled: true, gaveBack: A }
+    },
+  },
+  {
+    name: 'SETTLE_ONE',
+    statements: ['SETTLE_ONE'],
+    async act(hand, { consumer }) {
+      await hand.run(SETTLE_ONE, { c: consumer, k: A, ...(await opened(hand)), s: 's', i: 'm' })
+      return { id: 'm', handled: true, gaveBack: A }
+    },
+  },
+  fail('retry', { e: '{}', h: true }, 1),
+  fail('dead', { p: 'dead', e: '{}' }, 1),
+  fail('unknown', { p: 'quarantined', r: 'effect-unknown' }, 0),
+  fail('release', {}, 0),
+  {
+    name: 'UNPARK_FAILED',
+    statements: ['UNPARK_FAILED'],
+    async act(hand, { consumer }) {
+      const rows = await hand.run(UNPARK_FAILED, keys(consumer))
+      return rows.length > 0 ? { id: 'm' } : {}
+    },
+  },
+]
+
+export const LANE_PARTIES: Party[] = [
+  ...COMMON,
+  receive('m2'),
+  {
+    name: 'CLAIM_LANES',
+    statements: ['CLAIM_LANES'],
+    async act(hand, { consumer }) {
+      const rows = await hand.run(CLAIM_LANES, { c: consumer, k: hand.token, lease: LEASE_MS, n: 10 })
+      return rows.length > 0 ? { id: 'm', leased: hand.token } : {}
+    },
+  },
+  settleLanes('through', ({ two, empty }) => !two && !empty, { d: [['s', 'm']], rel: [['K', false]] }),
+  settleLanes('keep', ({ two }) => two === true, { d: [['s', 'm']], keep: ['K'] }),
+  releaseLanes('empty', ({ empty }) => empty === true, { rel: [['K', null]] }),
+  releaseLanes('at once', ({ empty }) => !empty, {}),
+  failLane('retry', { e: '{}', h: true }, 1),
+  failLane('dead, block', { p: 'dead', e: '{}', block: true }, 1),
+  failLane('dead, skip', { p: 'dead', e: '{}' }, 1),
+  failLane('unknown', { p: 'quarantined', r: 'effect-unknown', block: true }, 0),
+  {
+    name: 'EXTEND_LANES',
+    statements: ['EXTEND_LANES'],
+    async act(hand, { consumer }) {
+      const [row] = await hand.run(EXTEND_LANES, { c: consumer, k: A, lease: EXTENDED_MS, lanes: ['K'] })
+      return row!['held'] === '1' ? { id: 'm', kept: A } : {}
+    },
+  },
+  {
+    name: 'PRUNE_LANES',
+    statements: ['PRUNE_LANES'],
+    async act(hand, { consumer }) {
+      await hand.run(PRUNE_LANES, { c: consumer, after: null, n: 10 })
+      return {}
+    },
+  },
+]
+
+/* ---- states ---- */
+
+const message = (consumer: string, id = 'm', received = 'ob.now()') =>
+  `insert into ob.message (consumer, source, id, type, key, body, received_at)
+     values ('${consumer}', 's', '${id}', 't', 'K', '1', ${received});`
+
+const work = (consumer: string, fields: Record<string, string>, id = 'm') => {
+  const all = {
+    consumer: `'${consumer}'`,
+    source: `'s'`,
+    id: `'${id}'`,
+    due_at: `ob.now() - interval '1 ms'`,
+    ...fields,
+  }
+  return `insert into ob.work (${Object.keys(all).join(', ')}) values (${Object.values(all).join(', ')});`
+}
+
+const lane = (consumer: string, fields: Record<string, string>) => {
+  const all = { consumer: `'${consumer}'`, key: `'K'`, due_at: `'infinity'`, ...fields }
+  return `insert into ob.lane (${Object.keys(all).join(', ')}) values (${Object.values(all).join(', ')});`
+}
+
+const effect = (consumer: string, state: 'intent' | 'done') =>
+  `insert into ob.effect (consumer, source, id, name, state, result)
+     values ('${consumer}', 's', 'm', '${EFFECT}', '${state}', ${state === 'done' ? `'0'` : 'null'});`
+
+const LATER = `ob.now() + interval '1 minute'`
+const AGO = `ob.now() - interval '1 second'`
+const held = (token: string, due = LATER) => ({ token: `'${token}'`, due_at: due })
+const parked = (as: string, attempts: number) => ({ parked: `'${as}'`, due_at: `'infinity'`, attempts: `${attempts}` })
+const UNKNOWN = { ...parked('quarantined', 1), reason: `'effect-unknown'` }
+
+const loose = (name: string, sql: (consumer: string) => string, rest: Partial<State> = {}): State => ({
+  name,
+  ordered: false,
+  sql,
+  ...rest,
+})
+
+export const LOOSE_STATES: State[] = [
+  loose('new', () => ''),
+  loose('pending', (c) => message(c) + work(c, {})),
+  loose('delayed', (c) => message(c) + work(c, { due_at: LATER, attempts: '1' })),
+  loose('claimed by A', (c) => message(c) + work(c, held(A))),
+  loose('claimed by A, expired', (c) => message(c) + work(c, held(A, AGO))),
+  loose('claimed by B', (c) => message(c) + work(c, held(B))),
+  loose('failed', (c) => message(c) + work(c, parked('failed', 1))),
+  loose('dead', (c) => message(c) + work(c, parked('dead', 3))),
+  loose('discarded', (c) => message(c) + work(c, parked('discarded', 3))),
+  loose('handled', (c) => message(c)),
+  loose('handled, old', (c) => message(c, 'm', `'${OLD}'`), { old: true }),
+  loose('discarded, old', (c) => message(c, 'm', `'${OLD}'`) + work(c, parked('discarded', 3)), { old: true }),
+  loose('claimed by A, intent', (c) => message(c) + work(c, held(A)) + effect(c, 'intent')),
+  loose('claimed by A, expired, intent', (c) => message(c) + work(c, held(A, AGO)) + effect(c, 'intent')),
+  loose('claimed by B, intent', (c) => message(c) + work(c, held(B)) + effect(c, 'intent')),
+  loose('claimed by A, done', (c) => message(c) + work(c, held(A)) + effect(c, 'done')),
+  loose('unknown, intent', (c) => message(c) + work(c, UNKNOWN) + effect(c, 'intent')),
+]
+
+const inLane = { lane: `'K'` }
+const ordered = (name: string, sql: (consumer: string) => string, rest: Partial<State> = {}): State => ({
+  name: `lane ${name}`,
+  ordered: true,
+  sql,
+  ...rest,
+})
+const pair = (c: string, first: Record<string, string>) =>
+  message(c) + message(c, 'm2') + work(c, { ...inLane, ...first }) + work(c, inLane, 'm2')
+
+export const LANE_STATES: State[] = [
+  ordered('new', () => ''),
+  ordered('asleep', (c) => message(c) + lane(c, {})),
+  ordered('asleep, forgotten', (c) => message(c)),
+  ordered('asleep, old', (c) => message(c, 'm', `'${OLD}'`) + lane(c, {}), { old: true }),
+  ordered('due', (c) => message(c) + work(c, inLane) + lane(c, { due_at: AGO })),
+  ordered('delayed', (c) => message(c) + work(c, { ...inLane, attempts: '1' }) + lane(c, { due_at: LATER })),
+  ordered('claimed by A', (c) => message(c) + work(c, inLane) + lane(c, held(A))),
+  ordered('claimed by A, dirty', (c) => message(c) + work(c, inLane) + lane(c, { ...held(A), dirty: 'true' })),
+  ordered('claimed by A, two', (c) => pair(c, {}) + lane(c, held(A)), { two: true }),
+  ordered('claimed by A, empty', (c) => message(c) + lane(c, held(A)), { empty: true }),
+  ordered('claimed by A, expired', (c) => message(c) + work(c, inLane) + lane(c, held(A, AGO))),
+  ordered('claimed by B', (c) => message(c) + work(c, inLane) + lane(c, held(B))),
+  ordered('blocked', (c) => pair(c, parked('dead', 3)) + lane(c, { blocked: 'true' }), { two: true }),
+  ordered('dead, skipped', (c) => message(c) + work(c, { ...inLane, ...parked('dead', 3) }) + lane(c, {})),
+  ordered('discarded', (c) => message(c) + work(c, { ...inLane, ...parked('discarded', 3) }) + lane(c, {})),
+  ordered('discarded, forgotten', (c) => message(c) + work(c, { ...inLane, ...parked('discarded', 3) })),
+  ordered(
+    'discarded, old',
+    (c) => message(c, 'm', `'${OLD}'`) + work(c, { ...inLane, ...parked('discarded', 3) }) + lane(c, {}),
+    { old: true },
+  ),
+  ordered('claimed by A, intent', (c) => message(c) + work(c, inLane) + lane(c, held(A)) + effect(c, 'intent')),
+  ordered('claimed by B, intent', (c) => message(c) + work(c, inLane) + lane(c, held(B)) + effect(c, 'intent')),
+  ordered('unknown, intent', (c) => pair(c, UNKNOWN) + lane(c, { blocked: 'true' }) + effect(c, 'intent'), {
+    two: true,
+  }),
+]
