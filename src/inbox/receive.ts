@@ -55,7 +55,7 @@ export async function receive(
     )
     part.forEach(({ at }, index) => (outcomes[at] = answers[index]!))
   }
-  failpoint('received')
+  failpoint('received', runtime.db)
   return outcomes
 }
 
