@@ -123,7 +123,10 @@ export interface Box<M extends MessageMap, Tx, TxIn = Tx> {
   start(): Promise<void>
   /** Stops pulling, settles what is in flight, releases claims, closes sinks. Your pool stays open. */
   stop(options?: { timeoutMs?: number }): Promise<void>
-  /** Runs until nothing is due. Works without `start()`. */
+  /**
+   * Runs until nothing is due, or until the box is stopped. Works without `start()`, also on a box that was stopped.
+   * It does not wait for messages that ask to be run later, not even for those that ask for no delay.
+   */
   drain(): Promise<void>
   /** Without `maxLagMs`, messages may wait for as long as something works on others of their consumer. */
   health(limits?: { maxLagMs?: number }): Promise<Health>
@@ -281,7 +284,8 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
         },
         stop: async (stopOptions) => worker.stop(stopTimeout(stopOptions)),
         async drain() {
-          while (await worker.drain());
+          const round = worker.drain()
+          while (await round());
         },
       }
     },
@@ -338,10 +342,19 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
       return (ending ??= end(timeoutMs))
     },
     async drain() {
-      for (let worked = true; worked;) {
+      const turn = stops
+      const rounds = new Map<ConsumerWorker, () => Promise<boolean>>()
+      // A stop under way ends first, and one that comes later ends this.
+      await ending
+      for (let worked = true; worked && stops === turn;) {
         worked = false
-        for (const worker of workers.values()) if (await worker.drain()) worked = true
-        if (await relays.drain()) worked = true
+        for (const worker of workers.values()) {
+          if (stops !== turn) return
+          const round = rounds.get(worker) ?? worker.drain()
+          rounds.set(worker, round)
+          if (await round()) worked = true
+        }
+        if (stops === turn && (await relays.drain())) worked = true
       }
     },
     async health(limits = {}) {

@@ -2,6 +2,7 @@
  * Errors that oncebox throws, and the two that a handler may throw to steer its message.
  * All are recognised by a brand rather than `instanceof`, so two copies of the package in one process agree.
  */
+import { inspect } from 'node:util'
 
 /** Every code, with what it means. The docs have one entry per code. */
 export type OnceboxErrorCode =
@@ -35,6 +36,7 @@ export type OnceboxErrorCode =
   | 'TRANSACTION_ABORTED'
   | 'TRANSACTION_CLOSED'
   | 'TRANSACTION_REQUIRED'
+  | 'UNAWAITED_CALL'
   | 'UNAWAITED_QUERY'
   | 'WORKER_DIED'
 
@@ -79,7 +81,8 @@ export class RetryLater extends Error {
   readonly [RETRY_LATER] = true
 
   constructor(when: { afterMs: number } | { at: Date }) {
-    super('at' in when ? `retry at ${formatDate(when.at)}` : `retry after ${when.afterMs} ms`)
+    checkWhen(when)
+    super('at' in when ? `retry at ${when.at.toISOString()}` : `retry after ${when.afterMs} ms`)
     this.when = when
   }
 
@@ -88,8 +91,16 @@ export class RetryLater extends Error {
   }
 }
 
-function formatDate(at: Date): string {
-  return Number.isNaN(at.getTime()) ? 'an invalid date' : at.toISOString()
+/** Whoever writes `new RetryLater(5000)` in plain JavaScript is told here, and not by what comes of it. */
+function checkWhen(when: unknown): void {
+  const given = (typeof when === 'object' && when !== null ? when : {}) as { afterMs?: unknown; at?: unknown }
+  const valid =
+    'at' in given
+      ? given.at instanceof Date && !Number.isNaN(given.at.getTime())
+      : typeof given.afterMs === 'number' && !Number.isNaN(given.afterMs)
+  if (valid) return
+  const advice = 'new RetryLater({ afterMs: 5_000 }), or { at: a valid Date }'
+  throw new OnceboxError('OPTION_INVALID', `RetryLater takes an object: ${advice}; got ${inspect(when, { depth: 0 })}`)
 }
 
 function branded(value: unknown, brand: symbol): boolean {

@@ -1,5 +1,6 @@
 /** Answer: a person has found out whether an effect happened, and the message that waits for it goes on. */
-import { checkKnown } from '../check-options.js'
+import { checkKnown, nameProblem } from '../check-options.js'
+import { MAX_RESULT_BYTES, quoteEffect } from '../effects/journal.js'
 import { OnceboxError } from '../errors.js'
 import { ANSWER_EFFECT } from '../postgres/sql/effects.js'
 import type { Runtime } from '../runtime.js'
@@ -18,18 +19,39 @@ export async function answer(runtime: Runtime, at: AnswerAt, given: Answer): Pro
   if (typeof given?.happened !== 'boolean') {
     throw new OnceboxError('OPTION_INVALID', 'answer: say { happened: true, result } or { happened: false }')
   }
-  const param = {
-    c: at.consumer,
-    i: at.id,
-    s: at.source ?? null,
-    n: at.effect,
-    happened: given.happened,
-    r: given.happened && given.result !== undefined ? JSON.stringify(given.result) : null,
+  const { consumer, id, source, effect } = at
+  for (const [name, value] of Object.entries({ consumer, id, effect, ...(source !== undefined && { source }) })) {
+    const problem = nameProblem(value)
+    if (problem) throw new OnceboxError('OPTION_INVALID', `answer: ${name} ${problem}`)
   }
+  const { happened } = given
+  const result = given.happened ? resultText(given.result) : null
+  const param = { consumer, id, source: source ?? null, effect, quoted: quoteEffect(effect), happened, result }
   const rows = await runtime.db.run(ANSWER_EFFECT, param)
-  if (rows.length > 0) return
+  if (rows.some((row) => row['answered'] === 'true')) return
+  if (rows.length === 0) {
+    const what = `no message ${id} of consumer ${consumer}`
+    throw new OnceboxError('NOT_FOUND', `${what} waits for an answer about effect '${effect}'`)
+  }
+  const sources = [...new Set(rows.map((row) => String(row['origin'])))].sort().join(', ')
   throw new OnceboxError(
-    'NOT_FOUND',
-    `no message ${at.id} of consumer ${at.consumer} waits for an answer about effect '${at.effect}'`,
+    'FILTER_INVALID',
+    `answer: messages ${id} of several sources wait (${sources}); say which source`,
   )
+}
+
+/** The answer is replayed as the outcome: one that cannot be stored is refused before anything is written. */
+function resultText(result: unknown): string | null {
+  if (result === undefined) return null
+  let text: string | undefined
+  try {
+    text = JSON.stringify(result)
+  } catch (error) {
+    throw new OnceboxError('OPTION_INVALID', 'answer: result cannot be written as JSON; give plain data', {
+      cause: error,
+    })
+  }
+  if (text !== undefined && Buffer.byteLength(text) <= MAX_RESULT_BYTES) return text
+  const problem = text === undefined ? `is a ${typeof result}` : `is larger than ${MAX_RESULT_BYTES} bytes`
+  throw new OnceboxError('OPTION_INVALID', `answer: result ${problem}; give plain data`)
 }

@@ -113,7 +113,7 @@ function data(value: unknown): Readonly<Record<string, unknown>> | undefined {
   }
   if (Object.keys(value).length === 0)
     throw invalid('filter: data is empty, which would match everything; leave it out')
-  refuseUndefined(value, 'data', 0)
+  refuseVague(value, 'data', 0)
   try {
     return JSON.parse(JSON.stringify(value)) as Record<string, unknown>
   } catch (error) {
@@ -121,10 +121,15 @@ function data(value: unknown): Readonly<Record<string, unknown>> | undefined {
   }
 }
 
-function refuseUndefined(value: unknown, path: string, depth: number): void {
+/** What would match more than it says: undefined, and numbers that JavaScript has rounded or that JSON does not have. */
+function refuseVague(value: unknown, path: string, depth: number): void {
   if (value === undefined) throw invalid(`filter: ${path} is undefined; leave it out, or give it a value`)
+  if (typeof value === 'number' && !(Number.isInteger(value) ? Number.isSafeInteger(value) : Number.isFinite(value))) {
+    const advice = 'which JavaScript cannot tell from its neighbours; leave it out, and look at what is found'
+    throw invalid(`filter: ${path} is ${value}, ${advice}`)
+  }
   if (typeof value !== 'object' || value === null || value instanceof Date || depth > 100) return
-  for (const [name, inner] of Object.entries(value)) refuseUndefined(inner, `${path}.${name}`, depth + 1)
+  for (const [name, inner] of Object.entries(value)) refuseVague(inner, `${path}.${name}`, depth + 1)
 }
 
 function unknownWord(what: string, word: string, known: readonly string[]): OnceboxError {

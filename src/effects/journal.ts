@@ -4,16 +4,20 @@
  * The first effect of an attempt without a recorded outcome abandons the transaction. Then, with no transaction open:
  * the intent is committed, the call is made, the outcome is committed; and the handler runs again from its start, with
  * the outcome replayed. A crash between call and record leaves an intent, which means: unknown.
+ *
+ * An intent is its caller's: each call writes a token, and nobody else takes the intent back. An outcome is everybody's:
+ * it is recorded whenever it comes, also after the claim is lost, and the first one stands.
  */
-import { createHash } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
 import { inspect } from 'node:util'
 import { checkFunction, checkInteger, checkKnown, checkOneOf, nameProblem, requireFunction } from '../check-options.js'
 import { OnceboxError, Reject, RetryLater } from '../errors.js'
-import { causes } from '../failure.js'
+import { causes, toFailure } from '../failure.js'
 import type { EffectOptions } from '../handler.js'
 import type { Json } from '../message.js'
-import { isConnectionLoss, notTheDatabase } from '../postgres/driver.js'
-import { FORGET_EFFECT, INTEND, READ_EFFECTS, RECORD_EFFECT } from '../postgres/sql/effects.js'
+import type { Row } from '../postgres/database.js'
+import { isConnectionLoss, notTheDatabase, sqlState } from '../postgres/driver.js'
+import { FORGET_EFFECT, INTEND, READ_EFFECTS, RECORD_EFFECT, RESUME_RECORDED } from '../postgres/sql/effects.js'
 import type { Runtime } from '../runtime.js'
 import { backoffMs, sleep } from '../backoff.js'
 import { failpoint } from '../worker/failpoints.js'
@@ -38,14 +42,32 @@ export class EffectUnknown extends Error {
     readonly effect: string,
     cause?: unknown,
   ) {
-    super(`nobody knows whether effect '${effect}' happened; find out, and tell with admin.answer()`, { cause })
+    super(`nobody knows whether ${quoteEffect(effect)} happened; find out, and tell with admin.answer()`, { cause })
   }
 }
+
+/** How the error of a parked message names its effect: an answer is matched by it. */
+export function quoteEffect(name: string): string {
+  return `effect '${name}'`
+}
+
+/** Larger outcomes are not stored: PostgreSQL takes 256 MB in a parameter, and JSON in JSON may double in size. */
+export const MAX_RESULT_BYTES = 64 * 1024 * 1024
 
 /** How long an outcome that cannot be recorded is kept in memory while the database is away. */
 const RECORD_PATIENCE_MS = 60_000
 
 const DAY = 86_400_000
+
+/** A committed intent to call. */
+interface Intent {
+  readonly name: string
+  readonly call: string
+  readonly called: string
+  /** What was on record: nothing, a call with an unknown outcome, or an outcome. */
+  readonly before: 'intent' | 'done' | null
+  readonly result: string | null
+}
 
 /** The effects of one message, over all runs of its handler in this attempt. */
 export class EffectJournal {
@@ -65,6 +87,7 @@ export class EffectJournal {
       name: string,
       run: (call: { idempotencyKey: string; signal: AbortSignal }) => R | Promise<R>,
       options: EffectOptions = {},
+      isOpen: () => boolean = () => true,
     ): Promise<Json<R>> => {
       const problem = nameProblem(name, 200)
       if (problem) throw new OnceboxError('OPTION_INVALID', `the name of an effect ${problem}`)
@@ -72,7 +95,8 @@ export class EffectJournal {
       this.#recorded ??= await this.#read(tx)
       const recorded = this.#recorded.get(name)
       if (recorded !== undefined) return (recorded === null ? undefined : JSON.parse(recorded)) as Json<R>
-      this.#wanted ??= { name, run, options }
+      // A handler that did not wait for its effect has failed: nothing is called for it.
+      if (isOpen()) this.#wanted ??= { name, run, options }
       throw this.#abandoned()
     }
   }
@@ -91,35 +115,26 @@ export class EffectJournal {
 
   /**
    * Calls an effect, with no transaction open. Resolves once its outcome is on record. Rejects with what the call threw
-   * if it is to be retried, and with EffectUnknown if a person has to decide.
+   * if it is to be retried, and with EffectUnknown if a person has to decide. When the deadline passes, the claim is lost
+   * or the box stops, it rejects at once; what comes of the call later is recorded all the same.
    */
-  async perform(wanted: WantedEffect, token: string, timeoutMs: number, abort: Abortable): Promise<void> {
+  async perform(
+    wanted: WantedEffect,
+    token: string,
+    limits: { readonly leaseMs: number; readonly timeoutMs: number },
+    abort: Abortable,
+  ): Promise<void> {
     const { name, options } = wanted
-    const key = { c: this.#subject.consumer, s: this.#subject.source, i: this.#subject.id, n: name }
-    const [row] = await this.#runtime.db.run(INTEND, { ...key, k: token })
-    if (row!['before'] === 'done') return void this.#recorded!.set(name, row!['result'] as string | null)
-    if (row!['held'] === '0') throw new OnceboxError('CLAIM_LOST', `message ${key.i} was claimed by another worker`)
+    const intent = await this.#intend(wanted, token, limits.leaseMs, abort)
+    if (intent.before === 'done') return void this.#recorded!.set(name, intent.result)
     // Somebody called before and nobody recorded what came of it.
-    if (row!['before'] === 'intent' && options.onUnknown === 'park') throw new EffectUnknown(name)
+    if (intent.before === 'intent' && options.onUnknown === 'park') throw new EffectUnknown(name)
     if (abort.aborted) {
-      // Nothing was called: the intent must not pass for a call whose outcome nobody knows.
-      if (row!['before'] === null) await this.#runtime.db.run(FORGET_EFFECT, key)
+      await this.#forget(intent)
       throw abort.aborted
     }
-    failpoint('intended')
-    let text: string | null
-    try {
-      const result = await this.#call(wanted, options.timeoutMs ?? timeoutMs, abort)
-      text = toText(result)
-    } catch (error) {
-      for (const cause of causes(error)) notTheDatabase(cause)
-      if (isDefinite(error, options)) await this.#runtime.db.run(FORGET_EFFECT, key)
-      else if (options.onUnknown === 'park') throw new EffectUnknown(name, error)
-      throw error
-    }
-    failpoint('called')
-    await this.#record(key, text)
-    this.#recorded!.set(name, text)
+    failpoint('intended', this.#runtime.db)
+    await this.#call(wanted, intent, options.timeoutMs ?? limits.timeoutMs, abort)
   }
 
   async #read(tx: unknown): Promise<Map<string, string | null>> {
@@ -129,42 +144,108 @@ export class EffectJournal {
     return new Map(done.map((row) => [row['name'] as string, row['result'] as string | null]))
   }
 
-  #call({ name, run }: WantedEffect, timeoutMs: number, abort: Abortable): Promise<unknown> {
+  async #intend(wanted: WantedEffect, token: string, leaseMs: number, abort: Abortable): Promise<Intent> {
+    const { name, options } = wanted
+    const call = randomUUID()
+    const param = { ...this.#subject, name, token, call, leaseMs, park: options.onUnknown === 'park' }
+    let intent: Intent | undefined
+    for (;;) {
+      const asked = performance.now()
+      const [row] = await this.#runtime.db.run(INTEND, param)
+      if (!row) {
+        if (intent) await this.#forget(intent)
+        throw new OnceboxError('CLAIM_LOST', `message ${this.#subject.id} was claimed by another worker`)
+      }
+      intent = { name, call, ...(row as Pick<Intent, 'before' | 'result' | 'called'>) }
+      // A process that was frozen while the answer was on its way asks again: the lease has run out, and another worker
+      // may have called meanwhile.
+      if (performance.now() - asked < leaseMs || abort.aborted) return intent
+    }
+  }
+
+  /** Nothing was called: the intent must not pass for a call whose outcome nobody knows. */
+  async #forget({ name, call, called, before }: Intent): Promise<void> {
+    // An earlier call is as unknown as it was.
+    if (before !== null) return
+    await this.#runtime.db.run(FORGET_EFFECT, { ...this.#subject, name, call, called })
+  }
+
+  #call(wanted: WantedEffect, intent: Intent, timeoutMs: number, abort: Abortable): Promise<void> {
+    const { name, run } = wanted
     const controller = new AbortController()
+    const { signal } = controller
     return new Promise((resolve, reject) => {
-      const stop = (reason: Error): void => {
-        controller.abort(reason)
+      let late = false
+      const leave = (reason: Error): void => {
+        late = true
         reject(reason)
       }
       const timer = setTimeout(() => {
-        stop(
-          new OnceboxError('HANDLER_TIMEOUT', `effect '${name}' took longer than ${timeoutMs} ms; raise its timeoutMs`),
+        const advice = 'raise its timeoutMs'
+        const error = new OnceboxError(
+          'HANDLER_TIMEOUT',
+          `effect '${name}' took longer than ${timeoutMs} ms; ${advice}`,
         )
+        controller.abort(error)
+        leave(wanted.options.onUnknown === 'park' ? new EffectUnknown(name, error) : error)
       }, timeoutMs)
-      const forget = abort.onAbort(stop)
+      // The call goes on to its own deadline: one that is cut off has an outcome that nobody knows.
+      const forget = abort.onAbort((reason) => {
+        timer.unref()
+        leave(reason)
+      })
       const end = (): void => {
         clearTimeout(timer)
         forget()
       }
       Promise.resolve()
-        .then(() => run({ idempotencyKey: idempotencyKey(this.#subject, name), signal: controller.signal }))
-        .then(resolve, reject)
+        .then(() => run({ idempotencyKey: idempotencyKey(this.#subject, name), signal }))
         .finally(end)
+        .then(
+          (result) => this.#succeeded(name, result),
+          (error: unknown) => this.#failed(wanted, intent, error),
+        )
+        .then(resolve, (error: unknown) => {
+          if (late) this.#tellLate(name, error)
+          // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- calls may throw anything
+          else reject(error)
+        })
     })
   }
 
-  /** The call has happened: its outcome is worth waiting for a database that is away. */
-  async #record(key: object, text: string | null): Promise<void> {
+  async #succeeded(name: string, result: unknown): Promise<void> {
+    failpoint('called', this.#runtime.db)
+    const text = toText(result)
+    const [row] = await this.#record(name, text)
+    this.#recorded!.set(name, row ? (row['result'] as string | null) : text)
+  }
+
+  async #failed({ name, options }: WantedEffect, intent: Intent, error: unknown): Promise<never> {
+    for (const cause of causes(error)) notTheDatabase(cause)
+    if (isDefinite(error, options)) await this.#forget(intent)
+    else if (options.onUnknown === 'park') throw new EffectUnknown(name, error)
+    throw error
+  }
+
+  /** The call has happened: its outcome is worth waiting for a database that is away, or will not take it yet. */
+  async #record(name: string, text: string | null): Promise<readonly Row[]> {
     const end = performance.now() + RECORD_PATIENCE_MS
     for (let attempt = 0; ; attempt++) {
       try {
-        await this.#runtime.db.run(RECORD_EFFECT, { ...key, r: text })
-        return
+        return await this.#runtime.db.run(RECORD_EFFECT, { ...this.#subject, name, result: text })
       } catch (error) {
-        if (!isConnectionLoss(error) || performance.now() > end) throw error
+        const passing = isConnectionLoss(error) || sqlState(error) !== undefined
+        if (!passing || performance.now() > end) throw error
         await sleep(backoffMs(attempt, 50, 1_000))
       }
     }
+  }
+
+  /** Whoever called has gone on without the outcome. */
+  #tellLate(effect: string, error: unknown): void {
+    const { consumer, id } = this.#subject
+    const about = { consumer, id, effect, error: toFailure(error).message }
+    this.#runtime.log.warn(about, 'an effect failed after its message had gone on without it')
   }
 
   #abandoned(): OnceboxError {
@@ -173,6 +254,11 @@ export class EffectJournal {
       'the handler calls an effect and runs again once its outcome is recorded',
     )
   }
+}
+
+/** A message was parked for want of an outcome, which may have been recorded a moment before: then it runs again. */
+export async function resumeRecorded({ db }: Runtime, subject: EffectSubject, unknown: EffectUnknown): Promise<void> {
+  await db.run(RESUME_RECORDED, { ...subject, name: unknown.effect })
 }
 
 /** A misspelt `onUnknown` would call again what its author wanted to be called once. */
@@ -202,10 +288,12 @@ function isDefinite(error: unknown, { isDefinite: vouches }: EffectOptions): boo
   return error instanceof Reject || error instanceof RetryLater || vouches?.(error) === true
 }
 
-/** The call has happened: a result that JSON cannot hold is no reason to call again, so what can be told of it is kept. */
+/** The call has happened: a result that cannot be stored is no reason to call again, so what can be told of it is kept. */
 function toText(result: unknown): string | null {
   try {
-    return result === undefined ? null : (JSON.stringify(result) ?? null)
+    const text = result === undefined ? null : (JSON.stringify(result) ?? null)
+    const bytes = text === null ? 0 : Buffer.byteLength(text)
+    return bytes > MAX_RESULT_BYTES ? JSON.stringify({ tooLarge: bytes }) : text
   } catch {
     return JSON.stringify({ unserializable: inspect(result, { depth: 1 }).slice(0, 1_000).toWellFormed() })
   }

@@ -1,5 +1,5 @@
 /** Alone: one message, one transaction. What it throws decides its fate. */
-import { EffectJournal } from '../effects/journal.js'
+import { EffectJournal, EffectUnknown, resumeRecorded } from '../effects/journal.js'
 import { OnceboxError } from '../errors.js'
 import { batchRun } from '../handler.js'
 import type { Outgoing } from '../outbox/send.js'
@@ -39,6 +39,8 @@ export async function runAlone(
     // Stopping is not the message's fault, and neither is a database that went away: the claim is given back.
     if (abort.aborted || (isAway(error) && !(called.handler && isToBlame(worker, message)))) throw error
     await recordFailure(worker, claim, message, error, counted)
+    if (!(error instanceof EffectUnknown)) return
+    await resumeRecorded(runtime, { consumer: worker.consumer.name, source: message.source, id: message.id }, error)
   }
 }
 
@@ -83,12 +85,12 @@ async function attemptAlone(
         journal.check()
         return settleAll(worker, claim, [message], text === undefined ? [] : [[message, text]], outgoing, open, tx)
       })
-      failpoint('committed')
+      failpoint('committed', runtime.db)
       return claim.settled([message])
     } catch (error) {
       const wanted = journal.takeWanted()
       if (!wanted || error instanceof SimulatedCrash || abort.aborted) throw error
-      await journal.perform(wanted, claim.token, consumer.options.timeoutMs, abort)
+      await journal.perform(wanted, claim.token, consumer.options, abort)
     }
   }
 }

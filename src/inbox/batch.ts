@@ -52,7 +52,7 @@ export async function runBatch(
       pace.took(left[0]!.type, (performance.now() - started) / left.length)
       return settleAll(worker, claim, left, [], outgoing, open, tx)
     })
-    failpoint('committed')
+    failpoint('committed', runtime.db)
     claim.settled(left)
     for (const message of left) forgetLoss(worker, message)
   } catch (error) {

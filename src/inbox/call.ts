@@ -12,6 +12,8 @@ export type EffectRunner = <R>(
   name: string,
   run: (call: { idempotencyKey: string; signal: AbortSignal }) => R | Promise<R>,
   options: EffectOptions | undefined,
+  /** False once the handler has returned: what it did not wait for is not called. */
+  isOpen: () => boolean,
 ) => Promise<Json<R>>
 
 /** For calls that have no record to keep an outcome in. */
@@ -27,8 +29,9 @@ export interface Abortable {
 }
 
 /**
- * Calls a handler inside a transaction. Rejects with what it throws, with HANDLER_TIMEOUT after the deadline, and with
- * the driver's complaint if it misused the transaction. What it sent is added to `outgoing` only if it returns.
+ * Calls a handler inside a transaction. Rejects with what it throws, with HANDLER_TIMEOUT after the deadline, with
+ * UNAWAITED_CALL if it did not wait for what it sent or called, and with the driver's complaint if it misused the
+ * transaction. What it sent is added to `outgoing` only if it returns.
  */
 export async function callHandler(
   runtime: Runtime,
@@ -48,6 +51,7 @@ export async function callHandler(
   let result: unknown
   try {
     result = await withDeadline(consumer, call, context)
+    context.checkCalls()
   } finally {
     context.close()
   }
@@ -111,6 +115,7 @@ class HandlerContext implements Context<MessageMap, unknown>, BatchContext<Messa
   readonly #subject: readonly Message[]
   readonly #sent: Outgoing[]
   readonly #effect: EffectRunner
+  readonly #calls: PendingCall<unknown>[] = []
   #controller: AbortController | undefined
   #log: Logger | undefined
   #closed = false
@@ -146,18 +151,26 @@ class HandlerContext implements Context<MessageMap, unknown>, BatchContext<Messa
     return this.#log
   }
 
-  readonly send: Send<MessageMap> = async (type, data, options) => {
-    this.#mustBeOpen('send')
-    const cause = this.#subject.length === 1 ? this.#subject[0] : undefined
-    const outgoing = await prepareSend(this.#runtime, type, data, options, cause)
-    this.#mustBeOpen('send')
-    this.#sent.push(outgoing)
-    return { id: outgoing.id }
-  }
+  readonly send: Send<MessageMap> = (type, data, options) =>
+    this.#watch('send', async () => {
+      const cause = this.#subject.length === 1 ? this.#subject[0] : undefined
+      const outgoing = await prepareSend(this.#runtime, type, data, options, cause)
+      this.#mustBeOpen('send')
+      this.#sent.push(outgoing)
+      return { id: outgoing.id }
+    })
 
-  readonly effect: Context<MessageMap, unknown>['effect'] = (name, run, options) => {
-    this.#mustBeOpen('effect')
-    return this.#effect(name, run, options)
+  readonly effect: Context<MessageMap, unknown>['effect'] = (name, run, options) =>
+    this.#watch('effect', () => this.#effect(name, run, options, () => !this.#closed))
+
+  /** What a handler does not wait for would be lost, or fail unseen: its attempt fails instead. */
+  checkCalls(): void {
+    for (const { what, state, reason, observed } of this.#calls) {
+      if (state === 'fulfilled' || (state === 'rejected' && observed)) continue
+      throw new OnceboxError('UNAWAITED_CALL', `the handler returned without waiting for ${what}; await every call`, {
+        cause: reason,
+      })
+    }
   }
 
   abort(reason: Error): void {
@@ -169,9 +182,54 @@ class HandlerContext implements Context<MessageMap, unknown>, BatchContext<Messa
     this.#closed = true
   }
 
+  #watch<T>(what: 'send' | 'effect', work: () => Promise<T>): Promise<T> {
+    const begin = async (): Promise<T> => {
+      this.#mustBeOpen(what)
+      return work()
+    }
+    const call = new PendingCall<T>(what, begin())
+    if (this.#closed) this.log.error({ call: what }, 'a handler that had returned called it; await every call inside')
+    else this.#calls.push(call)
+    return call
+  }
+
   #mustBeOpen(what: string): void {
     if (!this.#closed) return
     throw new OnceboxError('TRANSACTION_CLOSED', `${what} was called after the handler had returned; await it inside`)
+  }
+}
+
+/** A promise that knows whether anybody waits for it, and whose rejection does not end the process if nobody does. */
+class PendingCall<T> extends Promise<T> {
+  static override get [Symbol.species](): PromiseConstructor {
+    return Promise
+  }
+  readonly what: string
+  state: 'pending' | 'fulfilled' | 'rejected' = 'pending'
+  reason: unknown
+  observed = false
+
+  constructor(what: string, work: Promise<T>) {
+    super((resolve, reject) => void work.then(resolve, reject))
+    this.what = what
+    // Not through `then` of our own: this is nobody who waits.
+    super.then(
+      () => {
+        this.state = 'fulfilled'
+      },
+      (error: unknown) => {
+        this.state = 'rejected'
+        this.reason = error
+      },
+    )
+  }
+
+  override then<A = T, B = never>(
+    fulfilled?: ((value: T) => A | PromiseLike<A>) | null,
+    rejected?: ((reason: unknown) => B | PromiseLike<B>) | null,
+  ): Promise<A | B> {
+    this.observed = true
+    return super.then(fulfilled, rejected)
   }
 }
 

@@ -86,11 +86,11 @@ export async function claimMessages(
   runtime: Runtime,
   consumer: ConsumerDeclaration,
   limit: number,
-  low: string | undefined,
+  due: { readonly low: string | undefined; readonly until: string | undefined },
 ): Promise<Claim | undefined> {
   const token = randomUUID()
   const { leaseMs } = consumer.options
-  const rows = await runtime.db.run(CLAIM, { c: consumer.name, k: token, lease: leaseMs, n: limit, low })
+  const rows = await runtime.db.run(CLAIM, { c: consumer.name, k: token, lease: leaseMs, n: limit, ...due })
   if (rows.length === 0) return undefined
   const messages = await decodeRows(runtime, rows)
   // Groups that touch their rows in the same order do not deadlock; messages of one key are likely to share rows.

@@ -33,7 +33,7 @@ export async function runClaim(worker: Worker, claim: Claim): Promise<void> {
   })
   const started = performance.now()
   try {
-    failpoint('claimed')
+    failpoint('claimed', worker.runtime.db)
     while (claim.queue.length > 0 && !abort.aborted && !worker.stopping()) {
       await runNext(worker, claim, abort)
       // The rest of a claim that turned out slow is better off with whoever is idle.
@@ -177,7 +177,7 @@ async function sharedPass(
       }
       return settleAll(worker, claim, begun, results, outgoing, open, tx)
     })
-    failpoint('committed')
+    failpoint('committed', runtime.db)
     claim.settled(begun)
     return undefined
   } catch (error) {

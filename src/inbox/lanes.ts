@@ -30,10 +30,11 @@ export async function claimLanes(
   runtime: Runtime,
   consumer: ConsumerDeclaration,
   limit: number,
+  until: string | undefined,
 ): Promise<Claim | undefined> {
   const token = randomUUID()
   const who = { c: consumer.name, k: token }
-  const claimed = await runtime.db.run(CLAIM_LANES, { ...who, lease: consumer.options.leaseMs, n: limit })
+  const claimed = await runtime.db.run(CLAIM_LANES, { ...who, lease: consumer.options.leaseMs, n: limit, until })
   if (claimed.length === 0) return undefined
   const keys = claimed.map((row) => row['key'] as string)
   // A hot key is read many at a time; many keys share the batch.

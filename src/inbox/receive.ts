@@ -72,7 +72,7 @@ export async function receive(
     free.forEach(({ at }, index) => (outcomes[at] = answers[index]!))
     for (const { at, message } of part) outcomes[at] ??= busy(message, reception)
   }
-  failpoint('received')
+  failpoint('received', runtime.db)
   return outcomes
 }
 

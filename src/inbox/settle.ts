@@ -19,7 +19,7 @@ export async function settleAll(
   open: OpenGroup,
   tx: unknown,
 ): Promise<{ result: void; settlement: Promise<unknown> }> {
-  failpoint('handled')
+  failpoint('handled', runtime.db)
   if (outgoing.length > 0) await writeOutgoing(runtime, outgoing, tx)
   if (results.length > 0) {
     const r = results.map(([{ source, id }, text]) => [source, id, text])

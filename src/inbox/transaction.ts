@@ -48,11 +48,11 @@ export async function openTransaction<R>(
       const rows = await db.run(OPEN, { lock: lockTimeout ?? null, idle: String(idle) }, tx)
       const [id, guard] = (rows[0]!['opened'] as string).split(' ') as [string, string]
       xid = id
-      failpoint('opened')
+      failpoint('opened', db)
       const { result, settlement } = await work(tx, { xid, guard }).catch((error: unknown) => judge(db, tx, error))
       if (db.driver.pipelines) settlement.catch(() => undefined)
       else await settlement
-      failpoint('settled')
+      failpoint('settled', db)
       finished = true
       return result
     }, consumer.options.isolation)

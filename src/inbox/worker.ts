@@ -1,7 +1,7 @@
 /** Runs a consumer: its loop claims what is due and hands it to `group.ts`. */
 import { OnceboxError } from '../errors.js'
 import { watch, type Runtime } from '../runtime.js'
-import { NEXT_DUE } from '../postgres/sql/claim.js'
+import { DRAIN_UNTIL, NEXT_DUE } from '../postgres/sql/claim.js'
 import { Abort } from '../worker/abort.js'
 import { createLoop, type Loop } from '../worker/loop.js'
 import { Pace } from '../worker/pace.js'
@@ -30,8 +30,12 @@ export interface ConsumerWorker {
   stop(timeoutMs: number, others?: Promise<unknown>): Promise<void>
   /** What it takes to run this consumer's messages on arrival, until the next stop. */
   readonly inline: Worker
-  /** Runs everything that is due, and waits for what this process has in flight. Answers whether there was any. */
-  drain(): Promise<boolean>
+  /**
+   * Begins a drain, which the next stop ends. Each call of the answer is a round: it runs everything that was due when
+   * the round began, so no message that is to run again runs twice, and waits for what this process has in flight. A
+   * round answers whether it got anywhere: messages that only asked to be run later would keep a drain for ever.
+   */
+  drain(): () => Promise<boolean>
 }
 
 /** Consumers without order look for lanes too, in case they had one before: no row may be out of everybody's sight. */
@@ -50,6 +54,10 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
   let stopping = false
   /** The whole box is being stopped, arrivals included. */
   let ending = false
+  /** How often it was told to stop: a drain that a stop has overtaken starts nothing more. */
+  let stops = 0
+  let halting: Promise<unknown> | undefined
+  const draining = new Set<Promise<unknown>>()
   let inFlight = 0
   let lastLanes = -Infinity
   let lanesFirst = options.order === 'key'
@@ -60,21 +68,21 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
   const worker = (): Worker => ({ runtime, consumer, pace, stop, stopping: () => stopping, losses, releasing })
   const freshenPlans = createPlans(runtime)
 
-  const claim = async (): Promise<Claim | undefined> => {
+  const claim = async (until?: string): Promise<Claim | undefined> => {
     // Leases that ran out while the database was away are ours to give back: to claim them would count as a death.
     if (releasing.size > 0) await Promise.allSettled(releasing)
     const size = pace.claimSize
     const loose = async (): Promise<Claim | undefined> => {
       const hinted = hint()
-      let found = await claimMessages(runtime, consumer, size, hinted)
+      let found = await claimMessages(runtime, consumer, size, { low: hinted, until })
       if (!found && hinted !== undefined) {
         low = undefined
-        found = await claimMessages(runtime, consumer, size, undefined)
+        found = await claimMessages(runtime, consumer, size, { low: undefined, until })
       }
       pace.claimed(found?.queue.length ?? 0, size)
       return found
     }
-    const lanes = (): Promise<Claim | undefined> => claimLanes(runtime, consumer, size)
+    const lanes = (): Promise<Claim | undefined> => claimLanes(runtime, consumer, size, until)
     if (options.order === 'none') {
       const found = await loose()
       if (found) return remember(found)
@@ -96,10 +104,10 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
   }
 
   const trouble = watch(runtime, { name, where: { consumer: name }, of: 'the database', calmMs: CALM_MS })
-  const step = async (foundSome: () => void): Promise<boolean> => {
+  const step = async (foundSome: () => void, drain?: DrainRound): Promise<boolean> => {
     inFlight++
     try {
-      const found = await claim()
+      const found = await claim(drain?.until)
       if (!found) {
         trouble.worked()
         return false
@@ -107,12 +115,46 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
       foundSome()
       tellTakeover(found)
       freshenPlans()
-      await runClaim(worker(), found)
+      await (drain ? runClaim({ ...worker(), stopping: drain.isOver }, drain.watch(found)) : runClaim(worker(), found))
       trouble.worked()
       return true
     } finally {
       inFlight--
     }
+  }
+
+  const drainRound = async (isOver: () => boolean): Promise<boolean> => {
+    const [row] = await runtime.db.run(DRAIN_UNTIL, null)
+    let progressed = false
+    const watch = (claimed: Claim): Claim => ({
+      ...claimed,
+      settled(done) {
+        progressed = true
+        claimed.settled(done)
+      },
+      fail(message, verdict) {
+        // What failed comes to an end after some attempts; what only asked for another time need not.
+        if (verdict.failure || verdict.parked) progressed = true
+        return claimed.fail(message, verdict)
+      },
+    })
+    const round: DrainRound = { until: row!['until'] as string, isOver, watch }
+    lastLanes = -Infinity
+    const slot = async (): Promise<void> => {
+      while (!isOver()) {
+        low = undefined
+        const found = await step(() => undefined, round).catch((error: unknown) => {
+          // What a stop has aborted is given back: that is no failure of the drain.
+          if (!isOver()) throw error
+        })
+        if (!found) return
+        // An embedded database answers without the event loop, and timers would never get their turn.
+        await new Promise((resolve) => setImmediate(resolve))
+      }
+    }
+    await Promise.all(Array.from({ length: options.concurrency }, slot))
+    while (inFlight > 0) await sleep(5)
+    return progressed
   }
 
   const failed = (error: unknown): void => {
@@ -157,9 +199,11 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
     },
     wake: () => loop.wake(),
     async stop(timeoutMs, others) {
+      stops++
       stopping = true
       ending = others !== undefined
-      const stopped = Promise.all([loop.stop(), others])
+      const stopped = Promise.all([loop.stop(), others, Promise.allSettled(draining)])
+      halting = stopped
       const timer = setTimeout(() => {
         stop.abort(new OnceboxError('STOPPED', `the box stopped while ${name} was still running`))
       }, timeoutMs)
@@ -167,27 +211,33 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
         await stopped
       } finally {
         clearTimeout(timer)
+        if (halting === stopped) halting = undefined
         ending = false
         // What arrives from now on is run again: `handle` works on a box that is stopped too.
         if (stop.aborted) stop = new Abort()
       }
     },
-    async drain() {
-      stopping = false
-      lastLanes = -Infinity
-      let worked = false
-      const slot = async (): Promise<void> => {
-        for (;;) {
-          low = undefined
-          if (stopping || !(await step(() => undefined))) return
-          worked = true
-          // An embedded database answers without the event loop, and timers would never get their turn.
-          await new Promise((resolve) => setImmediate(resolve))
+    drain() {
+      const turn = stops
+      return async () => {
+        // A stop under way ends first.
+        await halting?.catch(() => undefined)
+        if (stops !== turn) return false
+        const round = drainRound(() => stops !== turn)
+        draining.add(round)
+        try {
+          return await round
+        } finally {
+          draining.delete(round)
         }
       }
-      await Promise.all(Array.from({ length: options.concurrency }, slot))
-      while (inFlight > 0) await sleep(5)
-      return worked
     },
   }
+}
+
+/** One round of a drain: what it takes, what ends it, and how it watches its claims get somewhere. */
+interface DrainRound {
+  readonly until: string
+  isOver(): boolean
+  watch(claimed: Claim): Claim
 }

@@ -5,13 +5,19 @@ import { arm, POINTS, SimulatedCrash, type Failpoint } from '../worker/failpoint
 export { SimulatedCrash, type Failpoint }
 
 /**
- * Crashes the flow the next time (or the next `times` times) it reaches the point. Messages that were claimed stay
+ * Crashes the flow of every box in this process the next time (or the next `times` times) it reaches the point; of one
+ * box with `box.crashAt`. Messages that were claimed stay
  * claimed until their lease runs out: move the clock past it, and run the box again.
  * Answers with a function that disarms the point.
  */
 export function crashAt(point: Failpoint, options: { times?: number } = {}): () => void {
+  return crashIn(undefined, point, options)
+}
+
+/** The same for the box in one schema. */
+export function crashIn(schema: string | undefined, point: Failpoint, options: { times?: number } = {}): () => void {
   if (!POINTS.includes(point)) {
     throw new OnceboxError('OPTION_INVALID', `there is no point ${String(point)}; there are ${POINTS.join(', ')}`)
   }
-  return arm(point, options.times ?? 1)
+  return arm(point, options.times ?? 1, schema)
 }

@@ -12,7 +12,7 @@ import type { Driver } from '../postgres/driver.js'
 import { fromPglite } from '../postgres/drivers/pglite.js'
 import { SENT } from '../postgres/sql/outbox.js'
 import { validate } from '../validate.js'
-import { crashAt, type Failpoint } from './crash.js'
+import { crashIn, type Failpoint } from './crash.js'
 
 export interface TestBox<M extends MessageMap, Tx, TxIn = Tx> extends Box<M, Tx, TxIn> {
   /** The driver the box runs on, for set-up and assertions of your own. */
@@ -28,7 +28,7 @@ export interface TestBox<M extends MessageMap, Tx, TxIn = Tx> extends Box<M, Tx,
   sent(): Promise<MessageOf<M>[]>
   /** Runs what is due until the message has this state, for every consumer that has it. Throws after a while. */
   waitFor(id: string, state: State, options?: { timeoutMs?: number }): Promise<void>
-  /** Crashes the flow at a named point. */
+  /** Crashes the flow of this box at a named point. */
   crashAt(point: Failpoint, options?: { times?: number }): () => void
   [Symbol.asyncDispose](): Promise<void>
 }
@@ -124,7 +124,7 @@ export async function createTestBox<Tx, TxIn, M extends MessageMap>(
       }
     },
     crashAt(point, crashOptions) {
-      const off = crashAt(point, crashOptions)
+      const off = crashIn(schema, point, crashOptions)
       disarm.push(off)
       return off
     },

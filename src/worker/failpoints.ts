@@ -1,6 +1,7 @@
 /**
  * Named points at which a test may crash the flow. Nothing is armed unless a test arms it, and then only in its own
- * process. The registry is global, so that the test kit and the box agree even if they were loaded from two copies.
+ * process and for the box in one schema, unless it means every box. The registry is global, so that the test kit and
+ * the box agree even if they were loaded from two copies.
  */
 export const POINTS = [
   'received', // stored and committed, not answered yet
@@ -23,22 +24,34 @@ export class SimulatedCrash extends Error {
   }
 }
 
+/** By point, and by schema or for every one. */
 type Armed = Map<string, { times: number; crash: () => void }>
 const REGISTRY = Symbol.for('oncebox.failpoints')
 const armed: Armed = ((globalThis as Record<symbol, unknown>)[REGISTRY] ??= new Map()) as Armed
 
-export function failpoint(point: Failpoint): void {
+export function failpoint(point: Failpoint, { schema }: { readonly schema: string }): void {
   if (armed.size === 0) return
-  const entry = armed.get(point)
-  if (!entry) return
-  if (--entry.times <= 0) armed.delete(point)
-  entry.crash()
+  for (const name of [nameOf(point, schema), nameOf(point)]) {
+    const entry = armed.get(name)
+    if (!entry) continue
+    if (--entry.times <= 0) armed.delete(name)
+    entry.crash()
+  }
 }
 
-/** Arms a point for so many hits; answers with a function that disarms it. */
-export function arm(point: Failpoint, times: number, crash: () => void = () => simulate(point)): () => void {
-  armed.set(point, { times, crash })
-  return () => void armed.delete(point)
+/** Arms a point for so many hits, in the box of a schema or in every box; answers with a function that disarms it. */
+export function arm(point: Failpoint, times: number, schema?: string): () => void {
+  const entry = { times, crash: () => simulate(point) }
+  const name = nameOf(point, schema)
+  armed.set(name, entry)
+  return () => {
+    if (armed.get(name) === entry) armed.delete(name)
+  }
+}
+
+/** No schema has an empty name. */
+function nameOf(point: Failpoint, schema = ''): string {
+  return `${point} ${schema}`
 }
 
 function simulate(point: Failpoint): never {

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { fromPg } from 'oncebox/pg'
 import { createTestBox } from 'oncebox/testing'
 import { scratchDatabase } from '../support/postgres.js'
+import { waitUntil } from '../support/wait.js'
 
 const MESSAGES = 100
 const LEASE_MS = 30_000
@@ -170,4 +171,46 @@ test('a result that JSON cannot hold is kept as a description, and nothing is ca
     result: { unserializable: '{ cents: 10n }' },
   })
   expect(calls).toBe(1)
+})
+
+test('a result that is too large to be stored is kept as its size, and nothing is called again', async () => {
+  await using box = await createTestBox({ db: fromPg(pool) })
+  let calls = 0
+  box.consumer('pay', {
+    order: (_message, { effect }) => effect('export', () => (calls++, 'x'.repeat(64 * 1024 * 1024))),
+  })
+  expect(await box.handle({ id: 'a', type: 'order', data: null })).toMatchObject({
+    status: 'handled',
+    result: { tooLarge: 64 * 1024 * 1024 + 2 },
+  })
+  expect(calls).toBe(1)
+})
+
+test('an outcome that the database will not take yet is recorded later, and nothing is called again', async () => {
+  await using box = await createTestBox({ db: fromPg(pool) })
+  let calls = 0
+  const refuse = `create trigger "full" before insert or update on ${box.schema}.effect for each row
+    when (new.state = 'done') execute function ${box.schema}.disk_is_full()`
+  await pool.query(`create function ${box.schema}.disk_is_full() returns trigger language plpgsql as $$
+    begin raise exception using errcode = '53100'; end $$`)
+  box.consumer('pay', {
+    async order(_message, { effect }) {
+      await effect('charge', async () => {
+        calls++
+        await pool.query(refuse)
+        return 'done'
+      })
+    },
+  })
+  await box.receive({ id: 'a', type: 'order', data: null })
+  const draining = box.drain()
+  await waitUntil(async () => {
+    const { rows } = await pool.query(`select 1 from pg_trigger where tgname = 'full'
+      and tgrelid = '${box.schema}.effect'::regclass`)
+    return rows.length > 0
+  })
+  await pool.query(`drop trigger "full" on ${box.schema}.effect`)
+  await draining
+  expect(calls).toBe(1)
+  expect((await box.admin.status()).consumers['pay']).toMatchObject({ handled: 1 })
 })

@@ -1,5 +1,5 @@
 /** Migrate, start, stop, drain, health; and what the box says when it cannot. */
-import { createBox, RetryLater, type Message } from 'oncebox'
+import { createBox, type Message } from 'oncebox'
 import { fromPg } from 'oncebox/pg'
 import { createTestBox } from 'oncebox/testing'
 import pg from 'pg'
@@ -342,11 +342,10 @@ describe('drain', () => {
   test('leaves timers their turn, also on an embedded database that answers at once', async () => {
     await using box = await createTestBox()
     let late = false
-    box.consumer('a', {
-      note() {
-        if (!late) throw new RetryLater({ afterMs: 0 })
-      },
-    })
+    const untilLate = (): void => {
+      if (!late) throw new Error('again, at once')
+    }
+    box.consumer('a', { note: untilLate }, { retry: () => 0 })
     await box.receive(note('1'))
     const timer = setTimeout(() => (late = true), 50)
     await box.drain()

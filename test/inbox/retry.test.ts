@@ -245,10 +245,9 @@ describe('steering', () => {
 
   test.for<[name: string, when: unknown]>([
     ['a negative delay', { afterMs: -1 }],
-    ['NaN', { afterMs: NaN }],
-    ['no date', { at: new Date(NaN) }],
+    ['no delay', { afterMs: 0 }],
     ['a date long gone', { at: new Date(0) }],
-  ])('RetryLater with %s runs again at once', async ([, when]) => {
+  ])('RetryLater with %s runs again in the next drain', async ([, when]) => {
     const name = freshName()
     const type = `${name}.type`
     let runs = 0
@@ -263,8 +262,25 @@ describe('steering', () => {
     )
     await shared.receive(note(name, { type }))
     await shared.drain()
+    await shared.drain()
     expect(await shared.fate(name)).toMatchObject({ state: 'handled' })
     expect(runs).toBe(2)
+  })
+
+  test.for<[name: string, when: unknown]>([
+    ['a number', 5_000],
+    ['nothing', undefined],
+    ['null', null],
+    ['a string', 'soon'],
+    ['NaN', { afterMs: NaN }],
+    ['a delay in words', { afterMs: '5s' }],
+    ['another name', { ms: 5 }],
+    ['no date', { at: new Date(NaN) }],
+    ['a time as a number', { at: 5 }],
+  ])('RetryLater with %s is refused in plain words', ([, when]) => {
+    expect(() => new RetryLater(when as { afterMs: number })).toThrow(
+      expect.objectContaining({ code: 'OPTION_INVALID', message: expect.stringContaining('afterMs: 5_000') as string }),
+    )
   })
 
   test.for<[name: string, options: { retryBy: 'source' | 'box' }, ack: boolean]>([

@@ -226,6 +226,27 @@ describe.for(kinds)('on %s', ([, open]) => {
     expect(await box.deliver(placed('1'))).toMatchObject([{ status: 'stored' }])
   })
 
+  test.for(['received', 'claimed', 'opened', 'handled', 'settled', 'committed', 'intended', 'called'] as const)(
+    'a crash at %s does not happen in another box of the process',
+    async (point) => {
+      await using armed = await open()
+      await using other = await open()
+      other.consumer('charge', { 'order.placed': (_message, { effect }) => effect('charge', () => 'done') })
+      armed.crashAt(point)
+      expect(await other.deliver(placed('1'))).toMatchObject([{ status: 'stored' }])
+      await other.drain()
+      expect(await other.admin.message({ id: '1' })).toMatchObject([{ state: 'handled' }])
+    },
+  )
+
+  test('crashAt of the module is for every box', async () => {
+    await using box = await open()
+    box.consumer('reserve', { 'order.placed': () => undefined })
+    const disarm = crashAt('received')
+    await expect(box.deliver(placed('1'))).rejects.toThrow(SimulatedCrash)
+    disarm()
+  })
+
   test('it is a whole box: it starts, stops, and takes the options of one', async () => {
     const dead: string[] = []
     await using box = await open({

@@ -59,7 +59,7 @@ async function tryOne(worker: Worker, item: Item, counted: boolean): Promise<Ack
       const results: [string, string, string][] = text === undefined ? [] : [[item.source, item.id, text]]
       return { ...(await settle(worker, { ...none, outgoing, results })), result: handled(consumer.name, text) }
     })
-    failpoint('committed')
+    failpoint('committed', runtime.db)
     if (outcome) return outcome
   } catch (error) {
     if (error instanceof SimulatedCrash) throw error

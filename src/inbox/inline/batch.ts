@@ -29,7 +29,7 @@ export async function runBatch(worker: Worker, items: readonly Item[], decided: 
       await callHandler(runtime, consumer, { tx, subject: messages, outgoing, abort, effect: noEffects, run })
       return settle(worker, none)
     })
-    failpoint('committed')
+    failpoint('committed', runtime.db)
   } catch (error) {
     if (error instanceof SimulatedCrash) throw error
     const known = error instanceof CommitUnknown && (await committed(worker, error, ran))

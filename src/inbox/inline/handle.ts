@@ -139,7 +139,7 @@ async function sharedPass(
       const drop = group.slice(begun.length).filter((item) => marks.has(item))
       return settle(worker, { outgoing, results, drop, open, tx, marks })
     })
-    failpoint('committed')
+    failpoint('committed', runtime.db)
   } catch (error) {
     if (error instanceof SimulatedCrash) throw error
     if (error instanceof CommitUnknown) {

@@ -81,7 +81,7 @@ export async function settle(
   },
 ): Promise<{ result: void; settlement: Promise<unknown> }> {
   const { open, tx } = done
-  failpoint('handled')
+  failpoint('handled', runtime.db)
   // A known message that was marked and did not run keeps its row: rolling back is simpler than restoring it.
   if (done.drop.some((item) => done.marks.get(item)!.known)) throw new OnceboxError('GROUP_ABANDONED', 'run alone')
   await writeOutgoing(runtime, done.outgoing, tx)

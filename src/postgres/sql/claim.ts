@@ -1,11 +1,12 @@
 /** Statements that lease messages to a worker, one by one (no order). For ordered consumers see lanes.ts. */
 
 /**
- * Claims due messages. In: `{ c consumer, k token, lease ms, n limit, low }`. Out: the claimed messages.
+ * Claims due messages. In: `{ c consumer, k token, lease ms, n limit, low, until }`. Out: the claimed messages.
  *
  * A claim counts nothing: it only notes that a token was still there (`suspect`), which means that the last worker
  * died. `ctid = any(array(…))` fixes the plan: as a join, a generic plan would hash a million rows. `low` skips the
  * dead index entries that a pinned xmin keeps alive; it is left out once a second, so late commits are found.
+ * `until` leaves out what has fallen due since: a drain would go on for ever with what asks to be run again at once.
  *
  * Nobody waits for a claim to reach the disk: a server that crashes forgets it together with everything that was done
  * under it, because the log keeps its order. What is settled under a claim is as durable as ever.
@@ -19,6 +20,7 @@ c as (
     select ctid from ob.work
     where consumer = (select j->>'c' from p) and lane is null and parked is null
       and due_at <= ob.now() and due_at >= (select coalesce((j->>'low')::timestamptz, '-infinity') from p)
+      and due_at <= (select coalesce((j->>'until')::timestamptz, 'infinity') from p)
       and not exists (select 1 from ob.consumer o where o.name = (select j->>'c' from p) and o.paused)
     order by due_at, seq limit (select (j->>'n')::int from p) for update skip locked))
   returning w.*
@@ -66,6 +68,9 @@ with p as materialized (
 update ob.work w set due_at = ob.now() + (p.j->>'lease')::float8 * interval '1 ms'
 from p where w.consumer = p.j->>'c' and w.source = p.j->>'s' and w.id = p.j->>'i' and w.token = (p.j->>'k')::uuid
 returning w.id`
+
+/** The time by which a round of a drain takes what is due, in microseconds. */
+export const DRAIN_UNTIL = `select to_json(ob.now())#>>'{}' until where $1::text is not null`
 
 /** When the next message of a consumer falls due: milliseconds from now, null if none is waiting. */
 export const NEXT_DUE = `

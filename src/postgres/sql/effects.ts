@@ -7,101 +7,148 @@ select e.name, e.state, e.result from p, ob.effect e
 where e.consumer = j->>0 and e.source = j->>1 and e.id = j->>2`
 
 /**
- * Commits the intent to call. In: `{ c, s, i, k token, n name }`. Out: `held`, whether we still hold the message, and
- * `before`, what was on record: nothing, an intent (a call that may have happened), or an outcome.
+ * Commits the intent to call, and extends the lease that it is made under. In: `{ consumer, source, id, name, token of the
+ * claim, call token of this call, leaseMs, park }`. Out: `before`, what was on record: null for nothing, 'intent' for a
+ * call that may have happened, 'done' for an outcome, then with its `result`; and `called`, when the intent was made.
+ * No row back: another worker holds the message.
+ *
+ * The row that carries the claim is locked first, so nobody takes the message over meanwhile, and `before` is what the
+ * upsert found in its own row: a snapshot would not show what another call has just written. With `park` an intent that
+ * is there stays its caller's, because nothing will be called for it. Indexes: the primary keys.
  */
 export const INTEND = `
-with p as materialized (select $1::text::jsonb j),
-mine as materialized (
-  select 1 from p, ob.work w left join ob.lane l on l.consumer = w.consumer and l.key = w.lane
-  where w.consumer = j->>'c' and w.source = j->>'s' and w.id = j->>'i'
-    and (j->>'k')::uuid in (w.token, l.token)
-),
-before as materialized (
-  select e.state, e.result from p, ob.effect e
-  where e.consumer = j->>'c' and e.source = j->>'s' and e.id = j->>'i' and e.name = j->>'n'
-),
-ins as (
-  insert into ob.effect as e (consumer, source, id, name, state)
-  select j->>'c', j->>'s', j->>'i', j->>'n', 'intent' from p where exists (select 1 from mine)
-  on conflict (consumer, source, id, name) do update set called_at = excluded.called_at where e.state = 'intent'
+with input as materialized (select $1::text::jsonb j),
+loose as (
+  update ob.work w set due_at = ob.now() + (j->>'leaseMs')::float8 * interval '1 ms' from input
+  where w.consumer = j->>'consumer' and w.source = j->>'source' and w.id = j->>'id'
+    and w.lane is null and w.parked is null and w.token = (j->>'token')::uuid
   returning 1
+),
+laned as (
+  update ob.lane l set due_at = ob.now() + (j->>'leaseMs')::float8 * interval '1 ms' from input, ob.work w
+  where w.consumer = j->>'consumer' and w.source = j->>'source' and w.id = j->>'id' and w.parked is null
+    and l.consumer = w.consumer and l.key = w.lane and l.token = (j->>'token')::uuid
+  returning 1
+),
+intended as (
+  insert into ob.effect as e (consumer, source, id, name, state, token)
+  select j->>'consumer', j->>'source', j->>'id', j->>'name', 'intent', (j->>'call')::uuid from input
+  where exists (select 1 from loose) or exists (select 1 from laned)
+  on conflict (consumer, source, id, name) do update set
+    token = case when e.state = 'done' or (select (j->>'park')::boolean from input) then e.token else excluded.token end,
+    called_at = case when e.state = 'done' or (select (j->>'park')::boolean from input)
+      or e.token = excluded.token then e.called_at else excluded.called_at end,
+    calls = case when e.state = 'done' or (select (j->>'park')::boolean from input)
+      or e.token = excluded.token then e.calls else e.calls + 1 end
+  returning e.state, e.result, e.token, e.calls, e.called_at
 )
-select (select count(*) from mine)::text held, (select count(*) from ins)::text intended,
-  (select state from before) before, (select result from before) result`
+select case when state = 'done' then 'done' when token = (j->>'call')::uuid and calls = 1 then null else 'intent' end before,
+  result, to_json(called_at)#>>'{}' called
+from input, intended`
 
 /**
- * Records the outcome of a call. In: `{ c, s, i, n, r result }`. It stands whoever holds the message by now; one that
- * was parked because nobody knew the outcome runs again.
+ * Records the outcome of a call. In: `{ consumer, source, id, name, result }`. Out: the `result` on record, which is the
+ * first one. It stands whoever holds the message by now, and whatever became of the intent: a call that happened has
+ * happened. A message that was parked because nobody knew the outcome runs again. No row back: retention has taken the
+ * message.
+ *
+ * The work row is locked first: a worker that parks the message either comes before and is seen here, or comes after
+ * and sees this (RESUME_RECORDED). Indexes: the primary keys.
  */
 export const RECORD_EFFECT = `
-with p as materialized (select $1::text::jsonb j),
-e as (
-  update ob.effect e set state = 'done', result = j->>'r', done_at = ob.now() from p
-  where e.consumer = j->>'c' and e.source = j->>'s' and e.id = j->>'i' and e.name = j->>'n' and e.state = 'intent'
-  returning e.consumer, e.source, e.id
+with input as materialized (select $1::text::jsonb j),
+locked as materialized (
+  select 1 from input, ob.work w
+  where w.consumer = j->>'consumer' and w.source = j->>'source' and w.id = j->>'id' for no key update of w
 ),
-w as (
-  update ob.work w set parked = null, reason = null, due_at = ob.now() from e
-  where w.consumer = e.consumer and w.source = e.source and w.id = e.id
-    and w.parked = 'quarantined' and w.reason = 'effect-unknown'
-  returning w.consumer, w.lane
-),
-l as (
-  insert into ob.lane as l (consumer, key, due_at)
-  select consumer, lane, ob.now() from w where lane is not null group by consumer, lane order by consumer, lane
-  on conflict (consumer, key) do update set blocked = false, dirty = true,
-    due_at = case when l.token is null then excluded.due_at else l.due_at end
-  returning 1
+recorded as (
+  insert into ob.effect as e (consumer, source, id, name, state, result, done_at)
+  select m.consumer, m.source, m.id, j->>'name', 'done', j->>'result', ob.now() from input, ob.message m
+  where (select count(*) from locked) >= 0
+    and m.consumer = j->>'consumer' and m.source = j->>'source' and m.id = j->>'id'
+  on conflict (consumer, source, id, name) do update set state = 'done',
+    result = case when e.state = 'done' then e.result else excluded.result end,
+    done_at = coalesce(e.done_at, excluded.done_at)
+  returning e.consumer, e.source, e.id, e.result
 )
-select (select count(*) from e)::text recorded, (select count(*) from w)::text released, (select count(*) from l)::text lanes`
-
-/** Takes an intent back: the call certainly did not happen. In: `{ c, s, i, n }`. */
-export const FORGET_EFFECT = `
-with p as materialized (select $1::text::jsonb j)
-delete from ob.effect e using p
-where e.consumer = j->>'c' and e.source = j->>'s' and e.id = j->>'i' and e.name = j->>'n' and e.state = 'intent'`
+select result, ob.resume_parked(consumer, source, id)::text resumed from recorded`
 
 /**
- * A person's answer for a parked message: it happened, with this result, or it did not. In: `{ c, i producer's id, s source
- * or null, n, happened, r }`. No row back: no such message waits for this answer.
+ * Takes an intent back: the call certainly did not happen. In: `{ consumer, source, id, name, call, called }`, as
+ * INTEND was given and gave them. A message that was parked because of it runs again. No row back: by now the intent
+ * is another caller's, or an outcome is on record. Indexes: the primary keys.
+ */
+export const FORGET_EFFECT = `
+with input as materialized (select $1::text::jsonb j),
+locked as materialized (
+  select 1 from input, ob.work w
+  where w.consumer = j->>'consumer' and w.source = j->>'source' and w.id = j->>'id' for no key update of w
+),
+forgotten as (
+  delete from ob.effect e using input
+  where (select count(*) from locked) >= 0
+    and e.consumer = j->>'consumer' and e.source = j->>'source' and e.id = j->>'id' and e.name = j->>'name'
+    and e.state = 'intent' and e.token = (j->>'call')::uuid and e.called_at = (j->>'called')::timestamptz
+  returning e.consumer, e.source, e.id
+)
+select ob.resume_parked(consumer, source, id)::text resumed from forgotten`
+
+/**
+ * Runs a message again whose outcome was recorded while it was being parked for want of it. In: `{ consumer, source, id,
+ * name }`. No row back: the outcome is unknown still. Indexes: the primary keys.
+ */
+export const RESUME_RECORDED = `
+with input as materialized (select $1::text::jsonb j)
+select ob.resume_parked(e.consumer, e.source, e.id)::text resumed from input, ob.effect e
+where e.consumer = j->>'consumer' and e.source = j->>'source' and e.id = j->>'id' and e.name = j->>'name'
+  and e.state = 'done'`
+
+/**
+ * A person's answer for a parked message: it happened, with this result, or it did not. In: `{ consumer, id producer's id,
+ * source or null, effect, quoted the effect's name as its error has it, happened, result }`. Out: the sources of the
+ * messages that wait for this answer, each with whether it was `answered`: of several sources none is, of one the
+ * message that came first. No row back: no such message waits.
+ *
+ * A message waits for the answer if the effect is on record for it, or if its error names the effect: an older version
+ * of the library may have deleted the intent. An outcome that is on record by now stands. Index: work_parked.
  */
 export const ANSWER_EFFECT = `
-with p as materialized (select $1::text::jsonb j),
-m as materialized (
-  select w.consumer, w.source, w.id, w.lane from p, ob.work w
+with input as materialized (select $1::text::jsonb j),
+waiting as materialized (
+  select w.consumer, w.source, w.id, w.seq, coalesce(m.origin_source, m.source) origin from input, ob.work w
   join ob.message m on m.consumer = w.consumer and m.source = w.source and m.id = w.id
-  join ob.effect e on e.consumer = w.consumer and e.source = w.source and e.id = w.id
-  where w.consumer = j->>'c' and w.parked = 'quarantined' and w.reason = 'effect-unknown'
-    and coalesce(m.origin_id, m.id) = j->>'i' and e.name = j->>'n' and e.state = 'intent'
-    and (j->>'s' is null or coalesce(m.origin_source, m.source) = j->>'s')
-  for update of w
+  where w.consumer = j->>'consumer' and w.parked = 'quarantined' and w.reason = 'effect-unknown'
+    and coalesce(m.origin_id, m.id) = j->>'id'
+    and (j->>'source' is null or coalesce(m.origin_source, m.source) = j->>'source')
+    and (position(j->>'quoted' in w.error::jsonb->>'message') > 0 or exists (select 1 from ob.effect e
+      where e.consumer = w.consumer and e.source = w.source and e.id = w.id and e.name = j->>'effect'
+        and e.state = 'intent'))
+  order by w.seq for update of w
 ),
-yes as (
-  update ob.effect e set state = 'done', result = j->>'r', done_at = ob.now() from p, m
+chosen as materialized (
+  select consumer, source, id from waiting where (select count(distinct origin) from waiting) = 1 order by seq limit 1
+),
+happened as (
+  insert into ob.effect as e (consumer, source, id, name, state, result, done_at)
+  select consumer, source, id, j->>'effect', 'done', j->>'result', ob.now() from input, chosen
   where (j->>'happened')::boolean
-    and e.consumer = m.consumer and e.source = m.source and e.id = m.id and e.name = j->>'n' returning 1
+  on conflict (consumer, source, id, name) do update set state = 'done',
+    result = case when e.state = 'done' then e.result else excluded.result end,
+    done_at = coalesce(e.done_at, excluded.done_at)
 ),
-no as (
-  delete from ob.effect e using p, m
-  where not (j->>'happened')::boolean
-    and e.consumer = m.consumer and e.source = m.source and e.id = m.id and e.name = j->>'n' returning 1
+not_happened as (
+  delete from ob.effect e using input, chosen c
+  where not (j->>'happened')::boolean and e.consumer = c.consumer and e.source = c.source and e.id = c.id
+    and e.name = j->>'effect' and e.state = 'intent'
 ),
-w as (
-  update ob.work w set parked = null, reason = null, due_at = ob.now() from m
-  where w.consumer = m.consumer and w.source = m.source and w.id = m.id returning w.consumer, w.lane
-),
-l as (
-  insert into ob.lane as l (consumer, key, due_at)
-  select consumer, lane, ob.now() from w where lane is not null group by consumer, lane order by consumer, lane
-  on conflict (consumer, key) do update set blocked = false, dirty = true,
-    due_at = case when l.token is null then excluded.due_at else l.due_at end
-  returning 1
-),
-a as (
-  insert into ob.audit (action, detail) select 'answer', (j - 'r')::text from p where exists (select 1 from m)
+noted as (
+  insert into ob.audit (action, detail)
+  select 'answer', json_build_object('consumer', c.consumer, 'source', w.origin, 'id', j->>'id',
+    'effect', j->>'effect', 'happened', (j->>'happened')::boolean)::text
+  from input, chosen c join waiting w using (consumer, source, id)
 )
-select consumer, source, id from m`
+select w.origin, (c.id is not null and ob.resume_parked(c.consumer, c.source, c.id))::text answered
+from waiting w left join chosen c using (consumer, source, id)`
 
 /**
  * Takes an inline message into the box, claimed by us, so that its effects can be called with no transaction open and

@@ -1,8 +1,9 @@
 /** Statements for strict order per key: workers claim lanes, not messages. */
 
 /**
- * Claims due lanes. In: `{ c, k, lease, n }`. Out: their keys, and whether their last worker died. Like CLAIM it does not
- * wait for the disk. A lane whose holder is waiting to extend it (EXTEND_LANE) is left to that holder.
+ * Claims due lanes. In: `{ c, k, lease, n, until }`. Out: their keys, and whether their last worker died. Like CLAIM it
+ * does not wait for the disk, and takes nothing that has fallen due after `until`. A lane whose holder is waiting to extend
+ * it (EXTEND_LANE) is left to that holder.
  */
 export const CLAIM_LANES = `
 with p as materialized (select $1::text::jsonb j, set_config('synchronous_commit', 'off', true))
@@ -11,6 +12,7 @@ update ob.lane l set suspect = (l.token is not null), token = (select (j->>'k'):
 where l.ctid = any (array(
   select ctid from ob.lane
   where consumer = (select j->>'c' from p) and due_at <= ob.now() and due_at < 'infinity'
+    and due_at <= (select coalesce((j->>'until')::timestamptz, 'infinity') from p)
     and not exists (select 1 from ob.consumer o where o.name = (select j->>'c' from p) and o.paused)
     and (token is null or pg_try_advisory_xact_lock(hashtextextended(token::text, 0)))
   order by due_at limit (select (j->>'n')::int from p) for update skip locked))
@@ -119,7 +121,8 @@ u as (
 x as (
   update ob.lane x set token = null, suspect = false, dirty = false, blocked = (j->>'block')::boolean,
     due_at = case when (j->>'block')::boolean then 'infinity'
-                  else coalesce((j->>'at')::timestamptz, ob.now() + (j->>'ms')::float8 * interval '1 ms') end
+                  when j->>'at' is not null then greatest((j->>'at')::timestamptz, ob.now())
+                  else ob.now() + (j->>'ms')::float8 * interval '1 ms' end
   from p, l, u where x.consumer = j->>'c' and x.key = l.key and x.token = (j->>'k')::uuid
   returning 1
 ),

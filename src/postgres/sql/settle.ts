@@ -82,7 +82,8 @@ export const FAIL = `
 with p as materialized (select $1::text::jsonb j),
 f as materialized (
   select j->>'c' consumer, (j->>'k')::uuid token, x->>'s' source, x->>'i' id, (x->>'n')::int n, x->>'p' parked,
-         coalesce((x->>'at')::timestamptz, ob.now() + (x->>'ms')::float8 * interval '1 ms') due,
+         case when x->>'at' is not null then greatest((x->>'at')::timestamptz, ob.now())
+              else ob.now() + (x->>'ms')::float8 * interval '1 ms' end due,
          x->>'r' reason, x->>'e' error, coalesce((x->>'h')::boolean, false) history
   from p, unnest(array(select jsonb_array_elements(j->'f') from p)) x
 ),

@@ -1,0 +1,96 @@
+/** Runs handlers that do not wait for what they send and call, and reports what became of the process and of them. */
+import pg from 'pg'
+import { createBox, unchecked } from 'oncebox'
+import { fromPg } from 'oncebox/pg'
+import { command, emit } from '../support/child.mjs'
+
+const { DATABASE, MODE } = process.env
+let unhandled = 0
+process.on('unhandledRejection', () => unhandled++)
+process.on('uncaughtException', () => unhandled++)
+
+const pool = new pg.Pool({ connectionString: DATABASE, max: 4 })
+const slow = {
+  '~standard': {
+    version: 1,
+    vendor: 'test',
+    validate: (value) =>
+      new Promise((resolve) => setTimeout(resolve, 20, value.bad ? { issues: [{ message: 'bad' }] } : { value })),
+  },
+}
+const box = createBox({
+  db: fromPg(pool),
+  messages: { order: unchecked(), mail: slow, quick: unchecked() },
+  logger: { debug() {}, info() {}, warn() {}, error() {} },
+})
+const calls = []
+let later
+const handlers = {
+  async both(_message, { effect }) {
+    const a = effect('a', () => calls.push('a'))
+    const b = effect('b', () => calls.push('b'))
+    await a
+    await b
+  },
+  async reversed(_message, { effect }) {
+    const a = effect('a', () => calls.push('a'))
+    const b = effect('b', () => calls.push('b'))
+    await b
+    await a
+  },
+  async all(_message, { effect }) {
+    await Promise.all(['a', 'b', 'c'].map((name) => effect(name, () => calls.push(name))))
+  },
+  async effect(_message, { effect }) {
+    void effect('a', () => calls.push('a'))
+  },
+  async wrong(_message, { tx, effect }) {
+    void effect('', () => calls.push('a'))
+    await tx.query('select 1')
+  },
+  async send(_message, { send }) {
+    void send('mail', {})
+  },
+  async bad(_message, { send }) {
+    void send('mail', { bad: true })
+    await new Promise((resolve) => setTimeout(resolve, 100))
+  },
+  async caught(_message, { send }) {
+    await send('mail', { bad: true }).catch(() => undefined)
+  },
+  async throws(_message, { send, effect }) {
+    void effect('a', () => calls.push('a'))
+    void send('mail', { bad: true })
+    throw new Error('of its own')
+  },
+  async late(_message, { send, effect }) {
+    later = new Promise((resolve) => setTimeout(resolve, 50)).then(() => {
+      void send('quick', {})
+      void effect('a', () => calls.push('a'))
+    })
+  },
+}
+const [, name, mode] = /^(\w+)\/(\w+)$/.exec(MODE)
+box.consumer('a', { order: handlers[name] }, { mode, retry: { attempts: 1 } })
+await box.migrate()
+const message = { id: '1', type: 'order', data: {} }
+if (mode === 'stored') await box.receive(message)
+else await box.handle(message)
+await box.drain()
+await later
+// Rejections that nobody handles are told after the microtasks of the turn in which they happened.
+await new Promise((resolve) => setTimeout(resolve, 200))
+const [{ state, error }] = await box.admin.message({ id: '1' })
+const { rows } = await pool.query('select count(*)::int sent from oncebox.outbox')
+emit('report', {
+  unhandled,
+  calls,
+  state,
+  code: error?.code ?? null,
+  cause: error?.cause?.code ?? null,
+  sent: rows[0].sent,
+})
+await command('stop')
+await box.stop()
+await pool.end()
+process.exit(0)
