@@ -14,7 +14,7 @@ const SHARED = ['hooks.ts', 'runtime.ts']
 /** What a broker is to the rest. */
 const SEAMS = [
   ...['source.ts', 'sink.ts', 'handover.ts', 'cloudevents.ts', 'codec.ts', 'event.ts', 'lanes.ts', 'run.ts'],
-  ...['redelivery.ts', 'send.ts'],
+  ...['in-order.ts', 'redelivery.ts', 'send.ts'],
 ]
 
 /** A part of src/ → the parts it may import, besides itself. */

@@ -2,7 +2,7 @@
 import { storableText } from '../failure.js'
 import type { Entry } from '../hooks.js'
 import type { Message, MessageMap, QuarantineReason } from '../message.js'
-import { QUARANTINE } from '../postgres/sql/receive.js'
+import { CONFIRM, QUARANTINE } from '../postgres/sql/receive.js'
 import { tell, type Runtime } from '../runtime.js'
 import { toMessage, type Prepared, type Refused } from './prepare.js'
 
@@ -34,6 +34,8 @@ export async function quarantine(runtime: Runtime, list: readonly Quarantined[],
       e: refused.envelope,
     }))
     const added = await runtime.db.run(QUARANTINE, rows, tx)
+    // What was there already is to be as safe as what was added.
+    if (added.length === 0 && tx === undefined) await runtime.db.run(CONFIRM, 'quarantined')
     if (added.length > 0) tellNew(runtime, part, added)
   }
 }

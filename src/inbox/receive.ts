@@ -5,7 +5,7 @@
 import { backoffMs, sleep } from '../backoff.js'
 import type { ConsumerOutcome, Outcome, QuarantineReason } from '../message.js'
 import { sqlState } from '../postgres/driver.js'
-import { CLASSIFY, RECEIVE, UNPARK_FAILED } from '../postgres/sql/receive.js'
+import { CLASSIFY, CONFIRM, RECEIVE, UNPARK_FAILED } from '../postgres/sql/receive.js'
 import type { Runtime } from '../runtime.js'
 import { failpoint } from '../worker/failpoints.js'
 import { asReceiverSeesIt, identityUnknown, type ConsumerDeclaration } from './consumer.js'
@@ -202,6 +202,7 @@ async function classifyRest(
     runtime,
     pairs.map(({ consumer, message }) => ({ consumer, message })),
   )
+  await confirmKnown(runtime, known)
   const refused: Quarantined[] = []
   const again: typeof pairs = []
   const parked: typeof pairs = []
@@ -261,6 +262,8 @@ export interface Known {
   readonly error: string | null
   readonly reason: QuarantineReason | null
   readonly dueMs: number | undefined
+  /** Commits wait for a standby. */
+  readonly synchronous: boolean
 }
 
 export async function classify(
@@ -286,9 +289,18 @@ export async function classify(
       error: row['error'] as string | null,
       reason: row['reason'] as QuarantineReason | null,
       dueMs: row['due'] === null ? undefined : Number(row['due']),
+      synchronous: row['synchronous'] === 'true',
     }
   }
   return known
+}
+
+/**
+ * Before a known message is acknowledged: its row must be as safe as if it had been stored just now. The commit that wrote
+ * it may have been told to wait no longer for the standby, or still be waiting.
+ */
+export async function confirmKnown(runtime: Runtime, known: readonly (Known | undefined)[]): Promise<void> {
+  if (known.some((one) => one?.synchronous)) await runtime.db.run(CONFIRM, 'known')
 }
 
 export type Identified = Pick<Prepared, 'id' | 'source' | 'hash' | 'ids'>

@@ -22,6 +22,7 @@ import {
   type BrokerUnderTest,
   type Capabilities,
 } from './broker-bench.js'
+import type { Incoming, Outcome } from '../message.js'
 import type { ConformanceCase } from './driver-conformance.js'
 
 export type { BrokerCapabilities, BrokerUnderTest, RawMessage } from './broker-bench.js'
@@ -73,6 +74,7 @@ export function brokerConformance(suite: BrokerConformance): ConformanceCase[] {
   acknowledging(promise)
   stopping(promise)
   sharing(promise)
+  rejecting(promise)
   sinks(promise)
   return cases
 }
@@ -471,6 +473,57 @@ function sharing(promise: Add): void {
           [...numbers].sort((a, b) => a - b),
         )
       }
+    },
+    ({ order }) => order,
+  )
+}
+
+/** Answers as the box does: what is behind a message of its key that it does not take, it does not take either. */
+function holdingBack(batch: readonly Incoming[], isRefused: (message: Incoming) => boolean): Outcome[] {
+  const heldBack = new Set<string>()
+  return batch.map((message) => {
+    const { key } = message
+    if (!(key !== undefined && heldBack.has(key)) && !isRefused(message)) return taken(message)
+    if (key !== undefined) heldBack.add(key)
+    return busy(message)
+  })
+}
+
+function rejecting(promise: Add): void {
+  promise(
+    'what was rejected comes again before anything newer of its key',
+    async (bench) => {
+      const keys = ['a', 'b', 'c']
+      const numbers = Array.from({ length: 120 }, (_, n) => n)
+      const events = numbers.map((n) => event(`m-${n}`, { key: keys[n % keys.length]!, data: { n } }))
+      const numberOf = (message: Incoming): number => (dataOf(message) as { n: number }).n
+      // Every sixth message is refused once, twenty in all; and now and then the whole delivery.
+      const toRefuse = new Set(numbers.filter((n) => n % 6 === 1))
+      const accepted: Incoming[] = []
+      let deliveries = 0
+      const recorder = new Recorder()
+      recorder.answer = async (batch) => {
+        // Time for later batches to be fetched.
+        await pause(5)
+        if (++deliveries % 4 === 0) throw new Error('the database is away')
+        const outcomes = holdingBack(batch, (message) => toRefuse.delete(numberOf(message)))
+        accepted.push(...batch.filter((_, at) => outcomes[at]!.ack))
+        return outcomes
+      }
+      await bench.start(recorder)
+      // In several rounds, so that there is always something newer.
+      for (let at = 0; at < events.length; at += 12) await bench.send(events.slice(at, at + 12))
+      const distinct = (): number => new Set(accepted.map(numberOf)).size
+      await bench.until(() => distinct() === events.length, 'all messages')
+      for (const key of keys) {
+        // Of copies the first one counts.
+        const order = [...new Set(accepted.filter((one) => one.key === key).map(numberOf))]
+        assert.deepEqual(
+          order,
+          [...order].sort((a, b) => a - b),
+        )
+      }
+      await bench.untilBacklog(0)
     },
     ({ order }) => order,
   )

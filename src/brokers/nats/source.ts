@@ -4,11 +4,13 @@
  *     fetch ahead → deliver what is there → acknowledge after the commit
  *
  * What is held here is kept from being delivered elsewhere by `working`, however long the box takes. What may not be
- * acknowledged is given back with a delay.
+ * acknowledged yet stays here too, in its place, and is delivered again when its time has come: given back, it would
+ * come after what follows it in its key, and count as a delivery, of which a consumer may allow only so many.
  */
 import type { Consumer, JsMsg } from '@nats-io/jetstream'
 import { backoffMs, sleep } from '../../backoff.js'
-import type { Outcome } from '../../message.js'
+import type { Incoming, Outcome } from '../../message.js'
+import { firstInOrder, takeInOrder } from '../in-order.js'
 import { redeliverAfterMs } from '../redelivery.js'
 import { createRunner, type Report, type Run } from '../run.js'
 import type { Deliver, Source } from '../source.js'
@@ -20,6 +22,18 @@ import type { ResolvedSource } from './options.js'
 const FETCH_MS = 10_000
 /** `working` is sent so many times within the time that the consumer waits for an acknowledgement. */
 const BEATS = 3
+/** While so many batches wait for their time, nothing more is fetched. */
+const MOST_BATCHES = 10
+
+const LEAST_BACK_MS = 250
+
+/** A message that is held here: `raw` is its latest delivery by the server. */
+interface Held {
+  raw: JsMsg
+  readonly incoming: Incoming
+  /** Not to be delivered before, by `performance.now()`; undefined if it was not yet. */
+  dueAt: number | undefined
+}
 
 export function createSource(options: ResolvedSource): Source {
   return createRunner((deliver, report) => begin(options, deliver, report))
@@ -36,15 +50,38 @@ async function begin(options: ResolvedSource, deliver: Deliver, report: Report):
     throw error
   }
 
-  /** Fetched, and not delivered yet; and all that is neither acknowledged nor given back. */
-  const fetched: JsMsg[] = []
-  const held = new Set<JsMsg>()
+  /** To be delivered, in the order of the stream; and all that is neither acknowledged nor given back. */
+  let waiting: Held[] = []
+  const held = new Set<Held>()
+  let pausedUntil = 0
   let stopping = false
   let stop = (): void => undefined
   const stopped = new Promise<void>((resolve) => (stop = resolve))
   let closeFetch = (): void => undefined
   const arrival = createSignal()
   const room = createSignal()
+
+  /** The server delivers again what it has heard nothing of, when the connection was lost: it keeps its place here. */
+  const add = (raw: JsMsg): void => {
+    const known = waiting.find((one) => one.raw.seq === raw.seq && one.raw.timestampNanos === raw.timestampNanos)
+    if (known) return void (known.raw = raw)
+    const one = { raw, incoming: readMessage(raw, options), dueAt: undefined }
+    waiting.push(one)
+    held.add(one)
+  }
+
+  const keyOf = ({ incoming }: Held): string | undefined => incoming.key
+  const take = (most: number): ReturnType<typeof takeInOrder<Held>> => {
+    const now = performance.now()
+    return takeInOrder(waiting, now < pausedUntil ? 0 : most, { keyOf, isDue: ({ dueAt = 0 }) => dueAt <= now })
+  }
+  /** How long until something is due. */
+  const idleMs = (): number => {
+    const due = firstInOrder(waiting, { keyOf }).reduce((least, { dueAt = 0 }) => Math.min(least, dueAt), Infinity)
+    return Math.max(1, Math.min(FETCH_MS, Math.max(due, pausedUntil) - performance.now()))
+  }
+  const hasEnough = (): boolean =>
+    take(1).taken.length > 0 || performance.now() < pausedUntil || waiting.length >= options.batch * MOST_BATCHES
 
   /** One request: messages come in as there are some, until it is satisfied or has expired. */
   const fetchOnce = async (consumer: Consumer): Promise<void> => {
@@ -53,8 +90,7 @@ async function begin(options: ResolvedSource, deliver: Deliver, report: Report):
     // The stop may have come in between.
     if (stopping) closeFetch()
     for await (const message of messages) {
-      fetched.push(message)
-      held.add(message)
+      add(message)
       arrival.give()
     }
   }
@@ -70,7 +106,7 @@ async function begin(options: ResolvedSource, deliver: Deliver, report: Report):
         if (connection.isUp) tell()
         await fetchOnce(found.consumer)
         failures = 0
-        while (fetched.length > 0 && !stopping) await room.taken()
+        while (!stopping && hasEnough()) await room.taken(FETCH_MS)
       } catch (error) {
         if (stopping) return
         // The consumer may be gone, so it is looked for again.
@@ -81,47 +117,56 @@ async function begin(options: ResolvedSource, deliver: Deliver, report: Report):
     }
   }
 
-  const settle = (message: JsMsg, how: (message: JsMsg) => void): void => {
-    held.delete(message)
+  const settle = (one: Held, how: (message: JsMsg) => void): void => {
+    held.delete(one)
     try {
-      how(message)
+      how(one.raw)
     } catch {
       // The connection is closed. The server will deliver it again, and the box knows it.
     }
   }
 
+  const putBack = (some: readonly Held[]): void => {
+    const places = new Map([...held].map((one, place) => [one, place]))
+    waiting = [...some, ...waiting].sort((a, b) => places.get(a)! - places.get(b)!)
+  }
+
   let rejections = 0
-  const deliverBatch = async (batch: readonly JsMsg[]): Promise<void> => {
+  const deliverBatch = async (batch: readonly Held[]): Promise<void> => {
     let outcomes: readonly Outcome[]
     try {
-      outcomes = await deliver(batch.map((message) => readMessage(message, options)))
+      outcomes = await deliver(batch.map(({ incoming }) => incoming))
     } catch {
-      // The box cannot take anything now, and has told its hooks why.
-      const delayMs = backoffMs(rejections++, 500, 30_000)
-      for (const message of batch) settle(message, (one) => one.nak(delayMs))
-      await sleep(delayMs, stopped)
-      return
+      // The box cannot take anything now, and has told its hooks why. All of it stays as it was, in its place.
+      pausedUntil = performance.now() + backoffMs(rejections++, 500, 30_000)
+      for (const one of batch) one.dueAt = pausedUntil
+      return putBack(batch)
     }
     rejections = 0
-    batch.forEach((message, at) => {
+    const again: Held[] = []
+    batch.forEach((one, at) => {
       const outcome = outcomes[at]!
-      settle(message, (one) => (outcome.ack ? one.ack() : one.nak(redeliverAfterMs(outcome))))
+      if (outcome.ack) return settle(one, (message) => message.ack())
+      one.dueAt = performance.now() + redeliverAfterMs(outcome)
+      again.push(one)
     })
+    if (again.length > 0) putBack(again)
   }
 
   const work = async (): Promise<void> => {
     while (!stopping) {
-      const batch = fetched.splice(0, options.batch)
+      const { taken, rest } = take(options.batch)
+      waiting = rest
       room.give()
-      if (batch.length > 0) await deliverBatch(batch)
-      else await arrival.taken()
+      if (taken.length > 0) await deliverBatch(taken)
+      else await arrival.taken(idleMs())
     }
   }
 
   const beat = (): void => {
-    for (const message of held) {
+    for (const { raw } of held) {
       try {
-        message.working()
+        raw.working()
       } catch {
         // The connection is closed.
       }
@@ -141,7 +186,12 @@ async function begin(options: ResolvedSource, deliver: Deliver, report: Report):
       room.give()
       await Promise.all([working, pulling])
       clearTimeout(timer)
-      for (const message of fetched) settle(message, (one) => one.nak())
+      // At once, unless the box had it: a server that finds our last request gone would not count that delivery.
+      for (const one of waiting) {
+        const afterMs =
+          one.dueAt === undefined ? undefined : Math.ceil(Math.max(LEAST_BACK_MS, one.dueAt - performance.now()))
+        settle(one, (message) => message.nak(afterMs))
+      }
       await connection.close()
     },
   }
@@ -157,8 +207,8 @@ function sayOnce(report: Report): Report {
   }
 }
 
-/** One waits until another gives; what was given before is not lost. */
-function createSignal(): { give(): void; taken(): Promise<void> } {
+/** One waits until another gives, for so long at most; what was given before is not lost. */
+function createSignal(): { give(): void; taken(ms: number): Promise<void> } {
   let given = false
   let wake: (() => void) | undefined
   return {
@@ -166,8 +216,9 @@ function createSignal(): { give(): void; taken(): Promise<void> } {
       given = true
       wake?.()
     },
-    async taken() {
-      if (!given) await new Promise<void>((resolve) => (wake = resolve))
+    async taken(ms) {
+      const woken = new Promise<void>((resolve) => (wake = resolve))
+      if (!given) await sleep(ms, woken)
       given = false
       wake = undefined
     },

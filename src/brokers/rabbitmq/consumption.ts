@@ -7,6 +7,7 @@
  */
 import { backoffMs } from '../../backoff.js'
 import type { Incoming, Outcome } from '../../message.js'
+import { firstInOrder, takeInOrder } from '../in-order.js'
 import { redeliverAfterMs } from '../redelivery.js'
 import type { Deliver } from '../source.js'
 import type { RabbitChannel, RabbitMessage, Session } from './client.js'
@@ -50,13 +51,20 @@ export function consume(session: Session<RabbitChannel>, options: ResolvedSource
 
   const goesOn = (): boolean => !finished && session.problem === undefined
 
+  const keyOf = ({ incoming }: Delivery): string | undefined => incoming.key
+  const isInFlight = (key: string): boolean => keys.has(key)
+
   /** Looks again when something will be due. */
   const schedule = (now: number): void => {
     clearTimeout(timer)
     timer = undefined
     if (!goesOn() || waiting.length === 0 || inFlight.size >= options.concurrency) return
-    const due = waiting.reduce((least, { dueAt }) => Math.min(least, dueAt), Infinity)
-    timer = setTimeout(pump, Math.max(1, due - now, pausedUntil - now))
+    const due = firstInOrder(waiting, { keyOf, isInFlight }).reduce(
+      (least, { dueAt }) => Math.min(least, dueAt),
+      Infinity,
+    )
+    // What waits behind something in flight is looked at when that ends.
+    if (due < Infinity) timer = setTimeout(pump, Math.max(1, due - now, pausedUntil - now))
   }
 
   const pump = (): void => {
@@ -74,27 +82,17 @@ export function consume(session: Session<RabbitChannel>, options: ResolvedSource
     schedule(now)
   }
 
-  /** The first that are due, but none whose key is in flight or has an earlier one that stays behind. */
   const take = (now: number): Delivery[] => {
-    const batch: Delivery[] = []
-    const rest: Delivery[] = []
-    const passed = new Set<string>()
     const isFull = waiting.length >= options.batchSize
-    for (const delivery of waiting) {
-      const { key } = delivery.incoming
-      const isDue = delivery.dueAt <= now || (isFull && delivery.returns === 0)
-      const isFree = key === undefined || !(keys.has(key) || passed.has(key))
-      if (isDue && isFree && batch.length < options.batchSize) batch.push(delivery)
-      else {
-        rest.push(delivery)
-        // One that is delivered again after a failure has lost its place; those behind it do not wait for it.
-        if (key !== undefined && delivery.returns === 0) passed.add(key)
-      }
-    }
-    if (batch.length === 0) return batch
+    const { taken, rest } = takeInOrder(waiting, options.batchSize, {
+      keyOf,
+      isDue: ({ dueAt, returns }) => dueAt <= now || (isFull && returns === 0),
+      isInFlight,
+    })
+    if (taken.length === 0) return taken
     waiting = rest
-    for (const { incoming } of batch) if (incoming.key !== undefined) keys.add(incoming.key)
-    return batch
+    for (const { incoming } of taken) if (incoming.key !== undefined) keys.add(incoming.key)
+    return taken
   }
 
   const deliverBatch = async (batch: readonly Delivery[]): Promise<void> => {
@@ -112,11 +110,11 @@ export function consume(session: Session<RabbitChannel>, options: ResolvedSource
     const taken: Delivery[] = []
     const rejected: Delivery[] = []
     const returned: Delivery[] = []
+    const heldBack = new Set<string>()
     batch.forEach((delivery, at) => {
       const outcome = outcomes[at]
       if (outcome?.ack !== true) {
-        const ownMs = backoffMs(delivery.returns++, AGAIN_MS.first, AGAIN_MS.most)
-        delivery.dueAt = performance.now() + (outcome?.retryAt ? redeliverAfterMs(outcome) : ownMs)
+        delivery.dueAt = performance.now() + againMs(delivery, outcome, heldBack)
         returned.push(delivery)
       } else (options.deadLetter && outcome.status === 'quarantined' ? rejected : taken).push(delivery)
     })
@@ -171,6 +169,16 @@ export function consume(session: Session<RabbitChannel>, options: ResolvedSource
       while (inFlight.size > 0) await Promise.all(inFlight)
     },
   }
+}
+
+/** What was held back by an earlier one of its key goes with that one, and is not at fault. */
+function againMs(delivery: Delivery, outcome: Outcome | undefined, heldBack: Set<string>): number {
+  const { key } = delivery.incoming
+  const isBehind = key !== undefined && heldBack.has(key)
+  if (key !== undefined) heldBack.add(key)
+  if (outcome?.retryAt) delivery.returns++
+  else if (!isBehind) return backoffMs(delivery.returns++, AGAIN_MS.first, AGAIN_MS.most)
+  return outcome?.retryAt ? redeliverAfterMs(outcome) : 0
 }
 
 function tagOf({ raw }: Delivery): number {

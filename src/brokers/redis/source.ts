@@ -4,11 +4,12 @@
  *     what was ours already → what is due again → what others left → what is new → deliver → acknowledge after the commit
  *
  * Redis has no way to give an entry back. One that may not be acknowledged stays pending and is read again when its
- * time has come. While an entry is here, its idle time is set back again and again, so nobody takes it over.
+ * time has come; what is behind it in its key waits with it. While an entry is here, its idle time is set back again and again, so nobody takes it over.
  */
 import { backoffMs, sleep } from '../../backoff.js'
 import { OnceboxError } from '../../errors.js'
-import type { Outcome } from '../../message.js'
+import type { Incoming, Outcome } from '../../message.js'
+import { firstInOrder, takeInOrder } from '../in-order.js'
 import { redeliverAfterMs } from '../redelivery.js'
 import { createRunner, type Report, type Run } from '../run.js'
 import type { Deliver, Source } from '../source.js'
@@ -21,6 +22,8 @@ import type { RedisEntry, ResolvedSource } from './options.js'
 interface Batch {
   readonly entries: readonly RedisEntry[]
   readonly redelivered: boolean
+  /** Of those, what only waited for others of its key, and was not given to the box. */
+  readonly fresh?: ReadonlySet<string>
 }
 
 /** A read waits for so long at most. */
@@ -28,8 +31,27 @@ const BLOCK_MS = 5_000
 const UNBLOCK_MS = 50
 /** The idle time is set back so many times within `minIdleMs`. */
 const BEATS = 4
-/** More failures than that at a time are left for `takeOver`. */
+/** While so many wait for their time, nothing new is read. */
 const MOST_WAITING = 10_000
+
+/** An entry as the box gets it. */
+interface Delivery {
+  readonly id: string
+  readonly incoming: Incoming
+  readonly key: string | undefined
+  /** It was given to nobody before. */
+  readonly isFresh: boolean
+}
+
+/** An entry that waits for its time, or for one before it in its key. */
+interface Waiting {
+  readonly id: string
+  readonly place: bigint
+  readonly key: string | undefined
+  /** Not to be delivered before. */
+  readonly at: number
+  readonly isFresh: boolean
+}
 const FIRST = '0-0'
 
 export function createSource(options: ResolvedSource): Source {
@@ -44,9 +66,9 @@ async function begin(options: ResolvedSource, deliver: Deliver, report: Report):
   let stop = (): void => undefined
   const stopped = new Promise<void>((resolve) => (stop = resolve))
 
-  /** In delivery; and not acknowledged, with the time at which they are due again. */
+  /** In delivery; and not acknowledged, or behind one that is not. */
   const running = new Set<string>()
-  const waiting = new Map<string, number>()
+  const waiting = new Map<string, Waiting>()
   /** How far our own entries of before were read; undefined when they all were. */
   let own: string | undefined = FIRST
   let cursor = FIRST
@@ -64,7 +86,7 @@ async function begin(options: ResolvedSource, deliver: Deliver, report: Report):
   const next = async (from: Group): Promise<Batch> => {
     while (own !== undefined) {
       const found = await from.readOwn(own)
-      own = [...found.entries.map(({ id }) => id), ...found.gone].sort(byPlace).at(-1)
+      own = lastOf([...found.entries.map(({ id }) => id), ...found.gone])
       await from.acknowledge(found.gone)
       const entries = keep(found)
       // To read them again does not make them fresh.
@@ -75,12 +97,13 @@ async function begin(options: ResolvedSource, deliver: Deliver, report: Report):
       if (entries.length > 0) return { entries, redelivered: true }
     }
     const now = Date.now()
-    const due = [...waiting].filter(([, at]) => at <= now).map(([id]) => id)
-    if (due.length > 0) {
-      const ids = due.slice(0, options.batch)
-      const entries = await from.readAgain(ids)
-      for (const id of ids) waiting.delete(id)
-      return { entries, redelivered: true }
+    const inOrder = [...waiting.values()].sort(byPlace)
+    const { taken } = takeInOrder(inOrder, options.batch, { keyOf, isDue: ({ at }) => at <= now })
+    if (taken.length > 0) {
+      const entries = await from.readAgain(taken.map(({ id }) => id))
+      for (const { id } of taken) waiting.delete(id)
+      const fresh = new Set(taken.filter(({ isFresh }) => isFresh).map(({ id }) => id))
+      return { entries, redelivered: true, fresh }
     }
     if (now >= takeOverAt) {
       const found = await from.takeOver(cursor)
@@ -88,42 +111,61 @@ async function begin(options: ResolvedSource, deliver: Deliver, report: Report):
       if (cursor === FIRST) takeOverAt = now + minIdleMs / 2
       return { entries: keep(found), redelivered: true }
     }
-    const nextAt = Math.min(takeOverAt, ...waiting.values())
-    return { entries: await from.readNew(Math.min(BLOCK_MS, nextAt - now)), redelivered: false }
+    const nextAt = firstInOrder(inOrder, { keyOf }).reduce((least, { at }) => Math.min(least, at), takeOverAt)
+    const idleMs = Math.min(BLOCK_MS, nextAt - now)
+    if (waiting.size < MOST_WAITING) return { entries: await from.readNew(idleMs), redelivered: false }
+    await sleep(idleMs, stopped)
+    return { entries: [], redelivered: false }
   }
 
-  const wait = (ids: readonly string[], delayMs: number): void => {
-    const at = Date.now() + delayMs
-    for (const id of ids) if (waiting.size < MOST_WAITING) waiting.set(id, at)
+  const wait = ({ id, key, isFresh }: Delivery, delayMs: number): void => {
+    waiting.set(id, { id, place: placeOf(id), key, at: Date.now() + delayMs, isFresh })
+  }
+
+  /** Those that may be delivered: what has an earlier one of its key that waits is to wait too. */
+  const inTurn = (deliveries: readonly Delivery[]): readonly Delivery[] => {
+    const firstOfKey = new Map<string, bigint>()
+    for (const { key, place } of waiting.values()) {
+      if (key !== undefined && place < (firstOfKey.get(key) ?? place + 1n)) firstOfKey.set(key, place)
+    }
+    return deliveries.filter((one) => {
+      const first = one.key === undefined ? undefined : firstOfKey.get(one.key)
+      const isFree = first === undefined || placeOf(one.id) < first
+      if (!isFree) wait(one, 0)
+      return isFree
+    })
   }
 
   let rejections = 0
-  const deliverBatch = async (to: Group, { entries, redelivered }: Batch): Promise<void> => {
-    for (const { id } of entries) running.add(id)
+  const deliverBatch = async (to: Group, { entries, redelivered, fresh }: Batch): Promise<void> => {
+    const read = entries.map((entry): Delivery => {
+      const isFresh = !redelivered || fresh?.has(entry.id) === true
+      const incoming = readEntry(entry, !isFresh, options)
+      return { id: entry.id, incoming, key: incoming.key, isFresh }
+    })
+    const deliveries = inTurn(read)
+    if (deliveries.length === 0) return
+    for (const { id } of deliveries) running.add(id)
     try {
       let outcomes: readonly Outcome[]
       try {
-        outcomes = await deliver(entries.map((entry) => readEntry(entry, redelivered, options)))
+        outcomes = await deliver(deliveries.map(({ incoming }) => incoming))
       } catch {
-        // The box cannot take anything now, and has told its hooks why.
-        const delayMs = backoffMs(rejections++, 500, 30_000)
-        wait(
-          entries.map(({ id }) => id),
-          delayMs,
-        )
-        await sleep(delayMs, stopped)
+        // The box cannot take anything now, and has told its hooks why: after the pause they come first.
+        for (const one of deliveries) wait({ ...one, isFresh: false }, 0)
+        await sleep(backoffMs(rejections++, 500, 30_000), stopped)
         return
       }
       rejections = 0
       const done: string[] = []
-      entries.forEach(({ id }, at) => {
+      deliveries.forEach((one, at) => {
         const outcome = outcomes[at]!
-        if (outcome.ack) done.push(id)
-        else wait([id], redeliverAfterMs(outcome))
+        if (outcome.ack) done.push(one.id)
+        else wait({ ...one, isFresh: false }, redeliverAfterMs(outcome))
       })
       await to.acknowledge(done)
     } finally {
-      for (const { id } of entries) running.delete(id)
+      for (const { id } of deliveries) running.delete(id)
     }
   }
 
@@ -208,10 +250,21 @@ async function leave(options: ResolvedSource): Promise<void> {
   }
 }
 
-/** Ids are two numbers, and not in the order of text. */
-function byPlace(a: string, b: string): number {
-  const [ms = 0, n = 0] = a.split('-').map(BigInt)
-  const [otherMs = 0, otherN = 0] = b.split('-').map(BigInt)
-  if (ms !== otherMs) return ms < otherMs ? -1 : 1
-  return n < otherN ? -1 : n > otherN ? 1 : 0
+/** Ids are two numbers of 64 bits, and not in the order of text. */
+function placeOf(id: string): bigint {
+  const [ms = 0n, n = 0n] = id.split('-').map(BigInt)
+  return (ms << 64n) | n
+}
+
+function byPlace({ place: a }: { readonly place: bigint }, { place: b }: { readonly place: bigint }): number {
+  return a < b ? -1 : a > b ? 1 : 0
+}
+
+function lastOf(ids: readonly string[]): string | undefined {
+  const places = ids.map((id) => ({ id, place: placeOf(id) }))
+  return places.sort(byPlace).at(-1)?.id
+}
+
+function keyOf({ key }: Waiting): string | undefined {
+  return key
 }

@@ -3,7 +3,7 @@ import { IS_FRESH } from '../../postgres/sql/inline.js'
 import type { Abort } from '../../worker/abort.js'
 import type { Ackable } from '../outcome.js'
 import { quarantine, refuse } from '../quarantine.js'
-import { classify, knownOutcome, quarantined, tooOld, type Known } from '../receive.js'
+import { classify, confirmKnown, knownOutcome, quarantined, tooOld, type Known } from '../receive.js'
 import type { Worker } from '../running.js'
 import { resolveUnknown, type CommitUnknown } from '../transaction.js'
 import type { Item } from './mark.js'
@@ -13,6 +13,7 @@ export async function judgeKnown(worker: Worker, item: Item): Promise<Ackable | 
   const { runtime, consumer } = worker
   const [known] = await classify(runtime, [{ consumer: consumer.name, message: item.prepared }])
   if (known === undefined) return judgeAge(worker, item)
+  await confirmKnown(runtime, [known])
   if (!known.same) {
     const refused = refuse(item.prepared, 'conflict', 'the id is known with another body')
     await quarantine(runtime, [{ consumer: consumer.name, refused }])

@@ -113,7 +113,8 @@ select jsonb_build_object(
  *
  * In: a list of `[consumer, source, id, hash,
  * producer's id, producer's source]`, the last two only where `id` is a business key: two messages about one fact may
- * differ, one message may not. Out: one row for each that exists, with its position.
+ * differ, one message may not. Out: one row for each that exists, with its position; `synchronous` says that commits wait for
+ * a standby, see CONFIRM.
  */
 export const CLASSIFY = `
 select (k.ord - 1)::text "at", m.result,
@@ -123,13 +124,22 @@ select (k.ord - 1)::text "at", m.result,
             when w.parked is not null then w.parked
             when coalesce(l.token, w.token) is not null and coalesce(l.due_at, w.due_at) > ob.now() then 'processing'
             else 'pending' end state,
-       w.reason, w.error, w.attempts::text,
+       w.reason, w.error, w.attempts::text, (current_setting('synchronous_standby_names') <> '')::text synchronous,
        (extract(epoch from case when w.due_at < 'infinity' then w.due_at end) * 1000)::bigint::text due
 from jsonb_array_elements($1::text::jsonb) with ordinality k(x, ord)
 cross join lateral (select * from ob.message m
   where m.consumer = x->>0 and m.source = x->>1 and m.id = x->>2 limit 1) m
 left join ob.work w on w.consumer = m.consumer and w.source = m.source and w.id = m.id
 left join ob.lane l on l.consumer = w.consumer and l.key = w.lane`
+
+/**
+ * A commit that writes next to nothing, and waits for the synchronous standbys like every other: when it is answered, all
+ * that was committed before is there too. The row of a known message may not be, if the wait of its own commit was
+ * cancelled. Where no standby is waited for there is nothing to write. The answer does not matter.
+ */
+export const CONFIRM = `
+select pg_logical_emit_message(true, 'oncebox', $1::text)::text
+where current_setting('synchronous_standby_names') <> ''`
 
 /** Hands inline failures that wait for their source over to the box. No row back: it is not waiting any more. */
 export const UNPARK_FAILED = `

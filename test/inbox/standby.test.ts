@@ -1,0 +1,78 @@
+/** Synchronous replication: nothing is acknowledged that is on no standby. */
+import pg from 'pg'
+import { createBox } from 'oncebox'
+import { fromPg } from 'oncebox/pg'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type PostgresServer, startPostgres } from '../support/postgres.js'
+import { waitUntil } from '../support/wait.js'
+import { note } from './fixture.js'
+
+let server: PostgresServer
+let pool: pg.Pool
+/** Its commits do not wait. */
+let admin: pg.Client
+beforeAll(async () => {
+  server = await startPostgres()
+  admin = new pg.Client({ connectionString: server.url })
+  await admin.connect()
+  await admin.query('create role box login; grant create on database postgres to box')
+  const url = new URL(server.url)
+  url.username = 'box'
+  pool = new pg.Pool({ connectionString: url.href, max: 5 })
+}, 120_000)
+afterAll(async () => {
+  await pool?.end()
+  await admin?.end()
+  await server?.stop()
+})
+
+/** A standby that is away: every commit waits for it. */
+async function setStandby(names: string): Promise<void> {
+  await admin.query(`alter system set synchronous_standby_names = '${names}'`)
+  await admin.query('select pg_reload_conf()')
+  const shown = async (): Promise<unknown> =>
+    (await admin.query<{ now: string }>(`select current_setting('synchronous_standby_names') now`)).rows[0]!.now
+  await waitUntil(async () => (await shown()) === names, { what: 'the setting' })
+}
+
+/** Who waits for the standby. */
+async function waiting(): Promise<number[]> {
+  const { rows } = await admin.query<{ pid: number }>(`select pid from pg_stat_activity where wait_event = 'SyncRep'`)
+  return rows.map(({ pid }) => pid)
+}
+
+test.each(['stored', 'inline', 'quarantined'] as const)(
+  'a copy of a message whose commit was not confirmed is not acknowledged before the standby has it: %s',
+  async (how) => {
+    const box = createBox({ db: fromPg(pool), schema: `standby_${how}` })
+    box.consumer('a', { note: () => undefined }, { mode: how === 'inline' ? 'inline' : 'stored' })
+    await box.migrate()
+    const incoming = how === 'quarantined' ? note('1', { type: 'unknown' }) : note('1')
+    const deliver = async () => (how === 'inline' ? await box.handle(incoming) : (await box.receive([incoming]))[0]!)
+    await setStandby('nobody')
+    try {
+      const first = deliver().then(
+        (outcome) => outcome,
+        () => undefined,
+      )
+      const [pid] = await waitUntil(async () => ((await waiting()).length > 0 ? await waiting() : undefined), {
+        what: 'a commit that waits for the standby',
+      })
+      await admin.query('select pg_cancel_backend($1)', [pid])
+      let answered = false
+      const copy = deliver().then((outcome) => {
+        answered = true
+        return outcome
+      })
+      await waitUntil(async () => answered || (await waiting()).some((one) => one !== pid), {
+        what: 'the copy to wait for the standby',
+      })
+      expect(answered).toBe(false)
+      await setStandby('')
+      expect(await copy).toMatchObject({ ack: true })
+      expect((await first)?.ack ?? false).toBe(false)
+    } finally {
+      await setStandby('')
+    }
+  },
+)
