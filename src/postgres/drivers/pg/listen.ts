@@ -2,11 +2,15 @@
  * LISTEN on a connection of its own, opened again for ever until unsubscribed. Notifications sent in between are
  * lost, so every connect wakes too.
  */
-import { sqlState } from '../../driver.js'
+import { silent, sqlState } from '../../errors.js'
+import { hangUp } from './cancel.js'
 import { type Client, dedicated, ask, ignore, type Pool } from './client.js'
 
 const FIRST_MS = 100
 const LONGEST_MS = 10_000
+/** How often an idle listener is asked whether it is alive, and how long it may take to answer. */
+const PROBE_EVERY_MS = 15_000
+const PROBE_MS = 5_000
 
 export async function listenOn(pool: Pool, channel: string, wake: () => void): Promise<() => Promise<void>> {
   const text = `LISTEN "${channel.replaceAll('"', '""')}"`
@@ -31,12 +35,26 @@ export async function listenOn(pool: Pool, channel: string, wake: () => void): P
       await ask(here, { text })
       failures = 0
       if (!stopped) wake()
+      probe(here)
     } catch (error) {
       if (opened) close(opened)
       // CockroachDB and others: not supported, and polling does without.
       if (['0A000', '42601'].includes(sqlState(error) ?? '')) return
       later()
     }
+  }
+
+  /** A listener sends nothing, so nothing else would tell that its packets vanish. */
+  function probe(which: Client): void {
+    const timer = setTimeout(() => {
+      if (client !== which) return
+      const limit = setTimeout(() => hangUp(which, silent(PROBE_MS)), PROBE_MS)
+      limit.unref()
+      ask(which, { text: 'select 1' })
+        .then(() => probe(which), ignore)
+        .finally(() => clearTimeout(limit))
+    }, PROBE_EVERY_MS)
+    timer.unref()
   }
 
   function lost(which: Client): void {
