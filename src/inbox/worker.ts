@@ -49,7 +49,7 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
   let lanesFirst = options.order === 'key'
   let low: { readonly at: string; readonly until: number } | undefined
 
-  const losses = new Map<string, number>()
+  const losses: Worker['losses'] = new Map()
   const releasing = new Set<Promise<void>>()
   const worker = (): Worker => ({ runtime, consumer, pace, stop, stopping: () => stopping, losses, releasing })
   const freshenPlans = createPlans(runtime)
@@ -140,7 +140,8 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
     async stop(timeoutMs, others) {
       stopping = true
       ending = others !== undefined
-      const stopped = Promise.all([loop.stop(), others])
+      // What was given back on arrival while the database was away is on its way.
+      const stopped = Promise.all([loop.stop(), others]).then(() => Promise.allSettled(releasing))
       const timer = setTimeout(() => {
         stop.abort(new OnceboxError('STOPPED', `the box stopped while ${name} was still running`))
       }, timeoutMs)
