@@ -6,10 +6,10 @@ import type { Abort } from '../worker/abort.js'
 import { failpoint, SimulatedCrash } from '../worker/failpoints.js'
 import { callHandler, noEffects } from './call.js'
 import type { Claim, ClaimedMessage } from './claim.js'
-import { forgetLoss, hasLost, isToBlame, noteLoss } from './losses.js'
+import { forgetLoss, hasLost, isToBlame, noteLoss, noteServer } from './losses.js'
 import type { Worker } from './running.js'
-import { isLost, recordFailure, settleAll } from './settle.js'
-import { CommitUnknown, isAway, openClaimed, resolveUnknown } from './transaction.js'
+import { isCounted, isLost, putBack, recordFailure, settleAll } from './settle.js'
+import { Blameless, CommitUnknown, isAway, openClaimed, resolveUnknown } from './transaction.js'
 
 /** Messages for one batch handler; of a lane, only those with nothing else before them. */
 export function takeBatch(worker: Worker, claim: Claim, handler: unknown): ClaimedMessage[] {
@@ -33,13 +33,12 @@ export async function runBatch(
   claim: Claim,
   list: readonly ClaimedMessage[],
   abort: Abort,
-  counted = false,
 ): Promise<void> {
   const { runtime, consumer, pace } = worker
   const queued = new Set(claim.queue)
   const left = list.filter((message) => queued.has(message))
   if (left.length === 0 || abort.aborted) return
-  let called = false
+  if (left.length === 1 && hasLost(worker, left[0]!)) await noteServer(worker, left[0]!)
   try {
     await openClaimed(worker, claim, undefined, async (tx, open) => {
       const outgoing: Outgoing[] = []
@@ -47,8 +46,8 @@ export async function runBatch(
       const handler = batchRun(consumer.handlerOf(left[0]!.type))!
       const run = (ctx: Context<MessageMap, unknown>): unknown => handler(messages, ctx)
       const started = performance.now()
-      called = true
-      await callHandler(runtime, consumer, { tx, subject: messages, outgoing, abort, effect: noEffects, run })
+      const call = { tx, subject: messages, outgoing, abort, effect: noEffects, run }
+      await open.call(() => callHandler(runtime, consumer, call))
       pace.took(left[0]!.type, (performance.now() - started) / left.length)
       return settleAll(worker, claim, left, [], outgoing, open, tx)
     })
@@ -58,16 +57,21 @@ export async function runBatch(
   } catch (error) {
     if (error instanceof SimulatedCrash || isLost(error)) throw error
     if (error instanceof CommitUnknown) {
-      if (await resolveUnknown(runtime, error, () => claim.isSettled(left), abort)) return claim.settled(left)
+      if (await resolveUnknown(runtime, error, () => claim.isSettled(left), abort)) return claim.settled(left, error)
       // Whoever goes on with the claim would run what is behind them in their lanes.
       throw error
     }
-    if (abort.aborted) throw error
-    if (isAway(error) && !(called && left.length === 1 && isToBlame(worker, left[0]!))) {
-      if (called) for (const message of left) noteLoss(worker, message)
+    if (abort.aborted || (error instanceof Blameless && !error.called)) throw error
+    const [first] = left as [ClaimedMessage]
+    if (isAway(error) && !(left.length === 1 && (await isToBlame(worker, first, error)))) {
+      for (const message of left) noteLoss(worker, message)
       throw error
     }
-    if (left.length === 1) return recordFailure(worker, claim, left[0]!, error, counted)
+    if (left.length === 1 && error instanceof Blameless) {
+      await putBack(claim, first)
+      throw error
+    }
+    if (left.length === 1) return recordFailure(worker, claim, first, error, isCounted(first))
     const middle = left.length >> 1
     await runBatch(worker, claim, left.slice(0, middle), abort)
     await runBatch(worker, claim, left.slice(middle), abort)

@@ -21,8 +21,8 @@ export interface ClaimedMessage {
   readonly attempts: number
   /** Its last worker died: it runs alone, its attempt counted first. */
   readonly suspect: boolean
-  /** Its attempt was counted before it ran: taken back if it is released without a verdict. */
-  readonly counted?: boolean
+  /** Its attempt was counted before it ran: what to put back if it is released without a verdict. */
+  readonly attemptsBefore?: number
   readonly message: Message
   /** Why it cannot be given to a handler: its schema refuses it. */
   readonly problem: string | undefined
@@ -56,8 +56,8 @@ export interface Claim {
   readonly queue: ClaimedMessage[]
   /** Issues the settlement of these messages, in their transaction. */
   settle(done: readonly ClaimedMessage[], open: OpenGroup, tx: unknown): Promise<unknown>
-  /** Tells the claim that the settlement has committed. */
-  settled(done: readonly ClaimedMessage[]): void
+  /** Tells the claim that the settlement has committed; `late` if the answer to COMMIT was none, or a warning. */
+  settled(done: readonly ClaimedMessage[], late?: { readonly warned: boolean }): void
   /** After a COMMIT without an answer: did it take effect? */
   isSettled(done: readonly ClaimedMessage[]): Promise<boolean>
   /** Records a failure. Answers false if the claim was lost, so nothing was recorded. */
@@ -77,6 +77,11 @@ export interface Claim {
   replace(message: ClaimedMessage, by: ClaimedMessage): void
   /** Forgets everything without a word to the database, as a crash would. */
   abandon(): void
+}
+
+/** Messages held one by one; those that came on arrival may be given back to their source, which has them still. */
+export interface LooseClaim extends Claim {
+  release(parked?: 'failed'): Promise<void>
 }
 
 /** Released messages go ahead of the backlog that piled up since they were claimed. */
@@ -143,7 +148,7 @@ export function looseClaim(
   consumer: ConsumerDeclaration,
   token: string,
   messages: ClaimedMessage[],
-): Claim {
+): LooseClaim {
   const queue = messages
   const held = new Set(messages)
   /** Their settlement or failure was sent, and may have committed before we hear of it. */
@@ -199,11 +204,12 @@ export function looseClaim(
       held.add(by)
       queue[queue.indexOf(message)] = by
     },
-    async release() {
+    async release(parked) {
       if (held.size === 0) return
-      const f = [...held].map((message) =>
-        failureRow(message, { attempts: message.counted ? -1 : 0, delayMs: FIRST_IN_LINE_MS }),
-      )
+      const f = [...held].map((message) => ({
+        ...failureRow(message, { attempts: 0, delayMs: FIRST_IN_LINE_MS, ...(parked && { parked }) }),
+        total: message.attemptsBefore,
+      }))
       await db.run(FAIL, { ...who, f })
       held.clear()
       queue.length = 0

@@ -11,7 +11,7 @@ import type { Ackable } from './outcome.js'
 import { toMessage, type Prepared } from './prepare.js'
 import { fromResult, toResult } from './result.js'
 import { tellRetry } from './tell.js'
-import { openTransaction } from './transaction.js'
+import { Blameless, isAway, openTransaction, withoutBlame } from './transaction.js'
 import { retryTime, verdictOf } from './verdict.js'
 import { OnceboxError, RetryLater } from '../errors.js'
 
@@ -27,20 +27,19 @@ export async function runDirect(worker: Worker, prepared: Prepared): Promise<Ack
       many ? many([message], ctx) : (handler as (m: Message, c: typeof ctx) => unknown)(message, ctx)
     const text = await openTransaction(runtime, consumer, undefined, async (tx, open) => {
       const outgoing: Outgoing[] = []
-      const result = await callHandler(runtime, consumer, {
-        tx,
-        subject: [message],
-        outgoing,
-        abort,
-        effect: noEffects,
-        run,
+      const call = { tx, subject: [message], outgoing, abort, effect: noEffects, run }
+      const result = await open.call(async () => {
+        const returned = await callHandler(runtime, consumer, call)
+        return many ? undefined : toResult(returned)
       })
       await writeOutgoing(runtime, outgoing, tx)
       const settlement = runtime.db.run(SETTLE_INLINE, { x: open.xid, g: open.guard }, tx)
-      return { result: many ? undefined : toResult(result), settlement }
+      return { result, settlement }
     })
     return { outcome: { consumer: consumer.name, status: 'handled', result: fromResult(text) } }
   } catch (error) {
+    // Not the message's: the delivery fails, and whoever sent it is told nothing of the message.
+    if (error instanceof Blameless || isAway(error)) throw withoutBlame(error)
     const failure = toFailure(error)
     // Its policy is for those who keep count.
     const verdict =

@@ -20,9 +20,26 @@ import { hasLost, noteLoss } from './losses.js'
 import { toResult } from './result.js'
 import type { Worker } from './running.js'
 import { isLost, missingHandler, quarantineInvalid, recordFailure, settleAll } from './settle.js'
-import { CommitUnknown, isAway, isConflict, openClaimed, resolveUnknown, SHARED_LOCK_TIMEOUT } from './transaction.js'
+import {
+  CommitUnknown,
+  isAway,
+  isConflict,
+  openClaimed,
+  resolveUnknown,
+  SHARED_LOCK_TIMEOUT,
+  withoutBlame,
+} from './transaction.js'
 
 export async function runClaim(worker: Worker, claim: Claim): Promise<void> {
+  try {
+    await hold(worker, claim, (abort) => runQueue(worker, claim, abort))
+  } catch (error) {
+    if (!(error instanceof SimulatedCrash) && !isLost(error)) throw error
+  }
+}
+
+/** Keeps the claim's lease while `work` runs, and gives back what it leaves. */
+export async function hold(worker: Worker, claim: Claim, work: (abort: Abort) => Promise<void>): Promise<void> {
   const { consumer } = worker
   const abort = new Abort()
   const forward = worker.stop.onAbort((reason) => abort.abort(reason))
@@ -31,17 +48,12 @@ export async function runClaim(worker: Worker, claim: Claim): Promise<void> {
     // What nobody has claimed by the time the database is back is given back then: it is no suspect.
     if (!away) claim.abandon()
   })
-  const started = performance.now()
   try {
     failpoint('claimed', worker.runtime.db)
-    while (claim.queue.length > 0 && !abort.aborted && !worker.stopping()) {
-      await runNext(worker, claim, abort)
-      // The rest of a claim that turned out slow is better off with whoever is idle.
-      if (performance.now() - started > 5 * consumer.options.group.ms + 1_000) break
-    }
+    await work(abort)
   } catch (error) {
     if (error instanceof SimulatedCrash) claim.abandon()
-    else if (!isLost(error)) throw error
+    throw withoutBlame(error)
   } finally {
     endLease()
     forward()
@@ -49,22 +61,28 @@ export async function runClaim(worker: Worker, claim: Claim): Promise<void> {
   }
 }
 
-/** Gives back what was not run. If the database is away that happens when it is back, and before anything is claimed. */
-async function releaseRest(worker: Worker, claim: Claim): Promise<void> {
-  try {
-    return await claim.release()
-  } catch (error) {
-    if (!isAway(error)) {
-      claim.abandon()
-      throw error
-    }
+async function runQueue(worker: Worker, claim: Claim, abort: Abort): Promise<void> {
+  const { queue } = claim
+  const started = performance.now()
+  // Suspects wait for each other: whoever is none goes first. A lane has either none or nothing else.
+  queue.sort((a, b) => Number(a.suspect) - Number(b.suspect))
+  while (queue.length > 0 && !abort.aborted && !worker.stopping()) {
+    await runNext(worker, claim, abort)
+    // The rest of a claim that turned out slow is better off with whoever is idle; suspects would be none any more.
+    const slow = performance.now() - started > 5 * worker.consumer.options.group.ms + 1_000
+    if (slow && !queue[0]?.suspect) break
   }
-  const late = releaseLate(worker, claim)
-  worker.releasing.add(late)
+}
+
+/** Gives back what was not run. If that fails it happens later, and before anything is claimed. */
+async function releaseRest(worker: Worker, claim: Claim): Promise<void> {
+  const { releasing } = worker
   try {
-    await late
-  } finally {
-    worker.releasing.delete(late)
+    await claim.release()
+  } catch {
+    // Whatever the reason is, the work that led here met it too, and tells.
+    const late: Promise<void> = releaseLate(worker, claim).finally(() => releasing.delete(late))
+    releasing.add(late)
   }
 }
 
@@ -75,9 +93,7 @@ async function releaseLate(worker: Worker, claim: Claim): Promise<void> {
     try {
       return await claim.release()
     } catch (error) {
-      if (isAway(error) && !worker.stop.aborted) continue
-      claim.abandon()
-      throw error
+      if (worker.stop.aborted || (worker.stopping() && !isAway(error))) return claim.abandon()
     }
   }
 }
@@ -91,11 +107,9 @@ async function runNext(worker: Worker, claim: Claim, abort: Abort): Promise<void
   if (handler === undefined) return missingHandler(worker, claim, head)
   if (head.suspect) return runSuspect(worker, claim, head, abort)
   if (batchRun(handler)) return runBatch(worker, claim, takeBatch(worker, claim, handler), abort)
-  if (pace.alone.has(head.type) || hasLost(worker, head)) return runAlone(worker, claim, head, abort, head.counted)
+  if (pace.alone.has(head.type) || hasLost(worker, head)) return runAlone(worker, claim, head, abort)
   const group = takeGroup(worker, claim)
-  return group.length === 1
-    ? runAlone(worker, claim, head, abort, head.counted)
-    : runShared(worker, claim, group, abort)
+  return group.length === 1 ? runAlone(worker, claim, head, abort) : runShared(worker, claim, group, abort)
 }
 
 /** The leading messages that may share a transaction. */
@@ -165,14 +179,16 @@ async function sharedPass(
         const run = handlerCall(consumer, message.type, message.message)
         const call = { tx, subject: [message.message], outgoing, abort, effect: effect.run, run }
         try {
-          const result = await callHandler(runtime, consumer, call)
-          const text = toResult(result)
+          const text = await open.call(async () => {
+            const result = toResult(await callHandler(runtime, consumer, call))
+            effect.check()
+            return result
+          })
           if (text !== undefined) results.push([message, text])
         } catch (error) {
           if (error instanceof OnceboxError && error.code === 'HANDLER_TIMEOUT') slow = message
           throw error
         }
-        effect.check()
         clock.ran(message.type)
       }
       return settleAll(worker, claim, begun, results, outgoing, open, tx)
@@ -184,7 +200,7 @@ async function sharedPass(
     if (error instanceof SimulatedCrash) throw error
     if (error instanceof CommitUnknown) {
       if (await resolveUnknown(runtime, error, () => claim.isSettled(begun), abort)) {
-        claim.settled(begun)
+        claim.settled(begun, error)
         return undefined
       }
     } else if (isAway(error) || isLost(error)) {

@@ -137,8 +137,12 @@ function laneClaim(
       if (lanes.size === 0) return
       // A lane that was empty when it was read sleeps until something arrives.
       const rel = [...lanes.values()].map(({ key, messages, more }) => [key, messages.size > 0 || more ? 0 : null])
-      const counted = [...lanes.values()].flatMap(({ messages }) => [...messages].filter((message) => message.counted))
-      await db.run(RELEASE_LANES, { ...who, rel, undo: counted.map(({ source, id }) => [source, id]) })
+      const undo = [...lanes.values()].flatMap(({ messages }) =>
+        [...messages]
+          .filter(({ attemptsBefore }) => attemptsBefore !== undefined)
+          .map(({ source, id, attemptsBefore }) => [source, id, attemptsBefore]),
+      )
+      await db.run(RELEASE_LANES, { ...who, rel, undo })
       lanes.clear()
       queue.length = 0
     },

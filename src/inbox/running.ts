@@ -3,6 +3,7 @@ import type { Runtime } from '../runtime.js'
 import type { Abort } from '../worker/abort.js'
 import type { Pace } from '../worker/pace.js'
 import type { ConsumerDeclaration } from './consumer.js'
+import type { Loss } from './losses.js'
 
 export interface Worker {
   readonly runtime: Runtime
@@ -15,5 +16,5 @@ export interface Worker {
   /** Claims that wait for the database to be given back. */
   readonly releasing: Set<Promise<void>>
   /** How often a message lost its connection while it ran alone, by journal key. */
-  readonly losses: Map<string, number>
+  readonly losses: Map<string, Loss>
 }

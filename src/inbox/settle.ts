@@ -2,12 +2,12 @@
 import { OnceboxError } from '../errors.js'
 import { causes } from '../failure.js'
 import { writeOutgoing, type Outgoing } from '../outbox/send.js'
-import { STORE_RESULTS } from '../postgres/sql/settle.js'
+import { MISSED_ATTEMPTS, STORE_RESULTS } from '../postgres/sql/settle.js'
 import { failpoint } from '../worker/failpoints.js'
 import type { Claim, ClaimedMessage, OpenGroup, Verdict } from './claim.js'
 import type { Worker } from './running.js'
 import { tellParked, tellRetry } from './tell.js'
-import { verdictOf } from './verdict.js'
+import { isMissingHandler, verdictOf } from './verdict.js'
 
 /** Everything that belongs to the same commit: what was sent, the results, the settlement. */
 export async function settleAll(
@@ -49,10 +49,35 @@ export async function recordFailure(
   error: unknown,
   counted: boolean,
 ): Promise<void> {
+  const { retry } = worker.consumer.options
   const attempt = counted ? message.attempts : message.attempts + 1
-  const verdict = verdictOf(error, attempt, worker.consumer.options.retry, counted)
+  let verdict = verdictOf(error, attempt, retry, counted)
+  if (verdict.parked === 'dead' && attempt > 1 && !isMissingHandler(error)) {
+    // Attempts that found no handler were not the message's.
+    const missed = await missedAttempts(worker, message)
+    if (missed > 0) verdict = verdictOf(error, Math.max(1, attempt - missed), retry, counted)
+  }
   await applyVerdict(worker, claim, message, verdict)
 }
+
+/** How many of its attempts found no handler: they ran nothing, so nothing but a missing handler is judged by them. */
+export async function missedAttempts({ runtime, consumer }: Worker, { source, id }: ClaimedMessage): Promise<number> {
+  const rows = await runtime.db.run(MISSED_ATTEMPTS, { c: consumer.name, s: source, i: id })
+  return Number(rows[0]!['missed'])
+}
+
+/** Its attempt was counted before it ran. */
+export function isCounted({ attemptsBefore }: ClaimedMessage): boolean {
+  return attemptsBefore !== undefined
+}
+
+/** It ran, and what failed then was not its own: it goes back for a moment, uncounted, and lets others go ahead. */
+export async function putBack(claim: Claim, message: ClaimedMessage): Promise<void> {
+  const delayMs = PUT_BACK_MS / 2 + (Math.random() * PUT_BACK_MS) / 2
+  await claim.fail(message, { attempts: isCounted(message) ? -1 : 0, delayMs })
+}
+
+const PUT_BACK_MS = 2_000
 
 export async function applyVerdict(
   worker: Worker,

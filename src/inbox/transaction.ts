@@ -3,16 +3,48 @@ import { OnceboxError } from '../errors.js'
 import { causes } from '../failure.js'
 import { isDenied, type Database } from '../postgres/database.js'
 import { isConnectionLoss, isFromTheDatabase, isUnavailable, notTheDatabase, sqlState } from '../postgres/errors.js'
-import { ALIVE, OPEN, TRANSACTION_STATUS } from '../postgres/sql/settle.js'
+import { ALIVE, OPEN, RIGHTS, TRANSACTION_STATUS } from '../postgres/sql/settle.js'
 import type { Runtime } from '../runtime.js'
 import { backoffMs, sleep } from '../backoff.js'
-import { failpoint } from '../worker/failpoints.js'
+import { failpoint, SimulatedCrash } from '../worker/failpoints.js'
 import type { Claim, OpenGroup } from './claim.js'
 import type { ConsumerDeclaration } from './consumer.js'
 import type { Worker } from './running.js'
 
 /** Longer waits for a row lock end a shared group; detecting a deadlock would take a second. */
 export const SHARED_LOCK_TIMEOUT = '20ms'
+
+/**
+ * A run that ended for a reason that is not its message's: no handler was called, or one of our own statements failed
+ * because of the server's state. No call, no verdict: nothing is recorded, and the message runs again. The cause says what
+ * happened.
+ */
+export class Blameless extends Error {
+  override readonly name = 'Blameless'
+  constructor(
+    /** False if no handler was called: then nothing would come of trying the next message. */
+    readonly called: boolean,
+    cause: unknown,
+  ) {
+    super('the message is not to blame', { cause })
+  }
+}
+
+/** No handler was called, and nothing but the server kept us from it: trying another way would not help. */
+export function isUncalled(error: unknown): boolean {
+  return error instanceof Blameless && !error.called && !isConflict(error)
+}
+
+/** What happened, as whoever watches the box wants to hear it. */
+export function withoutBlame(error: unknown): unknown {
+  return error instanceof Blameless ? error.cause : error
+}
+
+/** An open transaction, for whoever runs handlers in it. */
+export interface Opened extends OpenGroup {
+  /** Makes a call. What it rejects with is the handler's doing; whatever else fails is judged by what it is. */
+  call<R>(handler: () => Promise<R>): Promise<R>
+}
 
 /** The server's answer to COMMIT never came, or came with a warning. */
 export class CommitUnknown extends Error {
@@ -38,10 +70,18 @@ export async function openTransaction<R>(
   { db }: Runtime,
   consumer: ConsumerDeclaration,
   lockTimeout: string | undefined,
-  work: (tx: unknown, open: OpenGroup) => Promise<{ result: R; settlement: Promise<unknown> }>,
+  work: (tx: unknown, open: Opened) => Promise<{ result: R; settlement: Promise<unknown> }>,
 ): Promise<R> {
   let xid: string | undefined
   let finished = false
+  const run: Run = { called: false }
+  const call = <T>(handler: () => Promise<T>): Promise<T> => {
+    run.called = true
+    return handler().catch((error: unknown) => {
+      run.thrown = { error }
+      throw error
+    })
+  }
   try {
     return await db.transaction(async (tx) => {
       const idle = consumer.options.timeoutMs + 5_000
@@ -49,18 +89,63 @@ export async function openTransaction<R>(
       const [id, guard] = (rows[0]!['opened'] as string).split(' ') as [string, string]
       xid = id
       failpoint('opened', db)
-      const { result, settlement } = await work(tx, { xid, guard }).catch((error: unknown) => judge(db, tx, error))
-      if (db.driver.pipelines) settlement.catch(() => undefined)
-      else await settlement
+      const { result, settlement } = await work(tx, { xid, guard, call }).catch((error: unknown) =>
+        judge(db, tx, error),
+      )
+      settlement.catch((error: unknown) => {
+        run.unsettled = { error }
+      })
+      if (!db.driver.pipelines) await settlement
       failpoint('settled', db)
       finished = true
       return result
     }, consumer.options.isolation)
   } catch (error) {
     if (finished && xid !== undefined && isUnknown(error)) throw new CommitUnknown(xid, error)
-    // What could open the transaction could settle it, had nobody changed its role.
-    throw xid !== undefined && isDenied(error) ? roleChanged(error) : translate(error)
+    throw await blame(db, error, run, finished)
   }
+}
+
+/** How far a run came. */
+interface Run {
+  called: boolean
+  /** What a handler rejected with. */
+  thrown?: { readonly error: unknown }
+  /** What the settlement rejected with, perhaps behind a COMMIT that was sent with it. */
+  unsettled?: { readonly error: unknown }
+}
+
+/** Whose fault it is. The one place that decides, whichever way a message runs. */
+async function blame(db: Database, last: unknown, run: Run, finished: boolean): Promise<unknown> {
+  if (last instanceof SimulatedCrash) return last
+  // A COMMIT that was sent behind a settlement fails because of it.
+  const error = run.unsettled ? run.unsettled.error : last
+  if (!run.called) return new Blameless(false, translate(error))
+  // What could open the transaction could settle it, had nobody changed its role, or its rights meanwhile.
+  if (isDenied(error)) return (await hasRights(db)) ? roleChanged(error) : new Blameless(true, error)
+  const ofHandler = run.thrown !== undefined && run.thrown.error === error
+  if (ofHandler || isCut(error)) return translate(error)
+  return isServersState(error, finished && !run.unsettled) ? new Blameless(true, error) : translate(error)
+}
+
+/**
+ * Says the error of one of our own statements something of the server, and nothing of the message? A COMMIT checks what
+ * handlers left to it, and may fail of that in any words but those of a server that is short of something.
+ */
+function isServersState(error: unknown, atCommit: boolean): boolean {
+  if (error instanceof OnceboxError) return error.code === 'SCHEMA_OUTDATED'
+  const state = sqlState(error)
+  // What JavaScript cannot build is too large, and that is the message's.
+  if (state === undefined) return !(error instanceof RangeError || error instanceof TypeError)
+  // Insufficient resources, system errors, a server that became a standby.
+  if (/^(53|58)/.test(state) || state === '25006') return true
+  // A cancelled statement, a plan or a statement that this session has lost, internal errors.
+  return !atCommit && (state === '57014' || state === '26000' || state === '0A000' || state.startsWith('XX'))
+}
+
+async function hasRights(db: Database): Promise<boolean> {
+  const rows = await db.run(RIGHTS, null)
+  return rows[0]!['complete'] === 'true'
 }
 
 /**
@@ -71,7 +156,7 @@ export async function openClaimed<R>(
   { runtime, consumer }: Worker,
   claim: Claim,
   lockTimeout: string | undefined,
-  work: (tx: unknown, open: OpenGroup) => Promise<{ result: R; settlement: Promise<unknown> }>,
+  work: (tx: unknown, open: Opened) => Promise<{ result: R; settlement: Promise<unknown> }>,
 ): Promise<R> {
   if (consumer.options.isolation === 'read committed') return openTransaction(runtime, consumer, lockTimeout, work)
   if (!(await claim.extendAll()))
@@ -149,8 +234,16 @@ export function isConflict(error: unknown): boolean {
   return false
 }
 
+/** The connection is gone, and with it whatever the server would have said. */
+function isCut(error: unknown): boolean {
+  for (const cause of causes(error)) if (isConnectionLoss(cause)) return true
+  return false
+}
+
 /** The connection broke under us or the server cannot serve, wherever in the chain of causes it shows. */
 export function isAway(error: unknown): boolean {
+  // Judged already: the server was there, and short of something.
+  if (error instanceof Blameless && error.called) return false
   for (const cause of causes(error)) if (isUnavailable(cause)) return true
   return false
 }

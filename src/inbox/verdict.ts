@@ -40,6 +40,6 @@ function onTheCalendar(at: Date): Date {
   return new Date(Math.min(Math.max(at.getTime(), 0), END_OF_9999))
 }
 
-function isMissingHandler(error: unknown): boolean {
+export function isMissingHandler(error: unknown): boolean {
   return error instanceof OnceboxError && error.code === 'HANDLER_MISSING'
 }

@@ -63,7 +63,7 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
   let lanesFirst = options.order === 'key'
   let low: { readonly at: string; readonly until: number } | undefined
 
-  const losses = new Map<string, number>()
+  const losses: Worker['losses'] = new Map()
   const releasing = new Set<Promise<void>>()
   const worker = (): Worker => ({ runtime, consumer, pace, stop, stopping: () => stopping, losses, releasing })
   const freshenPlans = createPlans(runtime)
@@ -202,7 +202,9 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
       stops++
       stopping = true
       ending = others !== undefined
-      const stopped = Promise.all([loop.stop(), others, Promise.allSettled(draining)])
+      const ended = Promise.all([loop.stop(), others, Promise.allSettled(draining)])
+      // What was given back on arrival while the database was away is on its way.
+      const stopped = ended.then(() => Promise.allSettled(releasing))
       halting = stopped
       const timer = setTimeout(() => {
         stop.abort(new OnceboxError('STOPPED', `the box stopped while ${name} was still running`))

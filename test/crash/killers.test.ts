@@ -115,3 +115,42 @@ describe.each(['exit', 'kill'])('a message that ends its worker by %s', (die) =>
     )
   })
 })
+
+describe('a message that ends its worker among slow ones that run at the same time', () => {
+  test('is dead after its attempts; they are handled in their first', { timeout: 120_000 }, async () => {
+    const slow = { concurrency: 4, group: { messages: 1 }, retry, leaseMs: 1_000 }
+    const consumers = ['slow-one', 'slow-two'].map((name) => ({ name, options: slow }))
+    await arena.register(consumers)
+    const messages = consumers.flatMap(({ name }, at) =>
+      Array.from({ length: 3 }, (_, seq): Incoming => {
+        const dies = at === 0 && seq === 0
+        // It dies while the others run, each time: they have begun by then, and would not be through.
+        return {
+          id: `${name}-${seq}`,
+          type: name,
+          data: { seq, sleepMs: dies ? 200 : 700, ...(dies && { die: 'exit' }) },
+        }
+      }),
+    )
+    await arena.box.receive(messages)
+    let done = false
+    let deaths = 0
+    const supervising = (async () => {
+      while (!done) {
+        const worker: Child = await arena.worker({ consumers }).catch(() => undefined as never)
+        if (worker) await worker.exited
+        deaths++
+      }
+    })()
+    await arena.drained({ timeoutMs: 100_000 })
+    done = true
+    await arena.endWorkers()
+    await supervising
+    const [killer, ...others] = messages.map(({ id }) => id!)
+    const effects = await arena.effects()
+    expect(misses(effects, others)).toEqual({ doubled: [], lost: [] })
+    expect(effects.every(({ attempt }) => attempt === 1)).toBe(true)
+    expect(await arena.work()).toMatchObject([{ id: killer, parked: 'dead', attempts: ATTEMPTS, code: 'WORKER_DIED' }])
+    expect(deaths - 1).toBeLessThanOrEqual(ATTEMPTS + 2)
+  })
+})

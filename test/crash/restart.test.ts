@@ -97,6 +97,28 @@ describe.each(CONSUMERS)('%s', (_, consumer) => {
   )
 })
 
+test('a server that crashes again and again costs nobody an attempt', { timeout: 120_000 }, async () => {
+  const consumer = { name: 'crashing', options: { retry: { attempts: 1 }, group: { messages: 1 }, concurrency: 2 } }
+  await arena.register([consumer])
+  const ids = Array.from({ length: 4 }, (_, seq) => `crashing-${seq}`)
+  await arena.box.receive(ids.map((id, seq): Incoming => ({ id, type: 'crashing', data: { seq, hold: seq < 2 } })))
+  const worker = await arena.worker({ consumers: [consumer] })
+  // More often than a message may lose its connection before it is held responsible.
+  for (let time = 0; time < 5; time++) {
+    const two = [await worker.next('holding'), await worker.next('holding')]
+    await server.kill('SIGKILL')
+    await server.restart()
+    for (const { id } of two) worker.send(`go:${id as string}`)
+  }
+  const last = [await worker.next('holding'), await worker.next('holding')]
+  for (const { id } of last) worker.send(`go:${id as string}`)
+  await arena.drained({ consumer: 'crashing' })
+  const effects = await arena.effects('crashing')
+  expect(misses(effects, ids)).toEqual({ doubled: [], lost: [] })
+  expect(effects.every(({ attempt }) => attempt === 1)).toBe(true)
+  expect(await arena.failures()).toEqual([])
+})
+
 async function now(): Promise<number> {
   const ask = () => arena.pool.query<{ ms: number }>('select (extract(epoch from clock_timestamp()) * 1000)::float8 ms')
   const answer = await waitUntil(() => ask().catch(() => undefined), { what: 'the server to answer' })

@@ -6,10 +6,10 @@ import { backoffMs, sleep } from '../../backoff.js'
 import { failpoint, SimulatedCrash } from '../../worker/failpoints.js'
 import { busy, type Ackable } from '../outcome.js'
 import type { Worker } from '../running.js'
-import { CommitUnknown, isAway, isConflict, openTransaction } from '../transaction.js'
-import { runAdopted } from './adopt.js'
+import { Blameless, CommitUnknown, isAway, isConflict, openTransaction, withoutBlame } from '../transaction.js'
+import { runAdopted, tryRedelivered } from './adopt.js'
 import { call, handled } from './call.js'
-import { countSuspect, recordFailure } from './fail.js'
+import { recordFailure } from './fail.js'
 import { asSafeAs, committed, judgeKnown } from './known.js'
 import { mark, settle, type Item } from './mark.js'
 
@@ -21,15 +21,14 @@ const MARK_LOCK_TIMEOUT = '5ms'
 export async function runOne(worker: Worker, item: Item): Promise<Ackable> {
   const { consumer } = worker
   if (consumer.handlerOf(item.prepared.type) === undefined) {
-    return recordFailure(worker, item, missingHandler(worker, item), 0, false)
+    return recordFailure(worker, item, missingHandler(worker, item), 0)
   }
-  const counted = item.prepared.incoming.redelivered === true ? await countSuspect(worker, item) : false
-  if (typeof counted === 'object') return counted
+  const attemptOne = item.prepared.incoming.redelivered === true ? tryRedelivered : tryOne
   const end = performance.now() + BUSY_WAIT_MS
   for (let attempt = 0; ; attempt++) {
-    const outcome = await tryOne(worker, item, counted)
+    const outcome = await attemptOne(worker, item)
     if (outcome) return outcome
-    if (performance.now() > end) return busy(consumer.name)
+    if (performance.now() > end || worker.stopping()) return busy(consumer.name)
     await sleep(backoffMs(attempt, 5, 100))
   }
 }
@@ -39,23 +38,26 @@ function missingHandler({ consumer }: Worker, { prepared }: Item): OnceboxError 
 }
 
 /** Answers undefined if a copy of the message is in flight elsewhere. */
-async function tryOne(worker: Worker, item: Item, counted: boolean): Promise<Ackable | undefined> {
+async function tryOne(worker: Worker, item: Item): Promise<Ackable | undefined> {
   const { runtime, consumer, pace } = worker
   let attempts = 0
   let text: string | undefined
   const journal = new EffectJournal(runtime, { consumer: consumer.name, source: item.source, id: item.id })
   try {
     const outcome = await openTransaction(runtime, consumer, MARK_LOCK_TIMEOUT, async (tx, open) => {
-      const marks = await markOne(worker, item, tx)
+      const marks = await mark(worker, [item], true, tx)
       const own = marks.get(item)
       const none = { outgoing: [], results: [], drop: [], marks, open, tx }
       if (own === undefined) return { ...(await settle(worker, none)), result: undefined }
       attempts = own.attempts
       const outgoing: Outgoing[] = []
       const started = performance.now()
-      text = await call(worker, item, counted ? attempts - 1 : attempts, tx, outgoing, journal.runIn(tx))
+      text = await open.call(async () => {
+        const result = await call(worker, item, attempts, tx, outgoing, journal.runIn(tx))
+        journal.check()
+        return result
+      })
       pace.took(item.prepared.type, performance.now() - started)
-      journal.check()
       const results: [string, string, string][] = text === undefined ? [] : [[item.source, item.id, text]]
       return { ...(await settle(worker, { ...none, outgoing, results })), result: handled(consumer.name, text) }
     })
@@ -63,26 +65,17 @@ async function tryOne(worker: Worker, item: Item, counted: boolean): Promise<Ack
     if (outcome) return outcome
   } catch (error) {
     if (error instanceof SimulatedCrash) throw error
-    if (error instanceof Contended) return undefined
-    if (journal.takeWanted()) return runAdopted(worker, item, counted)
+    if (journal.takeWanted()) {
+      pace.alone.add(item.prepared.type)
+      return runAdopted(worker, item)
+    }
     if (error instanceof CommitUnknown) {
       return (await committed(worker, error, [item])) ? asSafeAs(error, handled(consumer.name, text)) : undefined
     }
-    if (isAway(error) || worker.stop.aborted) throw error
+    // The mark is locked by a copy in flight, or rows that the handler needs are by others.
     if (isConflict(error)) return undefined
-    return recordFailure(worker, item, error, attempts, counted)
+    if (isAway(error) || error instanceof Blameless || worker.stop.aborted) throw withoutBlame(error)
+    return recordFailure(worker, item, error, attempts)
   }
   return judgeKnown(worker, item)
-}
-
-/** The mark is locked by a copy in flight. Told apart from a lock conflict inside the handler. */
-class Contended extends Error {}
-
-async function markOne(worker: Worker, item: Item, tx: unknown): ReturnType<typeof mark> {
-  try {
-    return await mark(worker, [item], true, tx)
-  } catch (error) {
-    if (isConflict(error)) throw new Contended('a copy of the message is in flight', { cause: error })
-    throw error
-  }
 }

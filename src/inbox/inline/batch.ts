@@ -6,7 +6,14 @@ import { failpoint, SimulatedCrash } from '../../worker/failpoints.js'
 import { callHandler, noEffects } from '../call.js'
 import type { Ackable } from '../outcome.js'
 import type { Worker } from '../running.js'
-import { CommitUnknown, isAway, openTransaction, SHARED_LOCK_TIMEOUT } from '../transaction.js'
+import {
+  CommitUnknown,
+  isAway,
+  isUncalled,
+  openTransaction,
+  SHARED_LOCK_TIMEOUT,
+  withoutBlame,
+} from '../transaction.js'
 import { runOne } from './alone.js'
 import { handled, messageOf } from './call.js'
 import { asSafeAs, committed } from './known.js'
@@ -22,11 +29,13 @@ export async function runBatch(worker: Worker, items: readonly Item[], decided: 
       const none = { results: [], drop: [], marks, outgoing, open, tx }
       ran.push(...items.filter((item) => marks.has(item)))
       if (ran.length === 0) return settle(worker, none)
-      const messages: Message[] = []
-      for (const item of ran) messages.push(await messageOf(worker, item, marks.get(item)!.attempts))
-      const handler = batchRun(consumer.handlerOf(items[0]!.prepared.type))!
-      const run = (ctx: Context<MessageMap, unknown>): unknown => handler(messages, ctx)
-      await callHandler(runtime, consumer, { tx, subject: messages, outgoing, abort, effect: noEffects, run })
+      await open.call(async () => {
+        const messages: Message[] = []
+        for (const item of ran) messages.push(await messageOf(worker, item, marks.get(item)!.attempts))
+        const handler = batchRun(consumer.handlerOf(items[0]!.prepared.type))!
+        const run = (ctx: Context<MessageMap, unknown>): unknown => handler(messages, ctx)
+        return callHandler(runtime, consumer, { tx, subject: messages, outgoing, abort, effect: noEffects, run })
+      })
       return settle(worker, none)
     })
     failpoint('committed', runtime.db)
@@ -34,7 +43,7 @@ export async function runBatch(worker: Worker, items: readonly Item[], decided: 
     if (error instanceof SimulatedCrash) throw error
     const known = error instanceof CommitUnknown && (await committed(worker, error, ran))
     if (!known) {
-      if (isAway(error)) throw error
+      if (isAway(error) || isUncalled(error) || abort.aborted) throw withoutBlame(error)
       if (items.length === 1) return void decided.set(items[0]!, await runOne(worker, items[0]!))
       const middle = items.length >> 1
       await runBatch(worker, items.slice(0, middle), decided)

@@ -1,5 +1,4 @@
 /** Records what a failed run on arrival means: the source delivers again, the box runs it again, or it is dead. */
-import { OnceboxError } from '../../errors.js'
 import { toFailure } from '../../failure.js'
 import type { Failure } from '../../message.js'
 import { FAIL_INLINE, LOCK_TIMEOUT } from '../../postgres/sql/inline.js'
@@ -7,24 +6,17 @@ import type { Row } from '../../postgres/database.js'
 import type { ConsumerDeclaration } from '../consumer.js'
 import { busy, type Ackable } from '../outcome.js'
 import { toMessage } from '../prepare.js'
-import { classify } from '../receive.js'
 import type { Worker } from '../running.js'
 import { tellParked, tellRetry } from '../tell.js'
 import { isConflict } from '../transaction.js'
 import { retryTime, verdictOf } from '../verdict.js'
-import { judgeAge, judgeKnown } from './known.js'
+import { judgeKnown } from './known.js'
 import { markRow, type Item } from './mark.js'
 
-export async function recordFailure(
-  worker: Worker,
-  item: Item,
-  error: unknown,
-  attempts: number,
-  counted: boolean,
-): Promise<Ackable> {
+export async function recordFailure(worker: Worker, item: Item, error: unknown, attempts: number): Promise<Ackable> {
   const { consumer } = worker
   const { retry, retryBy } = consumer.options
-  const verdict = verdictOf(error, counted ? attempts : attempts + 1, retry, counted)
+  const verdict = verdictOf(error, attempts + 1, retry, false)
   const bySource = retryBy === 'source' && verdict.parked === undefined
   const failure: Failure = verdict.failure ?? toFailure(error)
   const row = {
@@ -64,26 +56,6 @@ async function record({ runtime }: Worker, row: object): Promise<readonly Row[]>
     if (isConflict(error)) return []
     throw error
   }
-}
-
-/** Delivered before and never acknowledged: its worker may have died of it, so its attempt is counted first. */
-export async function countSuspect(worker: Worker, item: Item): Promise<boolean | Ackable> {
-  const { runtime, consumer } = worker
-  const [known] = await classify(runtime, [{ consumer: consumer.name, message: item.prepared }])
-  if (known && (known.state !== 'failed' || !known.same)) return false
-  // The count leaves a row behind, which would pass for a failure that waits: too old has to be told before.
-  const old = known ? undefined : await judgeAge(worker, item)
-  if (old) return old
-  const error = new OnceboxError(
-    'WORKER_DIED',
-    'its worker died before it could answer; look for a crash, process.exit or an out-of-memory kill',
-  )
-  const rows = await record(worker, { ...failRow(consumer, item), n: 1, p: 'failed', hist: false })
-  const attempts = Number(rows[0]?.['attempts'] ?? 0)
-  if (rows.length === 0) return false
-  const verdict = verdictOf(error, attempts - 1, consumer.options.retry, true)
-  if (attempts <= 1 || !verdict.parked) return true
-  return recordFailure(worker, item, error, attempts - 1, true)
 }
 
 export function failRow(consumer: ConsumerDeclaration, item: Item): Record<string, unknown> {

@@ -13,10 +13,19 @@ import { busy, type Ackable } from '../outcome.js'
 import type { Prepared } from '../prepare.js'
 import { classify, identityOf, knownOutcome } from '../receive.js'
 import type { Worker } from '../running.js'
-import { CommitUnknown, isAway, isConflict, openTransaction, SHARED_LOCK_TIMEOUT } from '../transaction.js'
+import {
+  CommitUnknown,
+  isAway,
+  isConflict,
+  isUncalled,
+  openTransaction,
+  SHARED_LOCK_TIMEOUT,
+  withoutBlame,
+} from '../transaction.js'
 import { runOne } from './alone.js'
 import { runBatch } from './batch.js'
 import { call, handled } from './call.js'
+import { recordFailure } from './fail.js'
 import { asSafeAs, committed, isOpen } from './known.js'
 import { keyOf, mark, settle, type Item } from './mark.js'
 
@@ -69,24 +78,35 @@ async function runGroup(worker: Worker, group: readonly Item[]): Promise<Map<Ite
     const own = consumer.handlerOf(prepared.type)
     return own !== undefined && !batchRun(own) && !pace.alone.has(prepared.type) && isPlain(prepared)
   })
-  if (shareable.length > 1) {
-    const endTurn = await pace.turn()
-    try {
-      const begun = await sharedPass(worker, shareable, decided)
-      if (begun === undefined) {
-        pace.succeeded()
-        return decided
-      }
-      decided.clear()
-      endTurn()
-      for (const item of begun) decided.set(item, await runOne(worker, item))
-      return decided
-    } finally {
-      endTurn()
-    }
-  }
-  decided.set(group[0]!, await runOne(worker, group[0]!))
+  if (shareable.length > 1) await runShared(worker, shareable, decided)
+  else decided.set(group[0]!, await runOne(worker, group[0]!))
   return decided
+}
+
+async function runShared(worker: Worker, group: readonly Item[], decided: Map<Item, Ackable>): Promise<void> {
+  const { pace } = worker
+  const endTurn = await pace.turn()
+  let failure: SharedFailure | undefined
+  try {
+    for (let tries = 1; ; tries++) {
+      failure = await sharedPass(worker, group, decided)
+      if (!failure) return pace.succeeded()
+      decided.clear()
+      // Once more with fewer groups side by side, before anybody pays for a transaction each.
+      const collision = isConflict(failure.error)
+      if (collision) pace.collided()
+      if (!collision || tries === 2 || worker.stopping()) break
+    }
+  } finally {
+    endTurn()
+  }
+  for (const item of failure.begun) {
+    if (worker.stopping()) return
+    // It is known who was slow, and it is not called a second time.
+    const slow = failure.slow?.item === item
+    const outcome = slow ? recordFailure(worker, item, failure.error, failure.slow!.attempts) : runOne(worker, item)
+    decided.set(item, await outcome)
+  }
 }
 
 /** A redelivery after a crash is suspected of having caused it, so it runs alone. */
@@ -99,16 +119,25 @@ function leading<T>(list: readonly T[], fits: (one: T) => boolean): T[] {
   return end < 0 ? [...list] : list.slice(0, end)
 }
 
-/** One transaction for many. Answers undefined if it committed, else the messages that it had begun. */
+interface SharedFailure {
+  readonly error: unknown
+  /** The messages that it had begun, or all if it began none. */
+  readonly begun: readonly Item[]
+  /** The one that exceeded its deadline, with its attempts before. */
+  readonly slow: { readonly item: Item; readonly attempts: number } | undefined
+}
+
+/** One transaction for many. Answers with the failure, or nothing if it committed. */
 async function sharedPass(
   worker: Worker,
   group: readonly Item[],
   decided: Map<Item, Ackable>,
-): Promise<Item[] | undefined> {
+): Promise<SharedFailure | undefined> {
   const { runtime, consumer, pace } = worker
   const begun: Item[] = []
   const ran: Item[] = []
   let asked = false
+  let slow: SharedFailure['slow']
   try {
     await openTransaction(runtime, consumer, SHARED_LOCK_TIMEOUT, async (tx, open) => {
       const marks = await mark(worker, group, false, tx)
@@ -130,7 +159,12 @@ async function sharedPass(
           pace.alone.add(item.prepared.type)
           return Promise.reject(new OnceboxError('GROUP_ABANDONED', 'effects run in a transaction of their own'))
         }
-        const text = await call(worker, item, marked.attempts, tx, outgoing, effect)
+        const text = await open
+          .call(() => call(worker, item, marked.attempts, tx, outgoing, effect))
+          .catch((error: unknown) => {
+            if (isTimeout(error)) slow = { item, attempts: marked.attempts }
+            throw error
+          })
         if (asked) throw new OnceboxError('GROUP_ABANDONED', 'effects run in a transaction of their own')
         if (text !== undefined) results.push([item.source, item.id, text])
         decided.set(item, handled(consumer.name, text))
@@ -143,12 +177,11 @@ async function sharedPass(
   } catch (error) {
     if (error instanceof SimulatedCrash) throw error
     if (error instanceof CommitUnknown) {
-      if (!(await committed(worker, error, ran))) return begun
+      if (!(await committed(worker, error, ran))) return { error, begun, slow }
       for (const item of ran) decided.set(item, asSafeAs(error, decided.get(item)!))
     } else {
-      if (isAway(error)) throw error
-      if (isConflict(error)) pace.collided()
-      return begun.length > 0 ? begun : [...group]
+      if (isAway(error) || isUncalled(error) || worker.stop.aborted) throw withoutBlame(error)
+      return { error, begun: begun.length > 0 ? begun : group, slow }
     }
   }
   await judgeRest(
@@ -157,6 +190,10 @@ async function sharedPass(
     decided,
   )
   return undefined
+}
+
+function isTimeout(error: unknown): boolean {
+  return error instanceof OnceboxError && error.code === 'HANDLER_TIMEOUT'
 }
 
 /** What was not ours to run is known already: judged together, with a fresh view; one by one where its fate is open. */

@@ -152,13 +152,16 @@ from waiting w left join chosen c using (consumer, source, id)`
 
 /**
  * Takes an inline message into the box, claimed by us, so that its effects can be called with no transaction open and
- * no copy of it runs meanwhile. In: `{ c, s, i, t, k key, b, h, e, at, os, oi, token, lease }`. Raises 40001 if
- * retention has forgotten messages of this age. Out: its number in the journal, the attempts so far, and whether it was
- * `stored`: then its sender has forgotten it, and the box goes on with it whatever comes.
+ * no copy of it runs meanwhile. In: `{ c, s, i, t, k key, b, h, e, at, os, oi, token, lease, wait lock timeout }`. Raises
+ * 40001 if retention has forgotten messages of this age. Out: its number in the journal, the attempts so far, whether it was
+ * `stored`: then its sender has forgotten it, and the box goes on with it whatever comes; and whether it is `suspect`:
+ * somebody died holding it.
  * No row back: it is known and not ours to take. As in FAIL_INLINE, only a new message gets new work.
  */
 export const ADOPT = `
-with p as materialized (select $1::text::jsonb j),
+with p as materialized (
+  select j, set_config('lock_timeout', j->>'wait', true) from (select $1::text::jsonb j offset 0) input
+),
 ins as (
   insert into ob.message as t (consumer, source, id, type, key, body, hash, envelope, origin_source, origin_id)
   select j->>'c', j->>'s', j->>'i', j->>'t', j->>'k', j->>'b', decode(j->>'h', 'hex'), j->>'e', j->>'os', j->>'oi'
@@ -169,20 +172,23 @@ first as (
   select j->>'c', j->>'s', j->>'i', ob.now() + (j->>'lease')::float8 * interval '1 ms', (j->>'token')::uuid
   from p where case when exists (select 1 from ins)
     then ob.refuse_forgotten(j->>'c', (j->>'at')::timestamptz) is not null else false end
-  returning w.attempts, false stored
+  returning w.attempts, false stored, false suspect
 ),
 was as materialized (
-  select w.consumer, w.source, w.id, w.attempts, w.parked from p, ob.work w
+  select w.consumer, w.source, w.id, w.attempts, w.parked, w.token from p, ob.work w
   where not exists (select 1 from ins) and w.consumer = j->>'c' and w.source = j->>'s' and w.id = j->>'i'
     and w.lane is null and (w.parked = 'failed' or w.parked is null and (w.token is null or w.due_at <= ob.now()))
+    and exists (select 1 from ob.message t where t.consumer = w.consumer and t.source = w.source and t.id = w.id
+      and (t.hash is null or j->>'h' is null or t.hash = decode(j->>'h', 'hex') or j->>'oi' is not null
+        and (t.origin_id, t.origin_source) is distinct from (j->>'oi', j->>'os')))
   for update of w
 ),
 again as (
   update ob.work w set parked = null, due_at = ob.now() + (j->>'lease')::float8 * interval '1 ms',
-    token = (j->>'token')::uuid
+    token = (j->>'token')::uuid, suspect = (was.token is not null)
   from p, was where w.consumer = was.consumer and w.source = was.source and w.id = was.id
-  returning w.attempts, was.parked is null stored
+  returning w.attempts, was.parked is null stored, w.suspect
 )
-select attempts::text, stored::text, coalesce((select n from ins), (select t.n from p, ob.message t
+select attempts::text, stored::text, suspect::text, coalesce((select n from ins), (select t.n from p, ob.message t
   where t.consumer = j->>'c' and t.source = j->>'s' and t.id = j->>'i'))::text n
 from (select * from first union all select * from again) w`

@@ -76,8 +76,8 @@ select ob.close_transaction((j->>'x')::xid8, (j->>'g')::tid), case
 end from p`
 
 /**
- * Gives lanes back without settling anything. In: `{ c, k, rel: [[key, delay in ms or null], …], undo: [[source, id], …]
- * messages whose attempt was counted and is taken back }`; null means at once if anything arrived, else when something
+ * Gives lanes back without settling anything. In: `{ c, k, rel: [[key, delay in ms or null], …], undo: [[source, id, attempts],
+ * …] messages whose attempt was counted, with what it was before }`; null means at once if anything arrived, else when something
  * does. Lanes missing from the answer were lost.
  */
 export const RELEASE_LANES = `
@@ -91,7 +91,7 @@ l as materialized (
   where l.consumer = r.consumer and l.key = r.key and l.token = r.token order by l.key for update of l
 ),
 b as (
-  update ob.work w set attempts = greatest(0, w.attempts - 1) from p, jsonb_array_elements(j->'undo') e, l
+  update ob.work w set attempts = (e->>2)::int from p, jsonb_array_elements(j->'undo') e, l
   where w.consumer = j->>'c' and w.source = e->>0 and w.id = e->>1 and w.lane = l.key
 )
 update ob.lane x set token = null, suspect = false, dirty = false,

@@ -25,6 +25,19 @@ returning concat_ws(' ', pg_current_xact_id(), ctid,
 /** Any answer, also an error, shows that the connection is alive. */
 export const ALIVE = `select 1 where $1::text is not null`
 
+/** May this session still do all that a run needs? Asked when one of its statements was denied. One row: `complete`. */
+export const RIGHTS = `
+select bool_and(has_table_privilege(name, privilege))::text complete
+from unnest(array['ob.message', 'ob.work', 'ob.lane', 'ob.open_group', 'ob.outbox', 'ob.delivery']) tables(name),
+  unnest(array['select', 'insert', 'update', 'delete']) privileges(privilege)
+where $1::text is not null`
+
+/**
+ * Which server this is, as far as a restart goes: a crash of one of its processes does not change the answer, a new
+ * postmaster does.
+ */
+export const SERVER = `select pg_postmaster_start_time()::text started where $1::text is not null`
+
 /**
  * Settles claimed messages: the last statement before COMMIT. In: `{ c, k token, x xid, g guard, d: [[source, id, n], …] }`.
  * Raises unless every message still carries our token (OB001) and the transaction is the one we opened (OB002): an
@@ -75,13 +88,14 @@ where w.token = e.token or w.lane is not null`
 export const TRANSACTION_STATUS = `select pg_xact_status(($1::text::jsonb->>0)::xid8) status`
 
 /**
- * Records failures, or releases claims. In: `{ c, k, f: [{ s, i, n attempts to add, ms delay, at time, p parked, r reason,
- * e error, h history }] }`. A message missing from the answer has lost its claim: somebody else decides its fate.
+ * Records failures, or releases claims. In: `{ c, k, f: [{ s, i, n attempts to add, total attempts to set instead, ms delay,
+ * at time, p parked, r reason, e error, h history }] }`. A message missing from the answer has lost its claim: somebody else decides its fate.
  */
 export const FAIL = `
 with p as materialized (select $1::text::jsonb j),
 f as materialized (
-  select j->>'c' consumer, (j->>'k')::uuid token, x->>'s' source, x->>'i' id, (x->>'n')::int n, x->>'p' parked,
+  select j->>'c' consumer, (j->>'k')::uuid token, x->>'s' source, x->>'i' id, (x->>'n')::int n,
+         (x->>'total')::int total, x->>'p' parked,
          case when x->>'at' is not null then greatest((x->>'at')::timestamptz, ob.now())
               else ob.now() + (x->>'ms')::float8 * interval '1 ms' end due,
          x->>'r' reason, x->>'e' error, coalesce((x->>'h')::boolean, false) history
@@ -93,7 +107,7 @@ l as materialized (
   order by w.source, w.id for update of w
 ),
 u as (
-  update ob.work w set token = null, suspect = false, attempts = greatest(0, w.attempts + f.n),
+  update ob.work w set token = null, suspect = false, attempts = coalesce(f.total, greatest(0, w.attempts + f.n)),
     error = coalesce(f.error, w.error), parked = f.parked, reason = f.reason,
     due_at = case when f.parked is not null then 'infinity' else f.due end
   from f join l using (source, id)
@@ -106,11 +120,24 @@ a as (
 )
 select source, id, attempts::text from u`
 
-/** Counts an attempt before a suspect runs. No row back: the claim was lost. */
+/**
+ * Counts an attempt before a suspect runs. In: `{ c, k token, s, i, lane, total }`, where `total` counts it: whoever holds
+ * the message is the only one to count, so the statement may be repeated after a lost answer, and a release may put back
+ * what was before without knowing whether it took effect. No row back: the claim was lost.
+ */
 export const COUNT_ATTEMPT = `
 with p as materialized (select $1::text::jsonb j)
-update ob.work w set attempts = w.attempts + 1
+update ob.work w set attempts = (p.j->>'total')::int
 from p left join ob.lane l on l.consumer = p.j->>'c' and l.key = p.j->>'lane'
 where w.consumer = p.j->>'c' and w.source = p.j->>'s' and w.id = p.j->>'i'
   and (w.token = (p.j->>'k')::uuid or (w.lane = l.key and l.token = (p.j->>'k')::uuid))
 returning w.attempts::text`
+
+/**
+ * How many of a message's failed attempts found no handler for it. In: `{ c, s, i }`. One row: `missed`. Index: the primary
+ * key of `attempt`.
+ */
+export const MISSED_ATTEMPTS = `
+with p as materialized (select $1::text::jsonb j)
+select count(*)::text missed from p, ob.attempt a
+where a.consumer = j->>'c' and a.source = j->>'s' and a.id = j->>'i' and a.error::jsonb->>'code' = 'HANDLER_MISSING'`

@@ -1,0 +1,45 @@
+/**
+ * Suspects: messages whose last worker died while it held them, perhaps because of one of them. In a process one of them
+ * runs at a time, whichever consumer it belongs to: whoever dies then is known. The others wait in line, uncounted, with
+ * their leases kept. The line is global, so that two copies of the package in one process stand in the same one.
+ */
+import type { Abort } from '../worker/abort.js'
+
+interface Line {
+  taken: boolean
+  readonly waiting: (() => void)[]
+}
+
+const LINE = Symbol.for('oncebox.suspects')
+const line = ((globalThis as Record<symbol, unknown>)[LINE] ??= { taken: false, waiting: [] }) as Line
+
+/** Waits for a turn to run a suspect, first come, first served. Answers with a function that ends it. */
+export async function suspectTurn(abort: Abort): Promise<() => void> {
+  if (line.taken) await wait(abort)
+  line.taken = true
+  let ended = false
+  return () => {
+    if (ended) return
+    ended = true
+    const next = line.waiting.shift()
+    // It stays taken: whoever comes in between must not get ahead of who waits.
+    if (next) next()
+    else line.taken = false
+  }
+}
+
+function wait(abort: Abort): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (abort.aborted) return reject(abort.aborted)
+    const go = (): void => {
+      forget()
+      resolve()
+    }
+    const forget = abort.onAbort((reason) => {
+      line.waiting.splice(line.waiting.indexOf(go), 1)
+      forget()
+      reject(reason)
+    })
+    line.waiting.push(go)
+  })
+}

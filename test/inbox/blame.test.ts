@@ -1,0 +1,431 @@
+/**
+ * Who is blamed: a run that ends for a reason that is not its message's leaves no failed attempt behind, whichever way the
+ * message came. Killed processes are in `test/crash/killers.test.ts`.
+ */
+import { createBox, type Driver } from 'oncebox'
+import { fromPg, type PgClient } from 'oncebox/pg'
+import pg from 'pg'
+import { afterEach, describe, expect, test } from 'vitest'
+import { COUNT_ATTEMPT } from '../../src/postgres/sql/settle.js'
+import { startProxy } from '../support/proxy.js'
+import { waitUntil } from '../support/wait.js'
+import { gate, note, notes, recorder, useServer, type Bench } from './fixture.js'
+
+const server = useServer('blame', { max: 16 })
+const closing: (() => Promise<void>)[] = []
+afterEach(async () => {
+  for (const close of closing.splice(0)) await close()
+})
+
+/** Where a transaction fails: before anything was sent, or at its first, second or third statement of ours. */
+type Place = 'connect' | 1 | 2 | 3
+
+/** A driver whose transactions fail so many times, as a server or a client would make them fail. */
+function faulty(place: Place, error: () => Error): Driver<pg.PoolClient, PgClient> & { times: number } {
+  const driver = fromPg(server.pool)
+  const sent = new WeakMap<object, number>()
+  const own = {
+    times: 0,
+    pipelines: driver.pipelines,
+    lend: (tx: pg.PoolClient) => driver.lend!(tx),
+    query(text: string, values: readonly unknown[], tx?: pg.PoolClient | PgClient) {
+      const at = tx ? (sent.get(tx) ?? 0) + 1 : 0
+      if (tx) sent.set(tx, at)
+      if (at === place && own.times-- > 0) {
+        // As the server would say it, with the transaction aborted, or as the client does.
+        const state = String((error() as { code?: unknown }).code)
+        if (!/^[0-9X][0-9A-Z]{4}$/.test(state)) return Promise.reject(error())
+        return driver.query(`do $$ begin raise exception using errcode = '${state}'; end $$`, [], tx)
+      }
+      return driver.query(text, values, tx)
+    },
+    transaction<R>(work: (tx: pg.PoolClient) => Promise<R>, options?: object) {
+      if (place === 'connect' && own.times-- > 0) return Promise.reject(error())
+      return driver.transaction((tx) => {
+        sent.set(tx, 0)
+        return work(tx)
+      }, options)
+    },
+  }
+  return own
+}
+
+/** What a client says: an SQLSTATE if it is the server's word, else the system's. */
+function failure(code: string): () => Error {
+  return () => Object.assign(new Error(`injected ${code}`), { code })
+}
+
+async function open(db: Driver<pg.PoolClient, PgClient>): Promise<Bench> {
+  return server.open({ logger: recorder(), db } as never)
+}
+
+async function isSpotless(box: Bench): Promise<void> {
+  expect(await box.sql('select id, error from ob.attempt')).toEqual([])
+  expect(await box.sql('select id, attempts, parked from ob.work where attempts > 0 or parked is not null')).toEqual([])
+}
+
+describe('no call, no verdict', () => {
+  const CODES = ['28P01', 'EMFILE', '26000', '57014', 'EPIPE', '25006']
+
+  test.for((['connect', 1] as Place[]).flatMap((place) => CODES.map((code) => [place, code] as const)))(
+    'stored: a transaction that fails at %s with %s counts for nobody, and the message runs once it can',
+    async ([place, code]) => {
+      const db = faulty(place, failure(code))
+      await using box = await open(db)
+      const attempts: number[] = []
+      box.consumer('a', { note: ({ attempt }) => void attempts.push(attempt) }, { retry: { attempts: 1 } })
+      await box.receive(note('1'))
+      db.times = 3
+      await waitUntil(async () => {
+        await box.drain().catch(() => undefined)
+        return db.times <= 0
+      })
+      await box.waitUntilHandled('1')
+      expect(attempts).toEqual([1])
+      await isSpotless(box)
+    },
+  )
+
+  test.for((['connect', 1, 2] as Place[]).flatMap((place) => CODES.map((code) => [place, code] as const)))(
+    'on arrival: a transaction that fails at %s with %s is no failure of the message',
+    async ([place, code]) => {
+      const db = faulty(place, failure(code))
+      await using box = await open(db)
+      let runs = 0
+      box.consumer('a', { note: () => void runs++ }, { mode: 'inline', retry: { attempts: 1 } })
+      for (const batch of [notes(1), notes(3)]) {
+        db.times = 1
+        await expect(box.handle(batch)).rejects.toMatchObject({ code })
+        expect(runs).toBe(0)
+        expect(await box.sql('select id from ob.work')).toEqual([])
+      }
+      expect(await box.handle(note('n1'))).toMatchObject({ status: 'handled' })
+    },
+  )
+
+  test.for(['connect', 1] as Place[])(
+    'directly: a transaction that fails at %s is no failure of the message',
+    async (place) => {
+      const db = faulty(place, failure('28P01'))
+      await using box = await open(db)
+      box.consumer('a', { note: () => 'done' }, { mode: 'direct' })
+      db.times = 1
+      await expect(box.handle(note('1'))).rejects.toMatchObject({ code: '28P01' })
+      expect(await box.handle(note('1'))).toMatchObject({ status: 'handled' })
+    },
+  )
+
+  test('attempts that found no handler do not make a message dead that never ran', async () => {
+    await using box = await server.open()
+    const logger = recorder()
+    const before = createBox({ db: fromPg(server.pool), schema: box.schema, logger })
+    before.consumer('a', { other: () => undefined })
+    const attempts: number[] = []
+    box.consumer('a', { note: ({ attempt }) => void attempts.push(attempt) }, { retry: { attempts: 2 } })
+    await box.receive(note('1'))
+    for (let time = 0; time < 3; time++) {
+      await before.drain()
+      await box.clock.advance(3_600_000)
+    }
+    expect(await box.fate('1')).toMatchObject({ attempts: 3, error: { code: 'HANDLER_MISSING' } })
+    // A worker dies before it has called anybody.
+    box.crashAt('claimed')
+    await box.drain()
+    await box.clock.advance(31_000)
+    await box.drain()
+    expect(await box.fate('1')).toMatchObject({ state: 'handled' })
+    expect(attempts).toEqual([4])
+  })
+
+  test('nor do they leave a message fewer attempts than its policy says', async () => {
+    await using box = await server.open()
+    const before = createBox({ db: fromPg(server.pool), schema: box.schema, logger: recorder() })
+    before.consumer('a', { other: () => undefined })
+    let runs = 0
+    const fail = (): never => {
+      runs++
+      throw new Error('no')
+    }
+    box.consumer('a', { note: fail }, { retry: { attempts: 2, baseMs: 0 } })
+    await box.receive(note('1'))
+    for (let time = 0; time < 3; time++) {
+      await before.drain()
+      await box.clock.advance(3_600_000)
+    }
+    await waitUntil(async () => {
+      await box.drain()
+      return (await box.fate('1')).state === 'dead'
+    })
+    expect(runs).toBe(2)
+  })
+})
+
+describe('what fails after the handler has returned', () => {
+  // Short of disk or memory, a system error, a standby by now, cancelled by somebody, a plan that is gone.
+  test.for(['53100', '53200', '58030', '25006', '57014', '26000', 'XX000'])(
+    'stored: %s in the settlement is the server’s, and is no attempt',
+    async (code) => {
+      const db = faulty(2, failure(code))
+      await using box = await open(db)
+      box.consumer('a', { note: (message, { tx }) => box.write(tx, 'a', message) }, { retry: { attempts: 1 } })
+      await box.receive(note('1'))
+      db.times = 2
+      await waitUntil(async () => {
+        await box.drain().catch(() => undefined)
+        await box.clock.advance(5_000)
+        return db.times <= 0
+      })
+      await isSpotless(box)
+      await box.waitUntilHandled('1')
+      expect(await box.ids()).toEqual(['1'])
+    },
+  )
+
+  test('on arrival: the delivery is refused, nothing is recorded', async () => {
+    const db = faulty(3, failure('53100'))
+    await using box = await open(db)
+    box.consumer(
+      'a',
+      { note: (message, { tx }) => box.write(tx, 'a', message) },
+      { mode: 'inline', retry: { attempts: 1 } },
+    )
+    db.times = 1
+    await expect(box.handle(note('1'))).rejects.toMatchObject({ code: '53100' })
+    expect(await box.sql('select id from ob.work')).toEqual([])
+    expect(await box.handle(note('1'))).toMatchObject({ status: 'handled' })
+    expect(await box.ids()).toEqual(['1'])
+  })
+
+  test('a right that was taken from the box is no attempt of whoever needs it', async () => {
+    await using box = await server.open({ logger: recorder() })
+    const role = `limited_${box.schema}`
+    const all = `grant all on all tables in schema ${box.schema} to ${role}`
+    await box.sql(`create role ${role} login`)
+    closing.push(async () => void (await server.pool.query(`drop owned by ${role}; drop role ${role}`)))
+    await box.sql(
+      `grant usage on schema ${box.schema} to ${role}; grant all on all sequences in schema ${box.schema} to ${role}; ${all}`,
+    )
+    const url = new URL(server.url)
+    url.username = role
+    const pool = new pg.Pool({ connectionString: url.href, max: 4 })
+    closing.unshift(() => pool.end())
+    const limited = createBox({ db: fromPg(pool), schema: box.schema, logger: recorder() })
+    limited.consumer('a', { note: () => 'a result' }, { retry: { attempts: 1 } })
+    await limited.receive(note('1'))
+    await box.sql(`revoke update on ob.message from ${role}`)
+    await expect(limited.drain()).rejects.toMatchObject({ code: '42501' })
+    await isSpotless(box)
+    await box.sql(all)
+    await box.clock.advance(5_000)
+    await limited.drain()
+    expect(await box.fate('1')).toMatchObject({ state: 'handled' })
+  })
+})
+
+describe('suspects', () => {
+  test('of a process run one at a time, whichever consumer they belong to', async () => {
+    await using box = await server.open()
+    let running = 0
+    const seen: number[] = []
+    const handler = async (): Promise<void> => {
+      seen.push(++running)
+      await new Promise((resolve) => setTimeout(resolve, 5))
+      running--
+    }
+    box.consumer('a', { note: handler }, { group: { messages: 1 } })
+    box.consumer('b', { note: handler }, { group: { messages: 1 } })
+    await box.receive(notes(6))
+    // Two consumers with four slots each, all of which die.
+    box.crashAt('claimed', { times: 12 })
+    await waitUntil(async () => {
+      await box.drain()
+      return (await box.sql('select 1 from ob.work where token is null')).length === 0
+    })
+    expect(seen).toEqual([])
+    await box.clock.advance(31_000)
+    await box.drain()
+    await box.waitUntilHandled(...notes(6).map(({ id }) => id!))
+    expect(seen).toHaveLength(12)
+    expect(Math.max(...seen)).toBe(1)
+  })
+
+  test('a count whose answer is lost is not counted twice, nor does it stay', async () => {
+    const driver = fromPg(server.pool)
+    let lost = 0
+    let counting = ''
+    const db: typeof driver = {
+      lend: (tx: pg.PoolClient) => driver.lend!(tx),
+      transaction: (work, options) => driver.transaction(work, options),
+      async query(text, values, tx) {
+        const rows = await driver.query(text, values, tx)
+        if (text !== counting || lost++ >= 4) return rows
+        throw failure('ECONNRESET')()
+      },
+      pipelines: driver.pipelines,
+    }
+    await using box = await open(db)
+    counting = COUNT_ATTEMPT.replace(/\bob\./g, `"${box.schema}".`)
+    const attempts: number[] = []
+    box.consumer('a', { note: ({ attempt }) => void attempts.push(attempt) }, { retry: { attempts: 2 } })
+    await box.receive(note('1'))
+    for (let time = 0; time < 4; time++) {
+      box.crashAt('claimed')
+      await box.drain()
+      await box.clock.advance(31_000)
+      await expect(box.drain()).rejects.toMatchObject({ code: 'ECONNRESET' })
+      await waitUntil(async () => (await box.fate('1')).state === 'pending')
+      expect(await box.fate('1')).toMatchObject({ attempts: 0 })
+    }
+    await box.drain()
+    expect(lost).toBe(4)
+    expect(attempts).toEqual([1])
+    expect(await box.fate('1')).toMatchObject({ state: 'handled' })
+  })
+})
+
+describe('redelivered on arrival', () => {
+  const again = note('1', { redelivered: true })
+
+  test('a graceful stop burns no attempt, however often', async () => {
+    await using box = await server.open({ logger: recorder() })
+    let started = gate()
+    let waits = true
+    box.consumer(
+      'a',
+      {
+        async note(message, { tx, signal }) {
+          started.open()
+          if (waits) await new Promise((resolve) => signal.addEventListener('abort', resolve))
+          await box.write(tx, 'a', message)
+        },
+      },
+      { mode: 'inline', retry: { attempts: 2 } },
+    )
+    for (let time = 0; time < 4; time++) {
+      started = gate()
+      const handling = box.handle(again)
+      handling.catch(() => undefined)
+      await started.opened
+      await box.stop({ timeoutMs: 0 })
+      await expect(handling).rejects.toMatchObject({ code: 'STOPPED' })
+      expect(await box.fate('1')).toMatchObject({ state: 'failed', attempts: 0 })
+    }
+    waits = false
+    expect(await box.handle(again)).toMatchObject({ status: 'handled' })
+    expect(await box.ids()).toEqual(['1'])
+  })
+
+  test('a row that others hold burns no attempt, however long', async () => {
+    await using box = await server.open({ logger: recorder() })
+    await box.sql('create table ob.stock (n int)')
+    await box.sql('insert into ob.stock values (0)')
+    box.consumer(
+      'a',
+      {
+        async note(message, { tx }) {
+          await tx.query(`set local lock_timeout = '2ms'`)
+          await tx.query(`update ${box.schema}.stock set n = n + 1`)
+          await box.write(tx, 'a', message)
+        },
+      },
+      { mode: 'inline', retry: { attempts: 2 } },
+    )
+    const holder = await server.pool.connect()
+    await holder.query(`begin; update ${box.schema}.stock set n = n`)
+    for (let time = 0; time < 5; time++) {
+      expect(await box.handle(again)).toMatchObject({ status: 'busy', ack: false })
+      expect(await box.fate('1')).toMatchObject({ state: 'failed', attempts: 0 })
+    }
+    await holder.query('rollback')
+    holder.release()
+    expect(await box.handle(again)).toMatchObject({ status: 'handled' })
+  })
+
+  test('a database that goes away during its run burns no attempt, however often', async () => {
+    const proxy = await startProxy(server.url)
+    closing.push(() => proxy.close())
+    const pool = new pg.Pool({ connectionString: proxy.url, max: 4 })
+    pool.on('error', () => {})
+    closing.unshift(() => pool.end())
+    await using box = await open(fromPg(pool))
+    let started = gate()
+    let waits = true
+    box.consumer(
+      'a',
+      {
+        async note(message, { tx }) {
+          started.open()
+          if (waits) await tx.query('select pg_sleep(60)')
+          await box.write(tx, 'a', message)
+        },
+      },
+      { mode: 'inline', retry: { attempts: 2 } },
+    )
+    for (let time = 0; time < 4; time++) {
+      started = gate()
+      const handling = box.handle(again)
+      handling.catch(() => undefined)
+      await started.opened
+      await proxy.refuse()
+      proxy.cutAll()
+      await expect(handling).rejects.toThrow()
+      await proxy.accept()
+      await waitUntil(async () => (await box.fate('1')).state === 'failed', { what: 'it to be given back' })
+      expect(await box.fate('1')).toMatchObject({ attempts: 0 })
+    }
+    waits = false
+    expect(await box.handle(again)).toMatchObject({ status: 'handled' })
+  })
+})
+
+describe('a group on arrival', () => {
+  test('does not call a handler a second time that exceeded its deadline', async () => {
+    await using box = await server.open({ logger: recorder() })
+    const runs: string[] = []
+    box.consumer(
+      'a',
+      {
+        async note(message, { tx }) {
+          runs.push(message.id)
+          if (message.id === 'n2') await new Promise(() => {})
+          await box.write(tx, 'a', message)
+        },
+      },
+      { mode: 'inline', timeoutMs: 200, group: { ms: 10_000 } },
+    )
+    const outcomes = await box.handle(notes(3))
+    expect(outcomes).toMatchObject([
+      { status: 'handled' },
+      { status: 'failed', error: { code: 'HANDLER_TIMEOUT' } },
+      { status: 'handled' },
+    ])
+    expect(runs.filter((id) => id === 'n2')).toEqual(['n2'])
+    expect(await box.fate('n2')).toMatchObject({ attempts: 1 })
+    expect((await box.ids()).sort()).toEqual(['n1', 'n3'])
+  })
+
+  test('is tried once more together after a collision', async () => {
+    await using box = await server.open({ logger: recorder() })
+    let collisions = 1
+    const transactions = new Set<string>()
+    box.consumer(
+      'a',
+      {
+        async note(message, { tx }) {
+          const { rows } = await tx.query('select pg_current_xact_id()::text xid')
+          await box.write(tx, 'a', message)
+          if (message.id === 'n3' && collisions-- > 0) {
+            transactions.clear()
+            await tx.query(`do $$ begin raise exception using errcode = '40P01'; end $$`)
+          }
+          transactions.add(rows[0].xid as string)
+        },
+      },
+      { mode: 'inline', group: { ms: 10_000 } },
+    )
+    const outcomes = await box.handle(notes(3))
+    expect(outcomes.map(({ status }) => status)).toEqual(['handled', 'handled', 'handled'])
+    expect(transactions.size).toBe(1)
+    expect(await box.ids()).toEqual(['n1', 'n2', 'n3'])
+  })
+})
