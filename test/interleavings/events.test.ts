@@ -4,6 +4,7 @@ import { EVENT_PARTIES, EVENT_STATES, EVENTS } from './events.js'
 import { KNOWN_OF_EVENTS, Marks } from './known.js'
 import { meetAll, Room } from './meet.js'
 import { boxDatabase, SCHEMA } from './schema.js'
+import { namedInVain } from './statements.js'
 
 /** One room in each: events without a sink are seen by everybody. */
 let databases: ScratchDatabase[]
@@ -30,7 +31,11 @@ describe('every two parties that meet at an event', () => {
     expect(marks.unknown(findings)).toEqual([])
   })
 
-  test('that are marked as wrong are wrong, each of them', () => {
+  test('have no mark of a wrong that is right by now', () => {
     expect(marks.stale()).toEqual([])
+  })
+
+  test('run every statement that they name', async () => {
+    expect(await namedInVain(EVENT_PARTIES)).toEqual([])
   })
 })

@@ -125,7 +125,7 @@ export const EVENT_PARTIES: EventParty[] = [
   },
   {
     name: 'CLAIM_SHARDS',
-    statements: ['CLAIM_SHARDS', 'HELD_BACK'],
+    statements: ['CLAIM_SHARDS'],
     async act(hand) {
       const [row] = await hand.run(CLAIM_SHARDS, { sink: 'one', k: hand.token, lease: LEASE_MS, n: 32 })
       return row!['shards'] === '[]' ? {} : { leased: hand.token }

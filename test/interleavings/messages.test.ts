@@ -13,6 +13,7 @@ import { MESSAGES, type Snapshot } from './invariants.js'
 import { KNOWN_OF_MESSAGES, Marks } from './known.js'
 import { meetAll, Room } from './meet.js'
 import { boxDatabase, SCHEMA } from './schema.js'
+import { namedInVain } from './statements.js'
 
 const ROOMS = 3
 let database: ScratchDatabase
@@ -43,7 +44,11 @@ describe('every two parties that meet at a message', () => {
     expect(marks.unknown(findings)).toEqual([])
   })
 
-  test('that are marked as wrong are wrong, each of them', () => {
+  test('have no mark of a wrong that is right by now', () => {
     expect(marks.stale()).toEqual([])
+  })
+
+  test('run every statement that they name', async () => {
+    expect(await namedInVain([...LOOSE_PARTIES, ...LANE_PARTIES])).toEqual([])
   })
 })

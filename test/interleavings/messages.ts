@@ -347,7 +347,7 @@ export const LANE_PARTIES: Party[] = [
     statements: ['CLAIM_LANES'],
     async act(hand, { consumer }) {
       const rows = await hand.run(CLAIM_LANES, { c: consumer, k: hand.token, lease: LEASE_MS, n: 10 })
-      return rows.length > 0 ? { id: 'm', leased: hand.token } : {}
+      return rows.length > 0 ? { leased: hand.token } : {}
     },
   },
   settleLanes('through', ({ two, empty }) => !two && !empty, { d: [['s', 'm']], rel: [['K', false]] }),

@@ -49,7 +49,8 @@ export class Actor {
     client.on('error', () => {})
     await client.connect()
     // The rows of thousands of cells share their tables; a plan made when they were empty must not read them all.
-    await client.query(`set enable_seqscan = off; set jit = off; set synchronous_commit = off`)
+    await client.query(`set enable_seqscan = off; set jit = off; set synchronous_commit = off;
+      set plan_cache_mode = force_generic_plan`)
     const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid')
     return new Actor(client, (text) => text.replace(/\b(?:ob|to_box)\./g, `${schema}.`), at, rows[0]!.pid)
   }

@@ -1,4 +1,7 @@
 /** Which statements of src/postgres/sql the parties run, and why the others have no part in it. */
+import { readdirSync } from 'node:fs'
+import type { PartyOf } from './meet.js'
+import { ran } from './stage.js'
 
 const DISPLAY = 'reads for people to see; nothing is decided by it'
 const BOOK = 'writes a book that no statement reads'
@@ -53,5 +56,24 @@ export const OUTSIDE: Readonly<Record<string, string>> = {
   PRUNE_QUARANTINE: QUARANTINE,
   UNROUTED: QUARANTINE,
   CRITERIA: 'a piece of other statements',
+  HELD_BACK: 'a piece of other statements',
   MAX_BIGINT: 'a number',
+}
+
+const FOLDER = new URL('../../src/postgres/sql/', import.meta.url)
+
+/** All constants that the files export, by name. */
+export async function exported(): Promise<Map<string, unknown>> {
+  const all = new Map<string, unknown>()
+  for (const file of readdirSync(FOLDER)) {
+    const module = (await import(/* @vite-ignore */ new URL(file, FOLDER).href)) as Record<string, unknown>
+    for (const [name, value] of Object.entries(module)) if (typeof value !== 'function') all.set(name, value)
+  }
+  return all
+}
+
+/** Statements that these parties name and did not run in this process. */
+export async function namedInVain(parties: readonly PartyOf<never, unknown>[]): Promise<string[]> {
+  const texts = await exported()
+  return parties.flatMap(({ statements }) => statements).filter((name) => !ran.has(texts.get(name) as string))
 }
