@@ -104,7 +104,9 @@ try {
     console.log(`${keys === 0 ? 'no' : keys} key(s): ${perSecond} events/s`)
   }
   const { p50, max } = await latencyBehindRefusedHead(Number(values.held))
-  console.log(`behind a refused head with ${values.held} events: p50 ${p50.toFixed(0)} ms, longest ${max.toFixed(0)} ms`)
+  console.log(
+    `behind a refused head with ${values.held} events: p50 ${p50.toFixed(0)} ms, longest ${max.toFixed(0)} ms`,
+  )
 } finally {
   await pool.end()
   await server.stop()

@@ -27,6 +27,7 @@ export type OnceboxErrorCode =
   | 'SCHEMA_NEWER'
   | 'SCHEMA_OUTDATED'
   | 'SESSION_CHANGED'
+  | 'SINK_IN_USE'
   | 'STOPPED'
   | 'TRANSACTION_ABORTED'
   | 'TRANSACTION_CLOSED'

@@ -1,28 +1,60 @@
 /**
- * Apart: a sink that throws for a whole batch may be down, or may have met the one event that it cannot take. After some
- * throws in a row the batch is published shard by shard, and a shard that is thrown back event by event, so that the
- * event is found and blamed, and the others go through.
+ * Apart: a sink that throws for a whole batch may be down, or may have met the one event that it cannot take. Once that is
+ * likely the batch is published shard by shard, and a shard that is thrown back event by event, so that the event is
+ * found and blamed, and the others go through.
  *
- * Nobody is blamed for a destination that is down. An event is blamed if others were accepted around it: at least one in
- * the same round, and no more than a few were thrown back in a row. An event that has failed before is also blamed when
- * it is alone, for there may be no other any more.
+ * Nobody is blamed for a destination that is down. What is thrown back alone is blamed only if there is proof that the
+ * destination is up: others were accepted in the same round, or in other shards since the last throw; or if it has
+ * failed before, for then there may be no other any more. And a row of throws is the destination going away.
  */
 import type { Sink } from '../brokers/sink.js'
 import { toFailure } from '../failure.js'
 import { DestinationDown, publish, type OutgoingEvent, type PublishOptions, type Verdicts } from './publish.js'
 
-/** How a relay publishes: as a whole, or apart. */
+/** What a relay remembers of the throws of its sink. */
 export interface Care {
+  /** Whether events are published apart for now. */
   readonly apart: boolean
+  /** Whether other shards were published since one of these was thrown back. */
+  isProven(shards: readonly number[]): boolean
+  threw(shards: readonly number[]): void
+  published(shards: readonly number[]): void
 }
 
-/** So many throws in a row, and the destination is taken to be down for the rest of the round. */
+/** So many throws in a row, and events are published apart though nothing was accepted in between. */
+const THROWS = 6
+const APART_MS = 600_000
+/** So many events thrown back in a row, and the destination is taken to be down for the rest of the round. */
 const IN_A_ROW = 4
+
+export function createCare(): Care {
+  let throwsInARow = 0
+  let apartUntil = 0
+  /** Shards that were thrown back, and whether others were published since. */
+  const thrown = new Map<number, boolean>()
+  const isProven: Care['isProven'] = (shards) => shards.some((shard) => thrown.get(shard))
+  return {
+    get apart() {
+      return performance.now() < apartUntil
+    },
+    isProven,
+    threw(shards) {
+      throwsInARow += 1
+      if (isProven(shards) || throwsInARow >= THROWS) apartUntil = performance.now() + APART_MS
+      for (const shard of shards) if (!thrown.has(shard)) thrown.set(shard, false)
+    },
+    published(shards) {
+      throwsInARow = 0
+      for (const shard of shards) thrown.delete(shard)
+      for (const shard of thrown.keys()) thrown.set(shard, true)
+    },
+  }
+}
 
 export async function publishApart(
   sink: Sink,
   events: readonly OutgoingEvent[],
-  options: PublishOptions,
+  options: PublishOptions & { readonly isProven: boolean },
 ): Promise<Verdicts> {
   const round: Round = { published: [], failed: [], thrown: [], row: 0, last: undefined }
   // In random order: some that are always thrown back must not be the only ones that are ever tried.
@@ -37,7 +69,7 @@ export async function publishApart(
       await publishLane(round, sink, lane, options)
     }
   }
-  return judge(round, events, options)
+  return judge(round, options)
 }
 
 interface Round {
@@ -88,12 +120,14 @@ async function tryPublish(
   }
 }
 
-function judge(round: Round, events: readonly OutgoingEvent[], { retry }: PublishOptions): Verdicts {
+function judge(round: Round, { retry, isProven }: PublishOptions & { readonly isProven: boolean }): Verdicts {
   const { published, failed, thrown, last } = round
-  const isAlone = events.length === 1 && events[0]!.attempts > 0
-  if (published.length + failed.length === 0 && !isAlone) throw new DestinationDown(last)
+  const accepted = published.length + failed.length > 0
+  const failedBefore = thrown.every(({ event }) => event.attempts > 0)
   // Those at the end of a long row were thrown back because the destination went away.
-  const blamed = round.row >= IN_A_ROW ? thrown.slice(0, -round.row) : thrown
+  const alone = round.row >= IN_A_ROW ? thrown.slice(0, -round.row) : thrown
+  const blamed = accepted || isProven || failedBefore ? alone : []
+  if (!accepted && blamed.length === 0) throw new DestinationDown(last)
   for (const { event, error } of blamed) {
     failed.push({ event, failure: toFailure(error), delayMs: retry(error, event.attempts + 1) })
   }

@@ -8,7 +8,7 @@ import type { Attached } from './options.js'
 
 const AT_ONCE = 1_000
 /** A process that was not seen for so long is gone, and so is what it said of its sinks. It is seen every 20 s. */
-const GONE_MS = 90_000
+export const GONE_MS = 90_000
 export const SEEN_EVERY_MS = 20_000
 
 /** A process, to the others: they share its sinks. */

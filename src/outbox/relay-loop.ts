@@ -2,6 +2,7 @@
 import { createPlans } from '../inbox/plans.js'
 import type { Runtime } from '../runtime.js'
 import { backoffMs, sleep } from '../backoff.js'
+import { createCare } from './apart.js'
 import type { Attached } from './options.js'
 import { DestinationDown } from './publish.js'
 import { relayBatch, type Step } from './relay.js'
@@ -22,8 +23,6 @@ const MIN_POLL_MS = 10
 const MAX_POLL_MS = 1_000
 /** While the destination is down. */
 const DOWN_MS = { first: 100, most: 30_000 }
-/** So many throws in a row, and events are published apart, for so long after the last throw. */
-const APART = { throws: 6, ms: 600_000 }
 /** While the database is. */
 const AWAY_MS = { first: 50, most: 1_000 }
 
@@ -42,25 +41,17 @@ export function createRelayLoop(
   let rouse: (() => void) | undefined
   let inFlight: Promise<unknown> | undefined
   const lookAfterPlans = createPlans(runtime, ['outbox', 'delivery'])
-  let throwsInARow = 0
-  let apartUntil = 0
+  const care = createCare()
 
   /** One batch at a time: a drain and the loop must not both publish events of one key. */
   const step = async (): Promise<Step> => {
     while (inFlight) await inFlight.catch(() => undefined)
-    const care = { apart: performance.now() < apartUntil }
     const batch = registered().then(() => relayBatch(runtime, attached, care))
     inFlight = batch
     try {
       const done = await batch
-      if (done.found === 'published') {
-        throwsInARow = 0
-        lookAfterPlans()
-      }
+      if (done.found === 'published') lookAfterPlans()
       return done
-    } catch (error) {
-      if (error instanceof DestinationDown && ++throwsInARow >= APART.throws) apartUntil = performance.now() + APART.ms
-      throw error
     } finally {
       inFlight = undefined
     }

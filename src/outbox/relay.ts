@@ -28,7 +28,7 @@ import { keepLease } from '../worker/lease.js'
 import { publishApart, type Care } from './apart.js'
 import { assign, catchUp } from './assign.js'
 import type { Attached } from './options.js'
-import { publish, toEvent, type OutgoingEvent, type Verdicts } from './publish.js'
+import { DestinationDown, publish, toEvent, type OutgoingEvent, type Verdicts } from './publish.js'
 
 export interface Step {
   /** Whether anything was published, or could be by asking again at once. */
@@ -106,17 +106,25 @@ async function relayLeased(runtime: Runtime, attached: Attached, lease: Lease, c
   }
   if (lease.lost) return true
   const verdicts = await publishWithCare(attached, events, care)
+  care.published(lease.shards)
   await complete(runtime, attached, lease, verdicts)
   return true
 }
 
-/** Once a sink has thrown several times in a row, its events are published apart from each other for a while. */
+/** A sink that throws may have met one event that it cannot take: then they are published apart for a while. */
 async function publishWithCare(
   { sink, options }: Attached,
   events: readonly OutgoingEvent[],
   care: Care,
 ): Promise<Verdicts> {
-  return care.apart ? publishApart(sink, events, options) : publish(sink, events, options)
+  const shards = [...new Set(events.map(({ shard }) => shard))]
+  try {
+    if (!care.apart) return await publish(sink, events, options)
+    return await publishApart(sink, events, { ...options, isProven: care.isProven(shards) })
+  } catch (error) {
+    if (error instanceof DestinationDown) care.threw(shards)
+    throw error
+  }
 }
 
 function reading({ name, options }: Attached, { token, shards }: Lease): object {

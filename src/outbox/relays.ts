@@ -69,7 +69,11 @@ export function createRelays(runtime: Runtime, report: (error: unknown, where: {
 
   const relays: Relays = {
     add(sink, options) {
-      const name = nameOfSink(sink, loops.length + 1, (one) => loops.some((loop) => loop.attached.name === one))
+      const name = nameOfSink(
+        sink,
+        options?.name,
+        attached().map((one) => one.name),
+      )
       const resolved = resolveSinkOptions(name, options, runtime.types, runtime.log)
       const one = { name, sink, options: resolved }
       loops.push(createRelayLoop(runtime, one, ensureRegistered, (error) => report(error, { sink })))

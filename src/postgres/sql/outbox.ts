@@ -382,3 +382,51 @@ select count(*)::text extended from extended`
 export const RELEASE_SHARDS = `
 with p as materialized (select $1::text::jsonb j)
 update ob.shard h set token = null, due_at = ob.now() from p where h.sink = j->>'sink' and h.token = (j->>'k')::uuid`
+
+/**
+ * Removes a sink, under LOCK_SINKS, unless it is in use. In: `{ sink, ms for which a process counts without a sign of
+ * life }`. Out: whether it is `known`, and `users`: the processes that have it attached, as JSON; it stays if there is one, or
+ * if a relay holds one of its shards (`leased`).
+ */
+export const REMOVE_SINK = `
+with p as materialized (select $1::text::jsonb j),
+users as materialized (
+  select d.host from p, ob.sink_declaration d
+  where d.sink = j->>'sink' and d.seen_at >= ob.now() - (j->>'ms')::float8 * interval '1 ms'
+),
+shards as materialized (
+  select h.shard, h.token is not null and h.due_at > ob.now() live from p, ob.shard h
+  where h.sink = j->>'sink' order by h.shard for update of h
+),
+free as materialized (
+  select 1 where not exists (select 1 from users) and not exists (select 1 from shards where live)
+),
+known as materialized (
+  select exists (select 1 from p, ob.sink k where k.name = j->>'sink') or exists (
+    select 1 from p, ob.delivery d where d.sink = j->>'sink' and j->>'sink' <> '') it
+),
+declarations as (delete from ob.sink_declaration d using p, free where d.sink = j->>'sink'),
+catching_up as (delete from ob.catch_up c using p, free where c.sink = j->>'sink'),
+leases as (delete from ob.shard h using p, free where h.sink = j->>'sink'),
+gone as (delete from ob.sink k using p, free where k.name = j->>'sink' returning 1),
+counted as (update ob.sink_set set version = version + 1 where exists (select 1 from gone))
+select known.it::text known, (exists (select 1 from shards where live))::text leased,
+  coalesce((select jsonb_agg(host) from users), '[]')::text users from known`
+
+/**
+ * Deletes deliveries of a sink that there is no longer. In: `{ sink, n how many }`. Out: their numbers, for FINISH_SHARED.
+ * Indexes: delivery_live, delivery_waiting and delivery_parked.
+ */
+export const REMOVE_DELIVERIES = `
+with p as materialized (select j->>'sink' sink, (j->>'n')::int n from (select $1::text::jsonb j) x)
+delete from ob.delivery d where d.ctid = any (array(
+    (select d.ctid from ob.delivery d where d.sink = (select sink from p) and d.parked is null and not d.waiting
+     limit (select n from p))
+    union all
+    (select d.ctid from ob.delivery d where d.sink = (select sink from p) and d.parked is null and d.waiting
+     limit (select n from p))
+    union all
+    (select d.ctid from ob.delivery d where d.sink = (select sink from p) and d.parked is not null
+     limit (select n from p))))
+  and d.sink = (select sink from p) and not exists (select 1 from ob.sink k where k.name = (select sink from p))
+returning d.n::text`
