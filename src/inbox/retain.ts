@@ -44,11 +44,11 @@ export async function prune(
       await pruneLanes(runtime, consumer, memory)
     }
     if (memory.quarantine) count += await pruneQuarantine(runtime, retain, memory)
-    await pruneOutbox(runtime, memory)
   } catch (error) {
     if (!(error instanceof ArchiveFailed)) throw error
-    report(runtime, error.cause, 'the archive failed; nothing is deleted until it works')
+    report(runtime, error.cause, 'the archive failed; no message is deleted until it works')
   }
+  await pruneOutbox(runtime, memory)
   return count
 }
 

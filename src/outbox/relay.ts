@@ -202,9 +202,15 @@ const notAllowed = new WeakSet<Sink>()
 
 const moves = new Map<string, string>()
 
-function moveTo(schema: string): string {
-  let statement = moves.get(schema)
-  if (statement === undefined) moves.set(schema, (statement = MOVE.replace(/\bto_box\./g, () => `${schema}.`)))
+/** Both names at once: either may contain what stands for the other. */
+function moveTo(db: Runtime['db'], schema: string): string {
+  const own = db.bind('ob.')
+  const key = `${own} ${schema}`
+  let statement = moves.get(key)
+  if (statement === undefined) {
+    statement = MOVE.replace(/\b(?:ob|to_box)\./g, (name) => (name === 'ob.' ? own : `${schema}.`))
+    moves.set(key, statement)
+  }
   return statement
 }
 
@@ -221,11 +227,8 @@ async function moveInto(
   const consumers = target.consumers()
   if (!consumers) return undefined
   try {
-    const [row] = await runtime.db.run(moveTo(target.schema), {
-      ...reading(attached, lease),
-      c: consumers,
-      wait: LOCK_WAIT,
-    })
+    const given = { ...reading(attached, lease), c: consumers, wait: LOCK_WAIT }
+    const [row] = await runtime.db.driver.query(moveTo(runtime.db, target.schema), [JSON.stringify(given)])
     const answer = JSON.parse(row!['answer'] as string) as { moved: number; shared: string[]; rest: Row[] }
     if (answer.moved > 0) target.wake()
     await finishShared(runtime, answer.shared)

@@ -1,5 +1,7 @@
 /** Sinks by name: what each of several processes says of them, and how one is removed. */
 import { expect, test } from 'vitest'
+import { link } from 'oncebox/link'
+import { scratchSchemaName } from '../support/postgres.js'
 import { waitUntil } from '../support/wait.js'
 import { recordingSink, SILENT, useServer } from './fixture.js'
 
@@ -151,3 +153,48 @@ test('a heartbeat waits for a shard that is locked, and extends it', async () =>
   finish()
   await drained
 })
+
+test('a link moves events between schemas whose names have ob. and to_box. in them', async () => {
+  const to = await server.open({ schema: `at ob.to_box.${scratchSchemaName('to')}` })
+  const handled: string[] = []
+  to.consumer('c', { event: ({ id }) => void handled.push(id) })
+  await to.migrate()
+  const warned: string[] = []
+  const logger = { ...SILENT, warn: (_: object, text?: string) => void warned.push(text ?? '') }
+  const from = await server.open({ schema: `from to_box.ob.${scratchSchemaName('from')}`, logger })
+  from.to(link({ to }))
+  await server.send(from, { id: 'a' })
+  await from.drain()
+  await to.drain()
+  expect([handled, warned]).toEqual([['a'], []])
+})
+
+test('an archive that fails does not keep published events from being deleted', async () => {
+  const box = await server.open({ hooks: { archive: () => Promise.reject(new Error('full')) } })
+  box.consumer('c', { event: () => undefined }, { retainMs: 3_600_000 })
+  box.to(recordingSink(), { keepMs: 1_000 })
+  await box.receive({ id: 'm', type: 'event', data: null })
+  await server.send(box, { id: 'a' })
+  await box.drain()
+  await server.sql(
+    box.schema,
+    `update ob.message set received_at = now() - interval '1 d'; update ob.outbox set published_at = now() - interval '1 d'`,
+  )
+  expect(await box.admin.prune()).toBe(0)
+  expect(await server.sql(box.schema, 'select id from ob.message')).toEqual([{ id: 'm' }])
+  expect(await server.sql(box.schema, 'select id from ob.outbox')).toEqual([])
+})
+
+test.each(['0000-12-31T23:59:59.999Z', '-000001-01-01T00:00:00Z', '+010000-01-01T00:00:00Z'])(
+  'deliverAt %s is refused, the years 1 and 9999 are not',
+  async (at) => {
+    const box = await server.open()
+    const refused = expect.objectContaining({ code: 'MESSAGE_INVALID' })
+    await expect(server.send(box, { deliverAt: new Date(at) })).rejects.toThrow(refused)
+    await server.send(
+      box,
+      { deliverAt: new Date('0001-01-01T00:00:00Z') },
+      { deliverAt: new Date('9999-12-31T00:00:00Z') },
+    )
+  },
+)
