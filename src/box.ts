@@ -115,10 +115,7 @@ export interface Box<M extends MessageMap, Tx, TxIn = Tx> {
   ): Promise<{ id: string }[]>
   /** Attaches a broker to take messages from. */
   from<S extends Source>(source: S, options?: FromOptions): S
-  /**
-   * Attaches a broker to publish to. Other processes know the sink by its `name`, if it has one, else by its position,
-   * so attach sinks in the same order everywhere.
-   */
+  /** Attaches a broker to publish to. Other processes know the sink by its name: the option, else its `name` property. */
   to<S extends Sink>(sink: S, options?: SinkOptions<M>): S
   start(): Promise<void>
   /** Stops pulling, settles what is in flight, releases claims, closes sinks. Your pool stays open. */

@@ -32,6 +32,7 @@ export type OnceboxErrorCode =
   | 'SCHEMA_OUTDATED'
   | 'SEQUENCE_BEHIND'
   | 'SESSION_CHANGED'
+  | 'SINK_IN_USE'
   | 'STOPPED'
   | 'TRANSACTION_ABORTED'
   | 'TRANSACTION_CLOSED'

@@ -8,6 +8,7 @@ import { message } from './message.js'
 import { messages } from './messages.js'
 import { setPaused } from './pause.js'
 import { prune } from './prune.js'
+import { removeSink } from './remove-sink.js'
 import { retry } from './retry.js'
 import { status } from './status.js'
 import type { Admin, Filter } from './types.js'
@@ -37,6 +38,7 @@ export function createAdmin<M extends MessageMap>(runtime: Runtime, deps: AdminD
     pause: (consumer) => setPaused(runtime, registry, consumer, true),
     resume: (consumer) => waking(setPaused(runtime, registry, consumer, false)),
     answer: (at, given) => waking(answer(runtime, at, given)),
+    removeSink: (sink) => removeSink(runtime, sink),
     prune: () => prune(runtime, deps.consumers()),
   }
 }

@@ -88,6 +88,11 @@ export interface Admin<M extends MessageMap> {
     at: { consumer: string; id: string; source?: string; effect: string },
     answer: { happened: true; result?: unknown } | { happened: false },
   ): Promise<void>
+  /**
+   * Removes a sink that no process attaches any more, and what was still to be published to it. Throws `SINK_IN_USE` while
+   * one does. Answers with the number of events that it was still to get.
+   */
+  removeSink(sink: string): Promise<number>
   /** Deletes now what retention would delete by and by. Answers with the number of messages. */
   prune(): Promise<number>
 }

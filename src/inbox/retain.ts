@@ -47,13 +47,13 @@ export async function prune(
       await pruneLanes(runtime, consumer, memory)
     }
     if (memory.quarantine) count += await pruneQuarantine(runtime, retain, memory)
-    await pruneOutbox(runtime, memory)
     memory.trouble.worked()
   } catch (error) {
     if (!(error instanceof ArchiveFailed)) throw error
-    // Nothing is deleted until it works.
+    // No message is deleted until it works.
     memory.trouble.failed(error.cause)
   }
+  await pruneOutbox(runtime, memory)
   return count
 }
 

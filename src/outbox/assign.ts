@@ -1,31 +1,70 @@
-/** Assign: events that were sent before there was a sink find theirs. */
-import { ASSIGN, FINISH_LEFT, RECONSIDER, REGISTER_SINKS } from '../postgres/sql/outbox.js'
+/**
+ * Assign: events find their sinks. Those that no sink wanted when they were looked at are put aside, and looked at again
+ * when the sinks change: in small batches, by the relay of the sink that may want them, from where the last one got to.
+ */
+import { ASSIGN, CATCH_UP, FINISH_LEFT, LOCK_SINKS, REGISTER_SINKS, RETIRE_SINKS } from '../postgres/sql/outbox.js'
 import type { Runtime } from '../runtime.js'
 import type { Attached } from './options.js'
 
 const AT_ONCE = 1_000
+/** A process that was not seen for so long is gone, and so is what it said of its sinks. It is seen every 20 s. */
+export const GONE_MS = 90_000
+export const SEEN_EVERY_MS = 20_000
+
+/** A process, to the others: they share its sinks. */
+export interface Process {
+  readonly id: string
+  readonly host: string
+}
+
+/** What another process says of a sink. */
+export interface Differing {
+  readonly sink: string
+  readonly host: string
+  readonly types: readonly string[] | null
+}
 
 /**
  * Tells senders in all processes which sinks there are: all of a box at once, or an event that waited for a sink could
- * be given to the first of them and go before the second is known.
+ * be given to the first of them and go before the second is known. Answers with what other processes say differently.
  */
-export async function registerSinks(runtime: Runtime, attached: readonly Attached[]): Promise<void> {
-  if (attached.length === 0) return
-  const sinks = attached.map(({ name, options: { types, keepMs } }) => ({ n: name, t: types, k: keepMs }))
-  const rows = await runtime.db.run(REGISTER_SINKS, sinks)
-  if (Number(rows[0]!['changed']) > 0) await runtime.db.run(RECONSIDER, null)
-  await assign(runtime)
-  await untilDone(runtime, FINISH_LEFT, 'finished')
+export async function registerSinks(
+  { db }: Runtime,
+  process: Process,
+  attached: readonly Attached[],
+  /** Whether to look at what was put aside though nothing has changed. */
+  again: 'look again' | 'go on',
+): Promise<readonly Differing[]> {
+  if (attached.length === 0) return []
+  const s = attached.map(({ name, options: { types, keepMs } }) => ({ n: name, t: types, k: keepMs }))
+  const rows = await db.transaction(async (tx) => {
+    await db.run(LOCK_SINKS, null, tx)
+    const given = { process: process.id, host: process.host, ms: GONE_MS, again: again === 'look again', s }
+    return db.run(REGISTER_SINKS, given, tx)
+  }, 'read committed')
+  return JSON.parse(rows[0]!['differ'] as string) as Differing[]
 }
 
-/** Gives every event that has none its sinks. */
-export async function assign(runtime: Runtime): Promise<void> {
-  await untilDone(runtime, ASSIGN, 'looked')
+/** The process stops, and no longer says what its sinks want. */
+export async function retireSinks({ db }: Runtime, process: Process): Promise<void> {
+  await db.run(RETIRE_SINKS, [process.id])
 }
 
-async function untilDone({ db }: Runtime, statement: string, count: string): Promise<void> {
-  for (;;) {
-    const rows = await db.run(statement, [AT_ONCE])
-    if (Number(rows[0]![count]) < AT_ONCE) return
+/** Gives some of the events that have none their sinks. Answers whether it looked at any. */
+export async function assign({ db }: Runtime): Promise<boolean> {
+  const rows = await db.run(ASSIGN, [AT_ONCE])
+  return Number(rows[0]!['looked']) > 0
+}
+
+/** Looks at some of the events that were put aside. Answers whether it could: another relay may be at it. */
+export async function catchUp({ db }: Runtime, sink: string): Promise<boolean> {
+  return (await db.run(CATCH_UP, { sink, n: AT_ONCE })).length > 0
+}
+
+/** Finishes events whose last relay died before it could. */
+export async function finishLeft({ db }: Runtime, stopping: () => boolean): Promise<void> {
+  for (let after: unknown = '0'; typeof after === 'string' && !stopping();) {
+    const rows = await db.run(FINISH_LEFT, { after, n: AT_ONCE })
+    after = rows[0]!['last']
   }
 }

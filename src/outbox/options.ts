@@ -7,6 +7,8 @@ import { resolveRetry, type Retry, type RetryPolicy } from '../inbox/options.js'
 import type { MessageMap, Name } from '../message.js'
 
 export interface SinkOptions<M extends MessageMap> {
+  /** What the sink is called in the tables and by the admin. Default: the `name` of the sink. */
+  name?: string
   /** Publish only these types. Default: all. */
   types?: readonly Name<M>[]
   /** For events that the sink refuses. Merged over the defaults; or a function of (error, attempt) → delay or null. */
@@ -47,7 +49,7 @@ export function resolveSinkOptions<M extends MessageMap>(
   log?: Logger,
 ): ResolvedSinkOptions {
   const where = `sink ${name}`
-  checkKnown(where, given, ['types', 'retry', 'batch', 'keepMs', 'leaseMs', 'publishTimeoutMs'])
+  checkKnown(where, given, ['name', 'types', 'retry', 'batch', 'keepMs', 'leaseMs', 'publishTimeoutMs'])
   return {
     types: given.types === undefined ? null : checkTypes(where, given.types, known),
     retry: resolveRetry(where, given.retry, log),
@@ -74,20 +76,23 @@ function checkTypes(where: string, given: readonly string[], known: readonly str
   return [...new Set(types)]
 }
 
+/** What a sink is called that has no name, where it is the only one without. */
+const UNNAMED = 'sink-1'
+
 /**
- * What a sink is called in the tables, where relays of other processes find their share of its events: its own `name`
- * if it has one, else its position in the box. Processes that attach the same sinks in the same order agree.
+ * What a sink is called in the tables, where relays of other processes find their share of its events: by the option,
+ * else by its own `name`. One sink of a box may do without; a second would be known by its position, and get the
+ * events of another one as soon as the order changed.
  */
-export function nameOfSink(sink: Sink, position: number, taken: (name: string) => boolean): string {
+export function nameOfSink(sink: Sink, given: string | undefined, taken: readonly string[]): string {
   if (typeof sink?.publish !== 'function' || typeof sink.close !== 'function') {
     throw new OnceboxError('OPTION_INVALID', 'a sink has two methods, publish and close')
   }
   const own = (sink as { name?: unknown }).name
-  const name = typeof own === 'string' && own !== '' ? own : `sink-${position}`
+  const name = given ?? (typeof own === 'string' && own !== '' ? own : UNNAMED)
   const problem = nameProblem(name, 200)
   if (problem) throw new OnceboxError('OPTION_INVALID', `a sink's name ${problem}`)
-  if (taken(name)) {
-    throw new OnceboxError('OPTION_INVALID', `there is a sink ${name} already; give each its own name`)
-  }
-  return name
+  if (!taken.includes(name)) return name
+  const which = name === UNNAMED ? 'another sink has no name either' : `there is a sink ${name} already`
+  throw new OnceboxError('OPTION_INVALID', `${which}; give each its own: box.to(sink, { name: 'billing' })`)
 }

@@ -13,6 +13,7 @@ import type { Row } from '../postgres/database.js'
 export interface OutgoingEvent {
   /** Its number in the outbox. */
   readonly n: string
+  readonly shard: number
   readonly attempts: number
   readonly message: Message
 }
@@ -46,13 +47,18 @@ export function toEvent(row: Row): OutgoingEvent {
   }
   const message = { time: new Date(createdMs), ...toMessage(envelope, JSON.parse(body)) }
   rememberBody(message, body)
-  return { n: row['n'] as string, attempts, message }
+  return { n: row['n'] as string, shard: Number(row['shard']), attempts, message }
+}
+
+export interface PublishOptions {
+  readonly retry: Retry
+  readonly publishTimeoutMs: number
 }
 
 export async function publish(
   sink: Sink,
   events: readonly OutgoingEvent[],
-  { retry, publishTimeoutMs }: { readonly retry: Retry; readonly publishTimeoutMs: number },
+  { retry, publishTimeoutMs }: PublishOptions,
 ): Promise<Verdicts> {
   let answers: Awaited<ReturnType<Sink['publish']>>
   try {

@@ -2,6 +2,7 @@
 import { createPlans } from '../inbox/plans.js'
 import { watch, type Runtime } from '../runtime.js'
 import { backoffMs, sleep } from '../backoff.js'
+import { createCare } from './apart.js'
 import type { Attached } from './options.js'
 import { DestinationDown } from './publish.js'
 import { relayBatch, type Step } from './relay.js'
@@ -44,11 +45,12 @@ export function createRelayLoop(
   let rouse: (() => void) | undefined
   let inFlight: Promise<unknown> | undefined
   const lookAfterPlans = createPlans(runtime, ['outbox', 'delivery'])
+  const care = createCare()
 
   /** One batch at a time: a drain and the loop must not both publish events of one key. */
   const step = async (): Promise<Step> => {
     while (inFlight) await inFlight.catch(() => undefined)
-    const batch = registered().then(() => relayBatch(runtime, attached))
+    const batch = registered().then(() => relayBatch(runtime, attached, care))
     inFlight = batch
     try {
       const done = await batch

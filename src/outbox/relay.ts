@@ -25,9 +25,10 @@ import {
 import { tell, type Runtime } from '../runtime.js'
 import { backoffMs, sleep } from '../backoff.js'
 import { keepLease } from '../worker/lease.js'
-import { assign } from './assign.js'
+import { publishApart, type Care } from './apart.js'
+import { assign, catchUp } from './assign.js'
 import type { Attached } from './options.js'
-import { publish, toEvent, type OutgoingEvent, type Verdicts } from './publish.js'
+import { DestinationDown, publish, toEvent, type OutgoingEvent, type Verdicts } from './publish.js'
 
 export interface Step {
   /** Whether anything was published, or could be by asking again at once. */
@@ -40,6 +41,8 @@ export interface Step {
 const SHARDS_AT_ONCE = 8
 /** A batch is read into memory. */
 const BATCH_BYTES = 8 * 1024 * 1024
+/** More events than that without a sink are given theirs before anything is published. */
+const MOST_UNASSIGNED = 1_000
 const COMPLETE_TRIES = 10
 /** How long a link waits for a message that the receiving box is handling on arrival. */
 const LOCK_WAIT = '1s'
@@ -52,31 +55,31 @@ interface Lease {
 }
 
 /** Publishes one batch. Throws DestinationDown if the sink did, after giving the shards back. */
-export async function relayBatch(runtime: Runtime, attached: Attached): Promise<Step> {
+export async function relayBatch(runtime: Runtime, attached: Attached, care: Care): Promise<Step> {
   const { db } = runtime
   const { name, options } = attached
   const who = { sink: name, k: randomUUID() }
-  const [row] = await db.run(CLAIM_SHARDS, { ...who, lease: options.leaseMs, n: SHARDS_AT_ONCE })
-  const unassigned = row!['unassigned'] === 'true'
+  const claim = { ...who, lease: options.leaseMs, n: SHARDS_AT_ONCE, most: MOST_UNASSIGNED }
+  const [row] = await db.run(CLAIM_SHARDS, claim)
   const shards = JSON.parse(row!['shards'] as string) as number[]
-  const again = unassigned || row!['promoted'] === 'true'
-  const idle: Step = {
-    found: again ? 'more' : 'none',
-    nextMs: typeof row!['next'] === 'string' ? Number(row!['next']) : undefined,
+  /** Finds sinks for events that need one: they may hold back others. Answers whether it pays to ask again. */
+  const lookAtOthers = async (): Promise<boolean> => {
+    const assigned = row!['unassigned'] === 'true' && (await assign(runtime))
+    const caughtUp = typeof row!['behind'] === 'string' && (await catchUp(runtime, name))
+    return assigned || caughtUp
   }
-  if (shards.length === 0) {
-    if (unassigned) await assign(runtime)
-    return idle
-  }
+  const nextMs = typeof row!['next'] === 'string' ? Number(row!['next']) : undefined
+  const idle = (again: boolean): Step => ({ found: again || row!['promoted'] === 'true' ? 'more' : 'none', nextMs })
+  if (shards.length === 0) return idle(await lookAtOthers())
 
   let lost: string | undefined
   const extend = async (): Promise<boolean> => {
     const rows = await db.run(EXTEND_SHARDS, { ...who, lease: options.leaseMs })
-    return Number(rows[0]!['held']) > 0
+    return Number(rows[0]!['extended']) > 0
   }
   const stopExtending = keepLease({ extend }, options.leaseMs, (why) => (lost ??= why))
   try {
-    if (unassigned) await assign(runtime)
+    const again = await lookAtOthers()
     const lease: Lease = {
       token: who.k,
       shards,
@@ -84,7 +87,7 @@ export async function relayBatch(runtime: Runtime, attached: Attached): Promise<
         return lost
       },
     }
-    return (await relayLeased(runtime, attached, lease)) ? { found: 'published', nextMs: undefined } : idle
+    return (await relayLeased(runtime, attached, lease, care)) ? { found: 'published', nextMs: undefined } : idle(again)
   } catch (error) {
     await db.run(RELEASE_SHARDS, who).catch(() => undefined)
     throw error
@@ -94,7 +97,7 @@ export async function relayBatch(runtime: Runtime, attached: Attached): Promise<
 }
 
 /** Answers whether there was anything. */
-async function relayLeased(runtime: Runtime, attached: Attached, lease: Lease): Promise<boolean> {
+async function relayLeased(runtime: Runtime, attached: Attached, lease: Lease, care: Care): Promise<boolean> {
   const moved = await moveInto(runtime, attached, lease)
   const events = moved ? moved.rest : await read(runtime, attached, lease)
   if (events.length === 0) {
@@ -102,9 +105,26 @@ async function relayLeased(runtime: Runtime, attached: Attached, lease: Lease): 
     return moved !== undefined && moved.count > 0
   }
   if (lease.lost) return true
-  const verdicts = await publish(attached.sink, events, attached.options)
+  const verdicts = await publishWithCare(attached, events, care)
+  care.published(lease.shards)
   await complete(runtime, attached, lease, verdicts)
   return true
+}
+
+/** A sink that throws may have met one event that it cannot take: then they are published apart for a while. */
+async function publishWithCare(
+  { sink, options }: Attached,
+  events: readonly OutgoingEvent[],
+  care: Care,
+): Promise<Verdicts> {
+  const shards = [...new Set(events.map(({ shard }) => shard))]
+  try {
+    if (!care.apart) return await publish(sink, events, options)
+    return await publishApart(sink, events, { ...options, isProven: care.isProven(shards) })
+  } catch (error) {
+    if (error instanceof DestinationDown) care.threw(shards)
+    throw error
+  }
 }
 
 function reading({ name, options }: Attached, { token, shards }: Lease): object {
@@ -182,9 +202,15 @@ const notAllowed = new WeakSet<Sink>()
 
 const moves = new Map<string, string>()
 
-function moveTo(schema: string): string {
-  let statement = moves.get(schema)
-  if (statement === undefined) moves.set(schema, (statement = MOVE.replace(/\bto_box\./g, () => `${schema}.`)))
+/** Both names at once: either may contain what stands for the other. */
+function moveTo(db: Runtime['db'], schema: string): string {
+  const own = db.bind('ob.')
+  const key = `${own} ${schema}`
+  let statement = moves.get(key)
+  if (statement === undefined) {
+    statement = MOVE.replace(/\b(?:ob|to_box)\./g, (name) => (name === 'ob.' ? own : `${schema}.`))
+    moves.set(key, statement)
+  }
   return statement
 }
 
@@ -201,11 +227,8 @@ async function moveInto(
   const consumers = target.consumers()
   if (!consumers) return undefined
   try {
-    const [row] = await runtime.db.run(moveTo(target.schema), {
-      ...reading(attached, lease),
-      c: consumers,
-      wait: LOCK_WAIT,
-    })
+    const given = { ...reading(attached, lease), c: consumers, wait: LOCK_WAIT }
+    const [row] = await runtime.db.driver.query(moveTo(runtime.db, target.schema), [JSON.stringify(given)])
     const answer = JSON.parse(row!['answer'] as string) as { moved: number; shared: string[]; rest: Row[] }
     if (answer.moved > 0) target.wake()
     await finishShared(runtime, answer.shared)

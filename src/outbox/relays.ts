@@ -1,15 +1,17 @@
 /** The sinks of a box and their relays. A box without sinks only writes to its outbox, and runs no relay. */
+import { randomUUID } from 'node:crypto'
+import { hostname } from 'node:os'
 import type { Sink } from '../brokers/sink.js'
 import type { MessageMap } from '../message.js'
 import { watch, type Runtime } from '../runtime.js'
 import { sleep } from '../backoff.js'
-import { registerSinks } from './assign.js'
+import { finishLeft, registerSinks, retireSinks, SEEN_EVERY_MS, type Differing } from './assign.js'
 import { nameOfSink, resolveSinkOptions, type Attached, type SinkOptions } from './options.js'
 import { createRelayLoop, type RelayLoop } from './relay-loop.js'
 
 export interface Relays {
   add<M extends MessageMap>(sink: Sink, options?: SinkOptions<M>): void
-  /** Writes all sinks of this box to the database, and gives them the events that waited for one. */
+  /** Writes all sinks of this box to the database. Their relays give them the events that waited for one. */
   register(): Promise<void>
   start(): void
   /** Something may have been sent: look again soon. */
@@ -26,6 +28,40 @@ export function createRelays(runtime: Runtime): Relays {
   const registered = new Set<string>()
   /** Sinks that may have opened something since they were last closed. */
   const open = new Set<Sink>()
+  const self = { id: randomUUID(), host: `${hostname()}:${process.pid}` }
+  let stopping = false
+  let tidying: Promise<void> | undefined
+  let seen: NodeJS.Timeout | undefined
+
+  const warned = new Set<string>()
+  const warn = ({ sink, host, types }: Differing): void => {
+    const ours = attached().find(({ name }) => name === sink)?.options.types ?? null
+    const what = JSON.stringify([sink, host, types])
+    if (warned.has(what)) return
+    warned.add(what)
+    const rule = 'events of either go to it while both run; make them agree'
+    runtime.log.warn(
+      { sink, types: ours ?? 'all', host, others: types ?? 'all' },
+      `processes differ in what a sink wants; ${rule}`,
+    )
+  }
+  /** Says that this process is still there. If it cannot, the next time will do. */
+  const beSeen = async (): Promise<void> => {
+    try {
+      const differing = await registerSinks(runtime, self, attached(), 'go on')
+      differing.forEach(warn)
+    } catch (error) {
+      runtime.log.debug({ error: String(error) }, 'sinks could not be registered again')
+    }
+  }
+  const tidy = async (): Promise<void> => {
+    try {
+      await finishLeft(runtime, () => stopping)
+    } catch (error) {
+      runtime.log.warn({ error: String(error) }, 'published events could not be finished; the next start will')
+    }
+  }
+
   /** A sink that is attached late, or while the database is away, is registered by its relay. */
   const ensureRegistered = async (): Promise<void> => {
     if (loops.some(({ attached: { name } }) => !registered.has(name))) await relays.register()
@@ -33,7 +69,11 @@ export function createRelays(runtime: Runtime): Relays {
 
   const relays: Relays = {
     add(sink, options) {
-      const name = nameOfSink(sink, loops.length + 1, (one) => loops.some((loop) => loop.attached.name === one))
+      const name = nameOfSink(
+        sink,
+        options?.name,
+        attached().map((one) => one.name),
+      )
       const resolved = resolveSinkOptions(name, options, runtime.types, runtime.log)
       const one = { name, sink, options: resolved }
       loops.push(createRelayLoop(runtime, one, ensureRegistered))
@@ -41,14 +81,19 @@ export function createRelays(runtime: Runtime): Relays {
     },
     async register() {
       const sinks = attached()
-      await registerSinks(runtime, sinks)
+      const differing = await registerSinks(runtime, self, sinks, 'look again')
       for (const { name } of sinks) registered.add(name)
+      differing.forEach(warn)
     },
     start() {
+      stopping = false
       for (const loop of loops) {
         open.add(loop.attached.sink)
         loop.start()
       }
+      if (loops.length === 0) return
+      tidying ??= tidy()
+      seen ??= setInterval(() => void beSeen(), SEEN_EVERY_MS).unref()
     },
     nudge() {
       for (const loop of loops) loop.nudge()
@@ -71,7 +116,14 @@ export function createRelays(runtime: Runtime): Relays {
           watch(runtime, { name, where: { sink }, of: 'its broker' }).failed(error)
         }
       })
+      stopping = true
+      clearInterval(seen)
+      seen = undefined
       await Promise.all(ends)
+      const retired = registered.size > 0 ? retireSinks(runtime, self).catch(() => undefined) : undefined
+      await sleep(timeoutMs, Promise.all([retired, tidying]))
+      registered.clear()
+      tidying = undefined
     },
   }
   runtime.outbox.sent = relays.nudge

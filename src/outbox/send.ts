@@ -143,11 +143,14 @@ function headersOf(where: string, options: SendOptions, cause: Message | undefin
   return headers
 }
 
+const YEAR_1 = Date.parse('0001-01-01T00:00:00Z')
+const YEAR_10000 = Date.parse('+010000-01-01T00:00:00Z')
+
 function deliverAt(where: string, at: Date | undefined): string | undefined {
   if (at === undefined) return undefined
-  // Beyond the year 9999 PostgreSQL and JavaScript disagree on how to write a date.
-  if (!(at instanceof Date) || !(Math.abs(at.getTime()) <= 253_402_300_799_999)) {
-    throw new OnceboxError('MESSAGE_INVALID', `${where}: deliverAt is not a date`)
+  // Before the year 1 and beyond 9999 PostgreSQL and JavaScript disagree on how to write a date.
+  if (!(at instanceof Date) || !(at.getTime() >= YEAR_1 && at.getTime() < YEAR_10000)) {
+    throw new OnceboxError('MESSAGE_INVALID', `${where}: deliverAt is not a date of the years 1 to 9999`)
   }
   return at.toISOString()
 }

@@ -85,6 +85,7 @@ test.each([
   })
   let calls = 0
   const broken = box.to({
+    name: 'broken',
     publish() {
       calls++
       return publish() as never
@@ -106,7 +107,7 @@ test.each([
   expect(errors[0]).toEqual([expect.any(String), true])
   // Once for each cause; nonsense comes in two kinds.
   expect(errors.length).toBeLessThanOrEqual(2)
-  const rows = await server.sql(box.schema, `select distinct attempts, parked from ob.delivery where sink = 'sink-1'`)
+  const rows = await server.sql(box.schema, `select distinct attempts, parked from ob.delivery where sink = 'broken'`)
   expect(rows).toEqual([{ attempts: 0, parked: null }])
 })
 
@@ -180,3 +181,38 @@ test('a sink that never answers counts as down, keeps no shard, and is asked aga
   expect(errors).toMatchObject([{ code: 'PUBLISH_TIMEOUT', message: expect.stringContaining('publishTimeoutMs') }])
   await waitUntil(async () => (await left(box.schema)).length === 0)
 })
+
+test('an event on which the sink throws is found and blamed, and the others go through, in order', async () => {
+  const dead: string[] = []
+  const box = await server.open({ hooks: { dead: ({ message }) => void dead.push(message.id) } })
+  const published: string[] = []
+  box.to(
+    {
+      async publish(batch) {
+        if (batch.some(({ id }) => id.startsWith('bad'))) throw new Error('cannot be written')
+        published.push(...batch.map(({ id }) => id))
+        return batch.map(() => undefined)
+      },
+      close: async () => {},
+    },
+    { retry: { attempts: 3, baseMs: 10, jitter: 'none' } },
+  )
+  const keys = Array.from({ length: 20 }, (_, at) => `k${at}`)
+  const good = [1, 2, 3].flatMap((n) => keys.map((key) => ({ id: `${key}-${n}`, key })))
+  await server.send(box, { id: 'bad-1', key: 'k3' }, ...good.slice(0, 30), { id: 'bad-2' }, ...good.slice(30))
+  await box.start()
+  await waitUntil(() => dead.length === 2, { timeoutMs: 60_000 })
+  await waitUntil(() => published.length >= good.length)
+  expect(dead.sort()).toEqual(['bad-1', 'bad-2'])
+  for (const key of keys) {
+    expect(published.filter((id) => id.startsWith(`${key}-`))).toEqual([1, 2, 3].map((n) => `${key}-${n}`))
+  }
+  const rows = await waitUntil(async () => {
+    const found = await left(box.schema)
+    return found.length === 2 && found
+  })
+  expect(rows).toMatchObject([
+    { parked: 'dead', attempts: 3 },
+    { parked: 'dead', attempts: 3 },
+  ])
+}, 90_000)

@@ -4,7 +4,7 @@ import { createBox } from 'oncebox'
 import { fromPg } from 'oncebox/pg'
 import { command, emit } from '../support/child.mjs'
 
-const { DATABASE_URL, SCHEMA } = process.env
+const { DATABASE_URL, SCHEMA, SINK = 'broker', TABLE = 'published' } = process.env
 const pool = new pg.Pool({ connectionString: DATABASE_URL, max: 4 })
 pool.on('error', () => {})
 const box = createBox({
@@ -17,7 +17,7 @@ let refuse = 0
 
 box.to(
   {
-    name: 'broker',
+    name: SINK,
     async publish(batch) {
       // Now and then one is refused, and with it what follows in its key.
       const refused = new Set()
@@ -30,7 +30,7 @@ box.to(
       })
       const rows = batch.filter((_, at) => !answers[at]).map(({ id, key }) => ({ id, key }))
       await pool.query(
-        'insert into published (id, key) select id, key from json_to_recordset($1) as r(id text, key text)',
+        `insert into ${TABLE} (id, key) select id, key from json_to_recordset($1) as r(id text, key text)`,
         [JSON.stringify(rows)],
       )
       return answers

@@ -116,6 +116,7 @@ test('an event waits for its slower sink, and goes with the last one', async () 
   const quick = box.to(recordingSink())
   const slow = box.to(
     recordingSink({
+      name: 'slow',
       fail() {
         if (down) throw new Error('down')
       },
@@ -133,8 +134,8 @@ test('an event waits for its slower sink, and goes with the last one', async () 
 
 test('two sinks that complete the same events at the same time leave nothing behind', async () => {
   const box = await server.open()
-  box.to(recordingSink())
-  box.to(recordingSink())
+  box.to(recordingSink({ name: 'one' }))
+  box.to(recordingSink({ name: 'two' }))
   await box.start()
   for (let round = 0; round < 20; round++) {
     await server.send(box, ...Array.from({ length: 20 }, () => ({})))
@@ -145,13 +146,13 @@ test('two sinks that complete the same events at the same time leave nothing beh
 
 test('an event whose last relay died before it could finish it is finished at the next start', async () => {
   const box = await server.open()
-  box.to(recordingSink())
-  box.to(recordingSink())
+  box.to(recordingSink({ name: 'one' }))
+  box.to(recordingSink({ name: 'two' }))
   await server.send(box, { id: 'a' })
   // Both sinks have it, and each relay saw the other's delivery.
   await server.sql(box.schema, 'delete from ob.delivery')
   await box.start()
-  expect(await events(box.schema)).toEqual([])
+  await waitUntil(async () => (await events(box.schema)).length === 0)
 })
 
 test('a box without sinks runs no relay, and stop() closes a sink once', async () => {

@@ -36,7 +36,7 @@ export interface KafkaSinkOptions extends Common, WriteOptions {
   idempotent?: boolean
   /** For one call of `publish`. Default: 15 000. */
   timeoutMs?: number
-  /** What the sink is called in the outbox. Default: its position in the box. */
+  /** What the sink is called in the outbox. Default: `kafka:` and the topic. */
   name?: string
   /** Further settings of the client's producer: `{ allowAutoTopicCreation: false }`. */
   producer?: Readonly<Record<string, unknown>>
@@ -50,7 +50,7 @@ export interface ResolvedSource extends ConsumerSettings, ReadOptions<ReceivedRe
 export interface ResolvedSink extends ProducerSettings, WriteOptions {
   readonly client: KafkaClient
   readonly topic: KafkaSinkOptions['topic']
-  readonly name: string | undefined
+  readonly name: string
 }
 
 const DAY = 86_400_000
@@ -98,7 +98,7 @@ export function resolveSink(given: KafkaSinkOptions): ResolvedSink {
     topic: typeof given.topic === 'function' ? given.topic : checkName('topic', given.topic),
     idempotent: checkBoolean('idempotent', given.idempotent ?? false),
     timeoutMs: checkInteger('kafka: timeoutMs', given.timeoutMs ?? 15_000, 1, DAY),
-    name: given.name === undefined ? undefined : checkName('name', given.name),
+    name: checkName('name', given.name ?? (typeof given.topic === 'string' ? `kafka:${given.topic}` : 'kafka')),
     producer: checkSettings('producer', given.producer, ['idempotent', 'maxInFlightRequests', 'acks', 'kafkaJS']),
   }
 }

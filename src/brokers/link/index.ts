@@ -20,7 +20,7 @@ export interface LinkOptions {
    * box, whose role must be allowed to write to the other schema. Boxes on one driver are recognised without it.
    */
   sameDatabase?: boolean
-  /** What the sink is called in the outbox. Default: its position in the sending box. */
+  /** What the sink is called in the outbox. Default: `link:` and the schema of the receiving box. */
   name?: string
 }
 
@@ -47,7 +47,8 @@ export function link(options: LinkOptions): Sink {
       // The boxes and their pools belong to whoever made them.
     },
   }
-  if (name !== undefined) sink.name = name
+  const receiver = target ? `link:${target.schema.slice(1, -1)}` : undefined
+  if ((name ?? receiver) !== undefined) sink.name = name ?? receiver!
   if (target) sink[RELAY_INTO] = { target, sameDatabase }
   return sink
 }

@@ -61,7 +61,7 @@ export interface NatsSinkOptions extends Common, WriteOptions {
   timeoutMs?: number
   /** Events on their way at a time. Events of one key go one after the other. Default: 100. */
   concurrency?: number
-  /** What the sink is called in the outbox. Default: its position in the box. */
+  /** What the sink is called in the outbox. Default: `nats:` and the subject. */
   name?: string
 }
 
@@ -85,7 +85,7 @@ export interface ResolvedSink extends ResolvedConnection {
   readonly timeoutMs: number
   readonly concurrency: number
   readonly write: WriteOptions
-  readonly name: string | undefined
+  readonly name: string
 }
 
 const COMMON_OPTIONS = ['url', 'connection', 'assert', 'stream', 'codec']
@@ -138,7 +138,7 @@ export function resolveSink(given: NatsSinkOptions): ResolvedSink {
     timeoutMs: checkInteger('nats: timeoutMs', given.timeoutMs ?? 10_000, 1, 3_600_000),
     concurrency: checkInteger('nats: concurrency', given.concurrency ?? 100, 1, 10_000),
     write,
-    name: given.name,
+    name: given.name ?? (typeof given.subject === 'string' ? `nats:${given.subject}` : 'nats'),
   }
 }
 

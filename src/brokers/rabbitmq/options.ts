@@ -53,7 +53,7 @@ export interface RabbitSinkOptions extends RabbitConnectOptions, WriteOptions {
   routingKey?: string | ((message: Message) => string)
   /** An event that no queue takes is an error, and tried again. Default: true. */
   mandatory?: boolean
-  /** What the sink is called in the outbox. Default: its position in the box. */
+  /** What the sink is called in the outbox. Default: `rabbitmq:` and the exchange. */
   name?: string
 }
 
@@ -79,7 +79,7 @@ export interface ResolvedSink extends Resolved {
   readonly exchange: string
   readonly routingKey: (message: Message) => string
   readonly mandatory: boolean
-  readonly name: string | undefined
+  readonly name: string
   readonly write: WriteOptions
 }
 
@@ -128,7 +128,7 @@ export function resolveSink(given: RabbitSinkOptions): ResolvedSink {
     exchange: given.exchange,
     routingKey: typeof routingKey === 'function' ? routingKey : (message) => routingKey ?? message.type,
     mandatory: checkBoolean('mandatory', given.mandatory ?? true),
-    name: given.name,
+    name: given.name ?? `rabbitmq:${given.exchange}`,
     write: { mode, codec },
   }
 }

@@ -49,7 +49,7 @@ export interface RedisSinkOptions extends Common, WriteOptions {
   timeoutMs?: number
   /** Events on their way at a time. Events of one key go one after the other. Default: 500. */
   concurrency?: number
-  /** What the sink is called in the outbox. Default: its position in the box. */
+  /** What the sink is called in the outbox. Default: `redis:` and the stream. */
   name?: string
 }
 
@@ -78,7 +78,7 @@ export interface ResolvedSink extends ResolvedConnection {
   readonly timeoutMs: number
   readonly concurrency: number
   readonly write: WriteOptions
-  readonly name: string | undefined
+  readonly name: string
 }
 
 /** Before the names of consumers that are made up here. */
@@ -135,7 +135,7 @@ export function resolveSink(given: RedisSinkOptions): ResolvedSink {
     timeoutMs: checkInteger('redis: timeoutMs', given.timeoutMs ?? 10_000, 1, 3_600_000),
     concurrency: checkInteger('redis: concurrency', given.concurrency ?? 500, 1, 10_000),
     write,
-    name: given.name === undefined ? undefined : checkName('name', given.name),
+    name: checkName('name', given.name ?? (typeof to === 'string' ? `redis:${to}` : 'redis')),
   }
 }
 

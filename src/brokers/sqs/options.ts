@@ -22,7 +22,7 @@ export interface SqsReadOptions extends ReadOptions<SqsMessage> {
 export interface SqsWriteOptions extends WriteOptions {
   /** CloudEvents: all in one JSON document, or attributes in message attributes. Default: 'structured'. */
   mode?: 'binary' | 'structured'
-  /** What the sink is called in the outbox. Default: its position in the box. */
+  /** What the sink is called in the outbox. Default: `sqs:` and the queue. */
   name?: string
 }
 
@@ -78,7 +78,8 @@ export function resolve(given: SqsOptions): Resolved {
   const integer = (option: keyof SqsOptions, value: number, min: number, max: number): number =>
     checkInteger(`sqs: ${option}`, value, min, max)
   return {
-    ...{ queueUrl, client, region, endpoint, name, mode },
+    ...{ queueUrl, client, region, endpoint, mode },
+    name: name ?? `sqs:${queueUrl.slice(queueUrl.lastIndexOf('/') + 1)}`,
     timeoutMs: integer('timeoutMs', given.timeoutMs ?? 15_000, 1, 600_000),
     pollers: integer('pollers', given.pollers ?? 4, 1, 100),
     waitSeconds: integer('waitSeconds', given.waitSeconds ?? MAX_WAIT_SECONDS, 0, MAX_WAIT_SECONDS),

@@ -58,7 +58,7 @@ export interface WebhookSinkOptions {
   concurrency?: number
   /** Sent with every request, for gateways that ask for a token. */
   headers?: Readonly<Record<string, string>>
-  /** What the sink is called in the outbox. Default: its position in the box. */
+  /** What the sink is called in the outbox. Default: `webhook:` and host and path of the URL. */
   name?: string
   /** For a proxy or client certificates. Default: the global `fetch`. */
   fetch?: (url: string, init: RequestInit) => Promise<Response>
@@ -86,7 +86,7 @@ export interface ResolvedSink {
   readonly timeoutMs: number
   readonly concurrency: number
   readonly headers: Readonly<Record<string, string>>
-  readonly name: string | undefined
+  readonly name: string
   readonly fetch: (url: string, init: RequestInit) => Promise<Response>
   readonly now: () => number
 }
@@ -122,13 +122,15 @@ export function resolveSink(given: WebhookSinkOptions): ResolvedSink {
   checkKnown('webhook with a url, which is a sink,', given, SINK_OPTIONS)
   checkOneOf('webhook: scheme of a sink', given.scheme ?? 'standard', ['standard'])
   if (given.name !== undefined) checkName('name', given.name)
+  const url = urlOf(given.url)
   return {
-    url: urlOf(given.url),
+    url,
     keys: keysOf('standard', given.secret),
     timeoutMs: checkInteger('webhook: timeoutMs', given.timeoutMs ?? 15_000, 1, DAY),
     concurrency: checkInteger('webhook: concurrency', given.concurrency ?? 8, 1, 1_000),
     headers: headersOf(given.headers),
-    name: given.name,
+    // Without the query, which may hold a secret.
+    name: given.name ?? `webhook:${url.host}${url.pathname}`.slice(0, 200),
     fetch: checkFunction('webhook: fetch', given.fetch) ?? ((url, init) => fetch(url, init)),
     now: checkFunction('webhook: now', given.now) ?? Date.now,
   }

@@ -23,9 +23,10 @@ b as materialized (
   select d.n, d.shard, d.attempts from p, h
   cross join lateral (
     select d.n, d.shard, d.attempts from ob.delivery d
-    where d.sink = j->>'sink' and d.shard = h.shard and d.parked is null and not d.waiting
+    where d.sink = j->>'sink' and d.shard >= h.shard and d.shard <= h.shard and d.parked is null and not d.waiting
       and (d.key is null or d.key not in (select key from held))
-    order by d.n limit (select (j->>'depth')::int from p)) d
+    order by d.shard, d.n limit (select (j->>'depth')::int from p)) d
+  where not exists (select 1 from behind where holds)
   order by d.n limit (select (j->>'n')::int from p)
 ),
 e as materialized (

@@ -2,7 +2,7 @@
 
 /**
  * Writes events in the caller's transaction, with a delivery for each sink that wants them. In: `s` the source, `to` the
- * local sinks `{ n name, t types or null }`, `m` events `{ i id, t type, k key, g shard, b body, h hash, e envelope,
+ * local sinks `{ n name, t types or null }`, which count until they are registered, `m` events `{ i id, t type, k key, g shard, b body, h hash, e envelope,
  * at time }`. The same id twice is a no-op: no second delivery either.
  *
  * Events of one key get their number here, so they are published in the order of their statements as long as their
@@ -26,6 +26,7 @@ s as materialized (
   union all
   select x->>'n', case when jsonb_typeof(x->'t') = 'array' then array(select jsonb_array_elements_text(x->'t')) end
   from p, jsonb_array_elements(j->'to') x
+  where not exists (select 1 from ob.sink k where k.name = x->>'n')
 )
 insert into ob.delivery (n, sink, shard, key, due_at, waiting)
 select e.n, coalesce(w.name, ''), coalesce(m.shard, (e.n % 32)::int), m.key, coalesce(m.at, ob.now()),
@@ -39,46 +40,135 @@ export const SENT = `
 select source, id, type, key, body, envelope, (extract(epoch from created_at) * 1000)::bigint::text received
 from ob.outbox where $1::text is not null order by n`
 
+/** Locks the set of sinks, so that it is read and changed by one at a time. A statement of its own: the next one sees all. */
+export const LOCK_SINKS = `
+select version::text from ob.sink_set where $1::text is not null for update`
+
 /**
- * Registers the sinks of a box, all in one statement: events that waited for a sink are then given to all of them.
- * In: a list of `{ n name, t types or null, k keepMs }`. Out: how many are new or want other types than before.
+ * Registers the sinks of a box, all in one statement, under LOCK_SINKS: events that waited for a sink are then given to
+ * all of them. A sink wants what any process says that was seen lately; what was put aside is looked at again, and a sink
+ * that wants more than before publishes nothing until it is through. In: `{ process, host, ms for which a process counts
+ * without a sign of life, look again at what was put aside, s: [{ n name, t types or null, k keepMs }] }`. Out, as JSON:
+ * `differ`, what others say who do not agree: `[{ sink, host, types }]`.
  */
 export const REGISTER_SINKS = `
-with s as materialized (
-  select x->>'n' name, (x->>'k')::bigint keep_ms,
-         case when jsonb_typeof(x->'t') = 'array' then array(select jsonb_array_elements_text(x->'t')) end types
-  from jsonb_array_elements($1::text::jsonb) x
+with p as materialized (select $1::text::jsonb j),
+own as materialized (
+  select x->>'n' sink, (x->>'k')::bigint keep_ms, case when jsonb_typeof(x->'t') = 'array'
+    then array(select t collate "C" from jsonb_array_elements_text(x->'t') t order by 1) end types
+  from p, jsonb_array_elements(j->'s') x
 ),
-u as (
-  insert into ob.sink as k (name, types, keep_ms) select name, types, keep_ms from s order by name
+others as materialized (
+  select d.sink, d.host, d.types, d.keep_ms from p, ob.sink_declaration d
+  where d.process <> (j->>'process')::uuid and d.sink in (select sink from own)
+    and d.seen_at >= ob.now() - (j->>'ms')::float8 * interval '1 ms'
+),
+forgotten as (
+  delete from ob.sink_declaration d using p
+  where d.process <> (j->>'process')::uuid and d.seen_at < ob.now() - (j->>'ms')::float8 * interval '1 ms'
+),
+declared as (
+  insert into ob.sink_declaration as d (sink, process, host, types, keep_ms)
+  select sink, (j->>'process')::uuid, j->>'host', types, keep_ms from own, p
+  on conflict (sink, process) do update set
+    types = excluded.types, keep_ms = excluded.keep_ms, host = excluded.host, seen_at = excluded.seen_at
+),
+said as (select sink, types, keep_ms from own union all select sink, types, keep_ms from others),
+wanted as materialized (
+  select sink, max(keep_ms) keep_ms, case when not bool_or(types is null) then
+    array(select distinct unnest(x.types) from said x where x.sink = said.sink order by 1) end types
+  from said group by sink
+),
+before as materialized (select name, types from ob.sink),
+more as materialized (
+  select w.sink from wanted w left join before b on b.name = w.sink
+  where b.name is null or (b.types is not null and (w.types is null or not w.types <@ b.types))
+),
+written as (
+  insert into ob.sink as k (name, types, keep_ms) select sink, types, keep_ms from wanted order by sink
   on conflict (name) do update set types = excluded.types, keep_ms = excluded.keep_ms
     where (k.types, k.keep_ms) is distinct from (excluded.types, excluded.keep_ms)
   returning 1
 ),
-h as (
-  insert into ob.shard (sink, shard) select s.name, g from s, generate_series(0, 31) g order by s.name, g
+counted as (update ob.sink_set set version = version + 1 where exists (select 1 from written)),
+shards as (
+  insert into ob.shard (sink, shard) select sink, g from own, generate_series(0, 31) g order by sink, g
   on conflict do nothing
+),
+again as (
+  insert into ob.catch_up as c (sink, holds) select sink, sink in (select sink from more) from own, p
+  where sink in (select sink from more) or (j->>'again')::boolean
+  on conflict (sink) do update set holds = true, due_at = '-infinity', n = 0 where excluded.holds
 )
-select count(*)::text changed from u`
+select coalesce((select jsonb_agg(jsonb_build_object('sink', o.sink, 'host', o.host, 'types', to_jsonb(o.types)))
+  from others o join own using (sink) where o.types is distinct from own.types), '[]')::text differ`
+
+/** A process stops: what it said of its sinks no longer counts. In: the process. */
+export const RETIRE_SINKS = `
+delete from ob.sink_declaration where process = ($1::text::jsonb->>0)::uuid`
 
 /**
- * Looks again at events that no sink wanted until now. It waits for rows that another relay is just putting aside: that
- * relay may not have known the new sinks.
+ * Whether the sinks that this statement sees are those there are, and stay so until it has committed: `locked` is the
+ * version as it is now, `known` that of the snapshot. Where they differ, the statement must judge nothing.
  */
-export const RECONSIDER = `
-update ob.delivery d set waiting = false
-from ob.outbox o
-where d.sink = '' and d.waiting and d.parked is null and o.n = d.n and $1::text is not null
-  and exists (select 1 from ob.sink s where s.types is null or o.type = any (s.types))`
+const SINKS_STAND = `
+known as materialized (select version from ob.sink_set),
+locked as materialized (select version from ob.sink_set for share),
+stand as materialized (select 1 from known, locked where known.version = locked.version)`
+
+/**
+ * Looks again at events that were put aside, from where the sink is, and gives those that it wants to all who want them.
+ * In: `{ sink, n how many to look at }`. Out: how many it `looked` at, and whether the sink is `through`. No row back:
+ * the sinks have just changed, or another relay is at it. Index: delivery_waiting. Only rows that the sink wants
+ * are locked, and they are waited for.
+ */
+export const CATCH_UP = `
+with p as materialized (select $1::text::jsonb j),${SINKS_STAND},
+progress as materialized (
+  select c.due_at, c.n from p, ob.catch_up c
+  where c.sink = j->>'sink' and exists (select 1 from stand) for update of c skip locked
+),
+seen as materialized (
+  select d.n, d.due_at from ob.delivery d
+  where d.sink = '' and d.parked is null and d.waiting
+    and d.due_at >= (select due_at from progress) and (d.due_at, d.n) > (select due_at, n from progress)
+  order by d.due_at, d.n limit (select (j->>'n')::int from p)
+),
+claimed as materialized (
+  select d.n, d.shard, d.key, d.due_at from ob.delivery d
+  where d.n = any (array(
+      select seen.n from seen cross join lateral (select type from ob.outbox o where o.n = seen.n limit 1) o
+      where exists (select 1 from p, ob.sink s where s.name = j->>'sink' and (s.types is null or o.type = any (s.types)))))
+    and d.sink = '' and d.parked is null and d.waiting
+  for update
+),
+given as (
+  insert into ob.delivery (n, sink, shard, key, due_at, waiting)
+  select c.n, s.name, c.shard, c.key, c.due_at, c.due_at > ob.now()
+  from claimed c cross join lateral (select type from ob.outbox o where o.n = c.n limit 1) o
+  join ob.sink s on s.types is null or o.type = any (s.types) order by c.n
+  on conflict do nothing
+),
+gone as (delete from ob.delivery d where d.sink = '' and d.n in (select n from claimed)),
+looked as materialized (select count(*) < (select (j->>'n')::int from p) through, count(*) n from seen),
+moved as (
+  update ob.catch_up c set (due_at, n) = (select due_at, n from seen order by due_at desc, n desc limit 1)
+  from p, looked where c.sink = j->>'sink' and not looked.through and exists (select 1 from progress)
+),
+ended as (delete from ob.catch_up c using p, looked where c.sink = j->>'sink' and looked.through
+  and exists (select 1 from progress))
+select looked.n::text looked, looked.through::text through from looked, progress`
 
 /**
  * Gives events that were sent before there was a sink to the sinks that want them; what nobody wants is put aside.
- * In: how many to look at. Out: how many it looked at.
+ * In: how many to look at. Out: how many it looked at. None: there are none, others hold them, or the sinks have just
+ * changed.
  */
 export const ASSIGN = `
-with u as materialized (
-  select n from ob.delivery where sink = '' and parked is null and not waiting
-  order by n limit (select ($1::text::jsonb->>0)::int) for update skip locked
+with p as materialized (select $1::text::jsonb j),${SINKS_STAND},
+u as materialized (
+  select n from ob.delivery where sink = '' and parked is null and not waiting and exists (select 1 from stand)
+  order by n limit (select (j->>0)::int from p) for update skip locked
 ),
 w as materialized (
   select u.n, s.name from u join ob.outbox o using (n) join ob.sink s on s.types is null or o.type = any (s.types)
@@ -94,25 +184,33 @@ a as (update ob.delivery d set waiting = true where d.sink = '' and d.n in (sele
 select count(*)::text looked from u`
 
 /**
- * Keys that have to wait: one of their events failed and is not due again, or was sent before there was a sink and still
+ * What has to wait. `behind`: the sink has still to look at events that were put aside; where it `holds`, they may be
+ * older than all that it has. `held`: keys that have to wait: one of their events failed and is not due again, or was sent before there was a sink and still
  * needs one. A list to be hashed, next to nothing as a rule: as a join or a correlated subquery the planner would expect
  * few events to be left, and read the whole backlog to sort it.
  */
 export const HELD_BACK = `
+behind as materialized (select c.holds from p, ob.catch_up c where c.sink = j->>'sink'),
 held as materialized (
   select f.key from ob.delivery f
   where f.sink = (select j->>'sink' from p) and f.parked is null and f.waiting and f.attempts > 0 and f.key is not null
-  union all
+  union
   select u.key from ob.delivery u where u.sink = '' and u.parked is null and not u.waiting and u.key is not null
 )`
 
 /**
  * Leases shards that have something to publish, those first that were served longest ago. In: `{ sink, k token, lease ms,
- * n shards }`. Out: the `shards`; whether waiting events fell due (`promoted`) or need a sink (`unassigned`), so that it
- * pays to ask again; and when the next one falls due, in ms. Where nothing is due, nothing is written.
+ * n shards, most events without a sink }`. Out: the `shards`; whether waiting events fell due (`promoted`) or need a sink
+ * (`unassigned`), so that it pays to ask again; whether the sink has still to look at what was put aside (`behind`:
+ * 'holds' or 'open'); and when the next one falls due, in ms. Where nothing is due, nothing is written. No shards where
+ * the sink must look first, or where so many events need a sink that to tell their keys apart would take too long.
+ *
+ * Shards with events are found by jumping along delivery_live, from each to the next: asked for each shard in turn, the
+ * planner would expect an event in every shard, and read the whole table for one that has none. A range of one shard in
+ * place of an equation, here and where events are read, because only that index then has the order.
  */
 export const CLAIM_SHARDS = `
-with p as materialized (select $1::text::jsonb j),${HELD_BACK},
+with recursive p as materialized (select $1::text::jsonb j),${HELD_BACK},
 w as (
   update ob.delivery d set waiting = false
   where d.ctid = any (array(
@@ -121,22 +219,41 @@ w as (
     order by due_at limit 1000 for update skip locked))
   returning 1
 ),
+unassigned as materialized (
+  select count(*) n from (
+    select 1 from ob.delivery where sink = '' and parked is null and not waiting
+    limit (select (j->>'most')::int + 1 from p)) x
+),
+live(shard) as (
+  (select d.shard from ob.delivery d
+   where d.sink = (select j->>'sink' from p) and d.shard >= 0 and d.parked is null and not d.waiting
+   order by d.shard, d.n limit 1)
+  union all
+  select (
+    select d.shard from ob.delivery d
+    where d.sink = (select j->>'sink' from p) and d.shard > live.shard and d.parked is null and not d.waiting
+    order by d.shard, d.n limit 1)
+  from live where live.shard is not null
+),
 c as (
   update ob.shard h set token = (select (j->>'k')::uuid from p),
     due_at = ob.now() + (select (j->>'lease')::float8 * interval '1 ms' from p)
   where h.ctid = any (array(
-    select h.ctid from ob.shard h cross join lateral (
+    select h.ctid from live join ob.shard h on h.sink = (select j->>'sink' from p) and h.shard = live.shard
+    cross join lateral (
       select 1 from ob.delivery d
-      where d.sink = h.sink and d.shard = h.shard and d.parked is null and not d.waiting
+      where d.sink = h.sink and d.shard >= live.shard and d.shard <= live.shard and d.parked is null and not d.waiting
         and (d.key is null or d.key not in (select key from held))
-      limit 1) d
-    where h.sink = (select j->>'sink' from p) and h.due_at <= ob.now()
+      order by d.shard, d.n limit 1) d
+    where h.due_at <= ob.now() and not exists (select 1 from behind where holds)
+      and (select n from unassigned) <= (select (j->>'most')::int from p)
     order by h.due_at, h.shard limit (select (j->>'n')::int from p) for update of h skip locked))
   returning h.shard
 )
 select coalesce((select jsonb_agg(shard) from c), '[]')::text shards,
   ((select count(*) from w) > 0)::text promoted,
-  exists (select 1 from ob.delivery where sink = '' and parked is null and not waiting)::text unassigned,
+  ((select n from unassigned) > 0)::text unassigned,
+  (select case when holds then 'holds' else 'open' end from behind) behind,
   (select greatest(0, extract(epoch from d.due_at - ob.now()) * 1000)::bigint::text from ob.delivery d
     where d.sink = (select j->>'sink' from p) and d.parked is null and d.waiting and d.due_at > ob.now()
     order by d.due_at limit 1) next`
@@ -148,12 +265,13 @@ select coalesce((select jsonb_agg(shard) from c), '[]')::text shards,
 export const READ_SHARDS = `
 with p as materialized (select $1::text::jsonb j),${HELD_BACK},
 b as materialized (
-  select d.n, d.shard, d.attempts from p, unnest(array(select jsonb_array_elements_text(j->'s') from p)) s(shard)
+  select d.n, d.shard, d.attempts from p, unnest(array(select jsonb_array_elements_text(j->'s')::int from p)) s(shard)
   cross join lateral (
     select d.n, d.shard, d.attempts from ob.delivery d
-    where d.sink = j->>'sink' and d.shard = s.shard::int and d.parked is null and not d.waiting
+    where d.sink = j->>'sink' and d.shard >= s.shard and d.shard <= s.shard and d.parked is null and not d.waiting
       and (d.key is null or d.key not in (select key from held))
-    order by d.n limit (select (j->>'depth')::int from p)) d
+    order by d.shard, d.n limit (select (j->>'depth')::int from p)) d
+  where not exists (select 1 from behind where holds)
   order by d.n limit (select (j->>'n')::int from p)
 ),
 e as (
@@ -223,33 +341,92 @@ update ob.outbox e set published_at = ob.now() from o, keep where e.n = o.n and 
 
 /**
  * Finishes events that all their sinks have published, but whose last relay died before FINISH_SHARED: an event without
- * a delivery. Only several sinks can leave one. In: how many at most. Out: how many there were.
+ * a delivery. Only several sinks can leave one. In: `{ after the number, n how many to look at }`. Out: the `last` number
+ * it looked at; null at the end. Index: the primary keys.
  */
 export const FINISH_LEFT = `
-with o as materialized (
+with p as materialized (select (j->>'after')::bigint after, (j->>'n')::int n from (select $1::text::jsonb j) x),
+seen as materialized (
+  select o.n from ob.outbox o where o.n > (select after from p) and (select count(*) from ob.sink) > 1
+  order by o.n limit (select n from p)
+),
+o as materialized (
   select o.n from ob.outbox o
-  where o.published_at is null and not exists (select 1 from ob.delivery d where d.n = o.n)
-    and (select count(*) from ob.sink) > 1
-  order by o.n limit (select ($1::text::jsonb->>0)::int) for update skip locked
+  where o.n = any (array(
+      select seen.n from seen where not exists (select 1 from ob.delivery d where d.n = seen.n)))
+    and o.published_at is null
+  order by o.n for update skip locked
 ),
 keep as materialized (select coalesce(max(keep_ms), 0) > 0 it from ob.sink),
 gone as (delete from ob.outbox e using o, keep where e.n = o.n and not keep.it),
 kept as (update ob.outbox e set published_at = ob.now() from o, keep where e.n = o.n and keep.it)
-select count(*)::text finished from o`
+select case when count(*) >= (select n from p) then max(n)::text end last from seen`
 
-/** Heartbeat. In: `{ sink, k token, lease ms }`. Shards that a completion holds are skipped. Out: how many carry our token. */
+/**
+ * Heartbeat. In: `{ sink, k token, lease ms }`. It waits for shards that others have locked: a heartbeat that skipped them
+ * would extend nothing and not know it. Out: how many still carried our token, and were extended. None: the lease is lost.
+ */
 export const EXTEND_SHARDS = `
 with p as materialized (select $1::text::jsonb j),
-u as (
+held as materialized (
+  select h.shard from p, ob.shard h where h.sink = j->>'sink' and h.token = (j->>'k')::uuid order by h.shard for update of h
+),
+extended as (
   update ob.shard h set due_at = ob.now() + (select (j->>'lease')::float8 * interval '1 ms' from p)
-  where h.ctid = any (array(
-    select h.ctid from p, ob.shard h where h.sink = j->>'sink' and h.token = (j->>'k')::uuid for update of h skip locked))
+  where h.sink = (select j->>'sink' from p) and h.token = (select (j->>'k')::uuid from p) and h.shard in (select shard from held)
   returning 1
 )
-select (select count(*) from p, ob.shard h where h.sink = j->>'sink' and h.token = (j->>'k')::uuid)::text held,
-  (select count(*) from u)::text extended`
+select count(*)::text extended from extended`
 
 /** Gives shards back. In: `{ sink, k token }`. */
 export const RELEASE_SHARDS = `
 with p as materialized (select $1::text::jsonb j)
 update ob.shard h set token = null, due_at = ob.now() from p where h.sink = j->>'sink' and h.token = (j->>'k')::uuid`
+
+/**
+ * Removes a sink, under LOCK_SINKS, unless it is in use. In: `{ sink, ms for which a process counts without a sign of
+ * life }`. Out: whether it is `known`, and `users`: the processes that have it attached, as JSON; it stays if there is one, or
+ * if a relay holds one of its shards (`leased`).
+ */
+export const REMOVE_SINK = `
+with p as materialized (select $1::text::jsonb j),
+users as materialized (
+  select d.host from p, ob.sink_declaration d
+  where d.sink = j->>'sink' and d.seen_at >= ob.now() - (j->>'ms')::float8 * interval '1 ms'
+),
+shards as materialized (
+  select h.shard, h.token is not null and h.due_at > ob.now() live from p, ob.shard h
+  where h.sink = j->>'sink' order by h.shard for update of h
+),
+free as materialized (
+  select 1 where not exists (select 1 from users) and not exists (select 1 from shards where live)
+),
+known as materialized (
+  select exists (select 1 from p, ob.sink k where k.name = j->>'sink') or exists (
+    select 1 from p, ob.delivery d where d.sink = j->>'sink' and j->>'sink' <> '') it
+),
+declarations as (delete from ob.sink_declaration d using p, free where d.sink = j->>'sink'),
+catching_up as (delete from ob.catch_up c using p, free where c.sink = j->>'sink'),
+leases as (delete from ob.shard h using p, free where h.sink = j->>'sink'),
+gone as (delete from ob.sink k using p, free where k.name = j->>'sink' returning 1),
+counted as (update ob.sink_set set version = version + 1 where exists (select 1 from gone))
+select known.it::text known, (exists (select 1 from shards where live))::text leased,
+  coalesce((select jsonb_agg(host) from users), '[]')::text users from known`
+
+/**
+ * Deletes deliveries of a sink that there is no longer. In: `{ sink, n how many }`. Out: their numbers, for FINISH_SHARED.
+ * Indexes: delivery_live, delivery_waiting and delivery_parked.
+ */
+export const REMOVE_DELIVERIES = `
+with p as materialized (select j->>'sink' sink, (j->>'n')::int n from (select $1::text::jsonb j) x)
+delete from ob.delivery d where d.ctid = any (array(
+    (select d.ctid from ob.delivery d where d.sink = (select sink from p) and d.parked is null and not d.waiting
+     limit (select n from p))
+    union all
+    (select d.ctid from ob.delivery d where d.sink = (select sink from p) and d.parked is null and d.waiting
+     limit (select n from p))
+    union all
+    (select d.ctid from ob.delivery d where d.sink = (select sink from p) and d.parked is not null
+     limit (select n from p))))
+  and d.sink = (select sink from p) and not exists (select 1 from ob.sink k where k.name = (select sink from p))
+returning d.n::text`

@@ -1,0 +1,41 @@
+/** Removes a sink that no process has any more, with what was still to be published to it. */
+import { OnceboxError } from '../errors.js'
+import { GONE_MS } from '../outbox/assign.js'
+import { FINISH_SHARED, LOCK_SINKS, REMOVE_DELIVERIES, REMOVE_SINK } from '../postgres/sql/outbox.js'
+import type { Runtime } from '../runtime.js'
+import { audit } from './bulk.js'
+
+const AT_ONCE = 1_000
+
+export async function removeSink(runtime: Runtime, sink: string): Promise<number> {
+  const { db } = runtime
+  if (typeof sink !== 'string' || sink === '' || sink.includes('\0') || !sink.isWellFormed()) throw unknown(sink)
+  const [row] = await db.transaction(async (tx) => {
+    await db.run(LOCK_SINKS, null, tx)
+    return db.run(REMOVE_SINK, { sink, ms: GONE_MS }, tx)
+  }, 'read committed')
+  if (row!['known'] !== 'true') throw unknown(sink)
+  const users = JSON.parse(row!['users'] as string) as string[]
+  if (users.length > 0 || row!['leased'] === 'true') throw inUse(sink, users)
+  // From here on nothing is added to it. A removal that dies halfway is finished by the next one.
+  let count = 0
+  for (let removed = Infinity; removed > 0; count += removed) {
+    removed = await db.transaction(async (tx) => {
+      const rows = await db.run(REMOVE_DELIVERIES, { sink, n: AT_ONCE }, tx)
+      if (rows.length > 0) await db.run(FINISH_SHARED, rows.map((one) => one['n']), tx) // prettier-ignore
+      return rows.length
+    }, 'read committed')
+  }
+  await audit(runtime, 'remove-sink', { sink, count })
+  return count
+}
+
+function unknown(sink: unknown): OnceboxError {
+  return new OnceboxError('NOT_FOUND', `there is no sink ${JSON.stringify(sink)}, and nothing is to be published to it`)
+}
+
+function inUse(sink: string, users: readonly string[]): OnceboxError {
+  const who = users.length > 0 ? `processes have it attached: ${users.join(', ')}` : 'a relay is publishing to it'
+  const advice = `stop them, or deploy them without it; one that was killed counts for another ${GONE_MS / 1_000} s`
+  return new OnceboxError('SINK_IN_USE', `sink ${sink} cannot be removed, ${who}; ${advice}`)
+}

@@ -1,0 +1,158 @@
+/**
+ * Apart: a sink that throws for a whole batch may be down, or may have met the one event that it cannot take. Once that is
+ * likely the batch is published shard by shard, and a shard that is thrown back event by event, so that the event is
+ * found and blamed, and the others go through.
+ *
+ * Nobody is blamed for a destination that is down. What is thrown back alone is blamed only if there is proof that the
+ * destination is up: others were accepted in the same round, or in other shards since the last throw; or if it has
+ * failed before, for then there may be no other any more. And a row of throws is the destination going away.
+ */
+import type { Sink } from '../brokers/sink.js'
+import { toFailure } from '../failure.js'
+import { DestinationDown, publish, type OutgoingEvent, type PublishOptions, type Verdicts } from './publish.js'
+
+/** What a relay remembers of the throws of its sink. */
+export interface Care {
+  /** Whether events are published apart for now. */
+  readonly apart: boolean
+  /** Whether other shards were published since one of these was thrown back. */
+  isProven(shards: readonly number[]): boolean
+  threw(shards: readonly number[]): void
+  published(shards: readonly number[]): void
+}
+
+/** So many throws in a row, and events are published apart though nothing was accepted in between. */
+const THROWS = 6
+const APART_MS = 600_000
+/** So many events thrown back in a row, and the destination is taken to be down for the rest of the round. */
+const IN_A_ROW = 4
+
+export function createCare(): Care {
+  let throwsInARow = 0
+  let apartUntil = 0
+  /** Shards that were thrown back, and whether others were published since. */
+  const thrown = new Map<number, boolean>()
+  const isProven: Care['isProven'] = (shards) => shards.some((shard) => thrown.get(shard))
+  return {
+    get apart() {
+      return performance.now() < apartUntil
+    },
+    isProven,
+    threw(shards) {
+      throwsInARow += 1
+      if (isProven(shards) || throwsInARow >= THROWS) apartUntil = performance.now() + APART_MS
+      for (const shard of shards) if (!thrown.has(shard)) thrown.set(shard, false)
+    },
+    published(shards) {
+      throwsInARow = 0
+      for (const shard of shards) thrown.delete(shard)
+      for (const shard of thrown.keys()) thrown.set(shard, true)
+    },
+  }
+}
+
+export async function publishApart(
+  sink: Sink,
+  events: readonly OutgoingEvent[],
+  options: PublishOptions & { readonly isProven: boolean },
+): Promise<Verdicts> {
+  const round: Round = { published: [], failed: [], thrown: [], row: 0, last: undefined }
+  // In random order: some that are always thrown back must not be the only ones that are ever tried.
+  for (const group of shuffle(groupBy(events, ({ shard }) => shard))) {
+    if (round.row >= IN_A_ROW) break
+    const suspects = new Set(group.filter(({ attempts }) => attempts > 0).map(laneOf))
+    const rest = group.filter((event) => !suspects.has(laneOf(event)))
+    const together = rest.length > 1 && (await tryPublish(round, sink, rest, options))
+    const single = together ? group.filter((event) => suspects.has(laneOf(event))) : group
+    for (const lane of shuffle(groupBy(single, laneOf))) {
+      if (round.row >= IN_A_ROW) break
+      await publishLane(round, sink, lane, options)
+    }
+  }
+  return judge(round, options)
+}
+
+interface Round {
+  readonly published: OutgoingEvent[]
+  readonly failed: Verdicts['failed']
+  /** Events that were thrown back alone. */
+  readonly thrown: { readonly event: OutgoingEvent; readonly error: unknown }[]
+  /** How many of them in a row, until now. */
+  row: number
+  /** What was thrown last. */
+  last: unknown
+}
+
+/** One after the other, until one does not go through. */
+async function publishLane(
+  round: Round,
+  sink: Sink,
+  lane: readonly OutgoingEvent[],
+  options: PublishOptions,
+): Promise<void> {
+  for (const event of lane) {
+    if (!(await tryPublish(round, sink, [event], options))) {
+      round.thrown.push({ event, error: round.last })
+      round.row += 1
+      return
+    }
+    round.row = 0
+    if (round.failed.some((one) => one.event === event)) return
+  }
+}
+
+/** Answers false if the sink threw. */
+async function tryPublish(
+  round: Round,
+  sink: Sink,
+  events: readonly OutgoingEvent[],
+  options: PublishOptions,
+): Promise<boolean> {
+  try {
+    const { published, failed } = await publish(sink, events, options)
+    round.published.push(...published)
+    round.failed.push(...failed)
+    return true
+  } catch (error) {
+    if (!(error instanceof DestinationDown)) throw error
+    round.last = error.cause
+    return false
+  }
+}
+
+function judge(round: Round, { retry, isProven }: PublishOptions & { readonly isProven: boolean }): Verdicts {
+  const { published, failed, thrown, last } = round
+  const accepted = published.length + failed.length > 0
+  const failedBefore = thrown.every(({ event }) => event.attempts > 0)
+  // Those at the end of a long row were thrown back because the destination went away.
+  const alone = round.row >= IN_A_ROW ? thrown.slice(0, -round.row) : thrown
+  const blamed = accepted || isProven || failedBefore ? alone : []
+  if (!accepted && blamed.length === 0) throw new DestinationDown(last)
+  for (const { event, error } of blamed) {
+    failed.push({ event, failure: toFailure(error), delayMs: retry(error, event.attempts + 1) })
+  }
+  return { published, failed }
+}
+
+/** What goes one after the other: the events of a key; an event without one is on its own. */
+function laneOf({ n, message: { key } }: OutgoingEvent): string {
+  return key === undefined ? `n${n}` : `k${key}`
+}
+
+function groupBy<K>(events: readonly OutgoingEvent[], by: (event: OutgoingEvent) => K): OutgoingEvent[][] {
+  const groups = new Map<K, OutgoingEvent[]>()
+  for (const event of events) {
+    const group = groups.get(by(event))
+    if (group) group.push(event)
+    else groups.set(by(event), [event])
+  }
+  return [...groups.values()]
+}
+
+function shuffle<T>(list: T[]): T[] {
+  for (let at = list.length - 1; at > 0; at--) {
+    const other = Math.floor(Math.random() * (at + 1))
+    ;[list[at], list[other]] = [list[other]!, list[at]!]
+  }
+  return list
+}
