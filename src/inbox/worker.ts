@@ -170,6 +170,8 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
   const nextDueMs = async (): Promise<number | undefined> => {
     const rows = await runtime.db.run(NEXT_DUE, [name])
     const ms = rows[0]?.['ms']
+    // The database answers, and there is nothing to do. What is due may still fail.
+    if (ms !== '0') trouble.worked()
     if (typeof ms !== 'string') return undefined
     // Something is due that a look at messages alone did not find.
     if (ms === '0') lastLanes = -Infinity

@@ -4,7 +4,7 @@ import { hostname } from 'node:os'
 import type { Sink } from '../brokers/sink.js'
 import type { MessageMap } from '../message.js'
 import { watch, type Runtime } from '../runtime.js'
-import { sleep } from '../backoff.js'
+import { backoffMs, sleep } from '../backoff.js'
 import { finishLeft, registerSinks, retireSinks, SEEN_EVERY_MS, type Differing } from './assign.js'
 import { nameOfSink, resolveSinkOptions, type Attached, type SinkOptions } from './options.js'
 import { createRelayLoop, type RelayLoop } from './relay-loop.js'
@@ -30,6 +30,7 @@ export function createRelays(runtime: Runtime): Relays {
   const open = new Set<Sink>()
   const self = { id: randomUUID(), host: `${hostname()}:${process.pid}` }
   let stopping = false
+  let halt = (): void => undefined
   let tidying: Promise<void> | undefined
   let seen: NodeJS.Timeout | undefined
 
@@ -54,11 +55,15 @@ export function createRelays(runtime: Runtime): Relays {
       runtime.log.debug({ error: String(error) }, 'sinks could not be registered again')
     }
   }
-  const tidy = async (): Promise<void> => {
-    try {
-      await finishLeft(runtime, () => stopping)
-    } catch (error) {
-      runtime.log.warn({ error: String(error) }, 'published events could not be finished; the next start will')
+  /** Tried until it works: that the database is away is told by the relays. */
+  const tidy = async (stopped: Promise<void>): Promise<void> => {
+    for (let attempt = 0; !stopping; attempt++) {
+      try {
+        return await finishLeft(runtime, () => stopping)
+      } catch (error) {
+        runtime.log.debug({ error: String(error) }, 'published events could not be finished, and are tried again')
+        await sleep(backoffMs(attempt, 500, 30_000), stopped)
+      }
     }
   }
 
@@ -92,7 +97,7 @@ export function createRelays(runtime: Runtime): Relays {
         loop.start()
       }
       if (loops.length === 0) return
-      tidying ??= tidy()
+      tidying ??= tidy(new Promise((resolve) => (halt = resolve)))
       seen ??= setInterval(() => void beSeen(), SEEN_EVERY_MS).unref()
     },
     nudge() {
@@ -117,6 +122,7 @@ export function createRelays(runtime: Runtime): Relays {
         }
       })
       stopping = true
+      halt()
       clearInterval(seen)
       seen = undefined
       await Promise.all(ends)

@@ -3,6 +3,7 @@ import pg from 'pg'
 import { createBox, type Source } from 'oncebox'
 import { fromPg } from 'oncebox/pg'
 import { expect, test, vi } from 'vitest'
+import { startPostgres } from '../support/postgres.js'
 import { waitUntil } from '../support/wait.js'
 import { gate, note, recorder, useServer } from './fixture.js'
 
@@ -106,17 +107,20 @@ test('a source that was never started is not ok, and says so', async () => {
 })
 
 test('a database that takes no writes is not ok', async () => {
-  await using box = await server.open()
-  const pool = new pg.Pool({ connectionString: server.url, options: '-c default_transaction_read_only=on' })
+  // As its configuration says: what a role or a client says of itself is overruled.
+  const own = await startPostgres({ settings: { default_transaction_read_only: 'on' } })
+  const pool = new pg.Pool({ connectionString: own.url })
+  const writer = new pg.Pool({ connectionString: own.url, options: '-c default_transaction_read_only=off' })
   try {
-    const reader = createBox({ db: fromPg(pool), schema: box.schema, logger: recorder() })
-    expect(await reader.health()).toMatchObject({
+    await createBox({ db: fromPg(writer), logger: recorder() }).migrate()
+    expect(await createBox({ db: fromPg(pool), logger: recorder() }).health()).toMatchObject({
       ok: false,
       database: false,
       reasons: [expect.stringContaining('writes')],
     })
   } finally {
-    await pool.end()
+    await Promise.all([pool.end(), writer.end()])
+    await own.stop()
   }
 })
 
@@ -126,6 +130,7 @@ test('a consumer whose workers fail every time is not ok, until one works', asyn
   await box.start()
   await waitUntil(async () => (await box.health()).ok)
   await box.sql('alter table ob.work rename column suspect to gone')
+  await box.receive(note('1'))
   await waitUntil(async () => (await box.health()).reasons?.some((reason) => reason.includes('consumer a fails')))
   await box.sql('alter table ob.work rename column gone to suspect')
   await waitUntil(async () => (await box.health()).ok)
