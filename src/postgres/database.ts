@@ -117,15 +117,18 @@ function isTimeout(error: unknown): boolean {
 
 /** A handler that waits for a second connection of a pool whose connections handlers hold waits for itself. */
 function explain(driver: Pick<Driver<never>, 'exhausted'>, error: unknown): unknown {
-  const waited =
-    isTimeout(error) ||
-    [...causes(error)].some((cause) => /timeout exceeded when trying to connect/.test(String(cause)))
-  if (!waited || !driver.exhausted) return error
+  if (!driver.exhausted || !(isTimeout(error) || [...causes(error)].some(isWaitInVain))) return error
   const what = 'handlers hold every connection of the pool and wait for more of them'
   const advice =
     'use the tx that a handler is given, or give its other queries a pool of their own, or raise the pool’s max'
   const because = error instanceof Error ? ` (${error.message})` : ''
   return new OnceboxError('HANDLER_TIMEOUT', `${what}; ${advice}${because}`, { cause: error })
+}
+
+/** pg says it in words alone. A handler may throw anything. */
+function isWaitInVain(error: unknown): boolean {
+  const message = (error as { message?: unknown }).message
+  return typeof message === 'string' && message.includes('timeout exceeded when trying to connect')
 }
 
 const denied = new WeakSet<object>()
