@@ -28,11 +28,8 @@ export function settingsFor(defaults: Row): Settings {
   // BEGIN says the isolation level; that it has to be said is enough to need one.
   if (defaults['isolation'] !== 'read committed' && statement.length === 0) statement.push('set local jit = off')
 
-  const transaction = [...writes]
-  // A handler has its own deadline, and OPEN sets the limit that goes with it.
-  if (isTight(defaults['idle_timeout'])) transaction.push('set local idle_in_transaction_session_timeout = 0')
-  if (isTight(defaults['transaction_timeout'])) transaction.push('set local transaction_timeout = 0')
-  return { statement: joined(statement), transaction: joined(transaction) }
+  // The limits on handlers' transactions are what their owner meant them to be.
+  return { statement: joined(statement), transaction: joined(writes) }
 }
 
 function isTight(setting: unknown): boolean {

@@ -92,19 +92,4 @@ describe.each(Object.keys(DRIVERS) as (keyof typeof DRIVERS)[])('%s', (name) => 
     await handling
     expect(outcomes.map(({ status }) => status)).toEqual(['busy', 'stored', 'stored'])
   })
-
-  test('a handler may pause for longer than the role lets a transaction idle', async () => {
-    const { db, env } = await driverOf(name, { idle_in_transaction_session_timeout: '200ms' })
-    const direct = new pg.Client(env.direct)
-    await direct.connect()
-    onTestFinished(() => direct.end())
-    const box = createBox({ db })
-    box.consumer('slow', {
-      note: async () => {
-        await direct.query('select pg_sleep(0.6)')
-      },
-    })
-    await box.migrate()
-    expect((await box.handle({ id: 'a', type: 'note', data: {} })).status).toBe('handled')
-  })
 })
