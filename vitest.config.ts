@@ -27,8 +27,8 @@ export default defineConfig({
     maxWorkers: 2,
     // Faults are injected in real time: on a busy machine a lease of a second may run out for want of a processor.
     retry: process.env['CI'] ? 2 : 0,
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
+    testTimeout: 120_000,
+    hookTimeout: 180_000,
     typecheck: {
       enabled: true,
       include: ['test/types/**/*.test-d.ts'],

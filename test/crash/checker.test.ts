@@ -112,7 +112,7 @@ async function deliver(worker: Child, batch: readonly Transfer[], random: () => 
   const n = ++deliveries
   worker.send('deliver', { n, door: random() < 0.6 ? 'receive' : 'handle', messages: batch.map(toMessage) })
   try {
-    const { acks } = await worker.next(`delivered:${n}`, { timeoutMs: 20_000 })
+    const { acks } = await worker.next(`delivered:${n}`, { timeoutMs: 90_000 })
     return Array.isArray(acks) && acks.every(Boolean)
   } catch {
     // It was killed, or is frozen: the next one gets it.

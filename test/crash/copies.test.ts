@@ -49,7 +49,7 @@ function callsOf(wave: Incoming[], copy: number): Incoming[][] {
   return Array.from({ length: Math.ceil(wave.length / size) }, (_, i) => wave.slice(i * size, (i + 1) * size))
 }
 
-test(`${COPIES} copies handled on arrival run once, in ${ROUNDS} rounds`, { timeout: 180_000 }, async () => {
+test(`${COPIES} copies handled on arrival run once, in ${ROUNDS} rounds`, { timeout: 400_000 }, async () => {
   const consumer = { name: 'inline', options: { mode: 'inline' } }
   const { ids, statuses } = await deliverCopies(consumer, 'handle', false)
   for (const list of statuses.values()) {
@@ -61,7 +61,7 @@ test(`${COPIES} copies handled on arrival run once, in ${ROUNDS} rounds`, { time
   expect(await arena.work('inline')).toEqual([])
 })
 
-test(`${COPIES} copies received are stored once and run once, in ${ROUNDS} rounds`, { timeout: 180_000 }, async () => {
+test(`${COPIES} copies received are stored once and run once, in ${ROUNDS} rounds`, { timeout: 400_000 }, async () => {
   const { ids, statuses } = await deliverCopies({ name: 'stored' }, 'receive', true)
   for (const list of statuses.values()) {
     expect(list).toHaveLength(COPIES)

@@ -117,7 +117,7 @@ describe.each(['exit', 'kill'])('a message that ends its worker by %s', (die) =>
 })
 
 describe('a message that ends its worker among slow ones that run at the same time', () => {
-  test('is dead after its attempts; they are handled in their first', { timeout: 120_000 }, async () => {
+  test('is dead after its attempts; they are handled in their first', { timeout: 300_000 }, async () => {
     const slow = { concurrency: 4, group: { messages: 1 }, retry, leaseMs: 1_000 }
     const consumers = ['slow-one', 'slow-two'].map((name) => ({ name, options: slow }))
     await arena.register(consumers)

@@ -54,7 +54,7 @@ describe.each<[string, number, ConsumerSpec]>([
 
   test(
     `${count} messages with 30 % duplicates have one effect each while workers are killed`,
-    { timeout: 180_000 },
+    { timeout: 400_000 },
     async () => {
       await arena.register([consumer])
       const workers: Child[] = await Promise.all(

@@ -17,7 +17,7 @@ beforeAll(async () => {
 })
 afterAll(() => database?.close())
 
-test(`${PROCESSES} processes that migrate an empty database at once all succeed`, { timeout: 90_000 }, async () => {
+test(`${PROCESSES} processes that migrate an empty database at once all succeed`, { timeout: 240_000 }, async () => {
   const env = { ARENA: JSON.stringify({ url: database.url, schema: `busy_${++tries}` }) }
   const children = Array.from({ length: PROCESSES }, () => spawnChild(MIGRATE, { env }))
   await Promise.all(children.map((child) => child.next('ready', { timeoutMs: 60_000 })))
@@ -32,7 +32,7 @@ test(`${PROCESSES} processes that migrate an empty database at once all succeed`
   expect(ends.every(({ code }) => code === 0)).toBe(true)
 })
 
-test('two boxes in one database do not disturb each other', { timeout: 60_000 }, async () => {
+test('two boxes in one database do not disturb each other', { timeout: 240_000 }, async () => {
   const arena = await openArena('neighbours')
   try {
     const schemas = ['oncebox', 'Nächste "Box"']

@@ -11,7 +11,7 @@ afterEach(() => arena.clear())
 afterAll(() => arena?.close())
 
 describe.each(['none', 'key'])('order %s', (order) => {
-  test('heartbeats go on, and nobody takes over what they hold or wait with', { timeout: 60_000 }, async () => {
+  test('heartbeats go on, and nobody takes over what they hold or wait with', { timeout: 240_000 }, async () => {
     const name = `held-${order}`
     const consumer = { name, options: { order, leaseMs: 2_000, concurrency: 4, group: { messages: 1 } } }
     await arena.register([consumer])

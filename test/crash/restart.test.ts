@@ -55,7 +55,7 @@ async function deliver(messages: Incoming[]): Promise<void> {
 describe.each(CONSUMERS)('%s', (_, consumer) => {
   test.each(FAULTS)(
     'when %s, work resumes, no attempt is burnt, nothing is lost or doubled',
-    { timeout: 120_000 },
+    { timeout: 300_000 },
     async (_, fault) => {
       const type = `${consumer.name}-${FAULTS.findIndex(([, one]) => one === fault)}`
       const own = { ...consumer, name: type }
@@ -97,7 +97,7 @@ describe.each(CONSUMERS)('%s', (_, consumer) => {
   )
 })
 
-test('a server that crashes again and again costs nobody an attempt', { timeout: 120_000 }, async () => {
+test('a server that crashes again and again costs nobody an attempt', { timeout: 300_000 }, async () => {
   const consumer = { name: 'crashing', options: { retry: { attempts: 1 }, group: { messages: 1 }, concurrency: 2 } }
   await arena.register([consumer])
   const ids = Array.from({ length: 4 }, (_, seq) => `crashing-${seq}`)

@@ -24,7 +24,7 @@ async function receive(name: string, count: number, data: (seq: number) => Recor
 }
 
 describe.each(['none', 'key'])('order %s', (order) => {
-  test('sessions terminated at random cost nothing but time', { timeout: 90_000 }, async () => {
+  test('sessions terminated at random cost nothing but time', { timeout: 240_000 }, async () => {
     const name = `terminated-${order}`
     const consumer: ConsumerSpec = { name, options: { order, group, leaseMs: 1_000 } }
     await arena.register([consumer])
@@ -121,7 +121,7 @@ test('what a frozen worker holds locked is free again once its transaction has i
 
   const other = await arena.worker({ consumers: [consumer], ignores: ['hold'] })
   await arena.box.receive({ id: 'locked-2', type: 'locked', data: { sql } })
-  await arena.drained({ consumer: 'locked', timeoutMs: 25_000 })
+  await arena.drained({ consumer: 'locked', timeoutMs: 90_000 })
   await frozen.kill('SIGCONT')
   frozen.send('go:locked-1')
   const effects = await arena.effects('locked')

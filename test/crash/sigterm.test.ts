@@ -40,7 +40,7 @@ describe.each(['none', 'key'])('order %s', (order) => {
     expect(left).toHaveLength(COUNT - (await arena.effects(name)).length)
 
     await arena.worker({ consumers: [consumer] })
-    await arena.drained({ consumer: name, timeoutMs: 30_000 })
+    await arena.drained({ consumer: name, timeoutMs: 90_000 })
     const effects = await arena.effects(name)
     expect(misses(effects, ids)).toEqual({ doubled: [], lost: [] })
     expect(effects.every(({ attempt }) => attempt === 1)).toBe(true)

@@ -421,7 +421,7 @@ describe('a lent client', () => {
   })
 })
 
-test('a restarted server ends neither the process nor the driver', { timeout: 60_000 }, async () => {
+test('a restarted server ends neither the process nor the driver', { timeout: 240_000 }, async () => {
   await using server = await startPostgres({ settings: { fsync: 'off' } })
   const pool = new pg.Pool({ connectionString: server.url, max: 2 })
   const driver = fromPg(pool)

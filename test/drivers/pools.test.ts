@@ -49,7 +49,7 @@ describe('a pool that was ended', () => {
   })
 })
 
-test('a pool of one connection of postgres.js keeps its claims', { timeout: 60_000 }, async () => {
+test('a pool of one connection of postgres.js keeps its claims', { timeout: 240_000 }, async () => {
   const sql = postgres(database.url, { max: 1, onnotice: () => {} })
   onTestFinished(() => sql.end({ timeout: 0 }))
   const schema = scratchSchemaName()
@@ -90,7 +90,7 @@ test('a pool of one connection of postgres.js keeps its claims', { timeout: 60_0
   expect(calls).toBe(1)
 })
 
-test('heartbeats do not wait behind statements that wait for a lock', { timeout: 60_000 }, async () => {
+test('heartbeats do not wait behind statements that wait for a lock', { timeout: 240_000 }, async () => {
   const pool = new pg.Pool({ connectionString: database.url, max: 1 })
   onTestFinished(() => pool.end())
   const driver = fromPg(pool)
@@ -114,7 +114,7 @@ test('heartbeats do not wait behind statements that wait for a lock', { timeout:
   holder.release()
 })
 
-test('handlers that wait for each other’s connections are told so', { timeout: 60_000 }, async () => {
+test('handlers that wait for each other’s connections are told so', { timeout: 240_000 }, async () => {
   const pool = new pg.Pool({ connectionString: database.url, max: 2 })
   onTestFinished(() => pool.end())
   const log = recorder()

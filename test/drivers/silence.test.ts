@@ -11,7 +11,7 @@ import { waitUntil } from '../support/wait.js'
 
 const LEASE_MS = 2_000
 /** Far more than it takes, and far less than TCP takes. */
-const PATIENCE = { timeoutMs: 40_000 }
+const PATIENCE = { timeoutMs: 90_000 }
 
 interface Bench {
   readonly env: BlackHoleEnvironment
@@ -71,7 +71,7 @@ async function open(driver: keyof typeof DRIVERS): Promise<Bench> {
 const messages = (count: number) => Array.from({ length: count }, (_, at) => ({ id: `m${at}`, type: 'note', data: {} }))
 
 describe.each(['pg', 'postgres.js'] as const)('%s', (driver) => {
-  test('a busy worker goes on, and no message is blamed', { timeout: 90_000 }, async () => {
+  test('a busy worker goes on, and no message is blamed', { timeout: 240_000 }, async () => {
     const { env, box, write, written, blamed } = await open(driver)
     const fell = gate()
     let inside = 0
@@ -100,7 +100,7 @@ describe.each(['pg', 'postgres.js'] as const)('%s', (driver) => {
     expect(blamed()).toEqual([])
   })
 
-  test('an idle worker finds what arrives', { timeout: 90_000 }, async () => {
+  test('an idle worker finds what arrives', { timeout: 240_000 }, async () => {
     const { env, box, write, written, blamed, direct } = await open(driver)
     box.consumer('idle', { note: ({ id }, { tx }) => write(tx, id) }, { leaseMs: LEASE_MS })
     await box.start()
@@ -115,7 +115,7 @@ describe.each(['pg', 'postgres.js'] as const)('%s', (driver) => {
     expect(blamed()).toEqual([])
   })
 
-  test('a COMMIT whose answer is lost is found to have happened', { timeout: 90_000 }, async () => {
+  test('a COMMIT whose answer is lost is found to have happened', { timeout: 240_000 }, async () => {
     const { env, box, write, written, blamed, direct } = await open(driver)
     const held = gate()
     let calls = 0
@@ -144,7 +144,7 @@ describe.each(['pg', 'postgres.js'] as const)('%s', (driver) => {
     expect(blamed()).toEqual([])
   })
 
-  test('a handler that runs out of time on a dead connection is not to blame', { timeout: 90_000 }, async () => {
+  test('a handler that runs out of time on a dead connection is not to blame', { timeout: 240_000 }, async () => {
     const { env, box, write, written, blamed } = await open(driver)
     const fell = gate()
     let inside = 0

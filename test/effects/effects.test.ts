@@ -62,7 +62,7 @@ async function crashing(onUnknown: 'retry' | 'park') {
 }
 
 describe('a process that dies between the call and its record', () => {
-  test('calls again with the same key, and the gateway charges once', { timeout: 120_000 }, async () => {
+  test('calls again with the same key, and the gateway charges once', { timeout: 300_000 }, async () => {
     const { box, cards, ids, results } = await crashing('retry')
     await using _ = box
     expect([...cards.ledger.values()].sort()).toEqual([...ids].sort())
@@ -71,7 +71,7 @@ describe('a process that dies between the call and its record', () => {
     expect((await box.admin.status()).consumers['pay']).toMatchObject({ handled: MESSAGES, pending: 0, dead: 0 })
   })
 
-  test('with park nothing is called twice, and a person’s answer goes on', { timeout: 120_000 }, async () => {
+  test('with park nothing is called twice, and a person’s answer goes on', { timeout: 300_000 }, async () => {
     const { box, cards, ids, results } = await crashing('park')
     await using _ = box
     expect([...cards.calls].sort()).toEqual([...ids].sort())

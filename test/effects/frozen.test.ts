@@ -13,7 +13,7 @@ const WAITING = `select count(*)::int n from pg_stat_activity
 
 test.for<'retry' | 'park'>(['retry', 'park'])(
   'a process that wakes between its intent and its call does not call, with onUnknown %s',
-  { timeout: 120_000 },
+  { timeout: 300_000 },
   async (onUnknown) => {
     const database = await scratchDatabase(`effect_frozen_${onUnknown}`)
     const pool = new pg.Pool({ connectionString: database.url })
@@ -33,7 +33,7 @@ test.for<'retry' | 'park'>(['retry', 'park'])(
     const child = spawnChild(CHILD, { env: { DATABASE: database.url, ON_UNKNOWN: onUnknown } })
     const fate = async (id: string) => (await box.admin.message({ id }))[0]!.state
     try {
-      await waitUntil(async () => (await pool.query<{ n: number }>(WAITING)).rows[0]!.n === 1, { timeoutMs: 20_000 })
+      await waitUntil(async () => (await pool.query<{ n: number }>(WAITING)).rows[0]!.n === 1, { timeoutMs: 90_000 })
       await child.kill('SIGSTOP')
       await blocker.query('rollback')
       const settled = onUnknown === 'retry' ? 'handled' : 'quarantined'
@@ -42,13 +42,13 @@ test.for<'retry' | 'park'>(['retry', 'park'])(
           await box.drain()
           return (await fate('1')) === settled
         },
-        { timeoutMs: 20_000, everyMs: 100 },
+        { timeoutMs: 90_000, everyMs: 100 },
       )
       await child.kill('SIGCONT')
       // It handles one message at a time: with the second one it is done with the first.
       await box.receive({ id: '2', type: 'order', data: null })
       await waitUntil(async () => (await fate('1')) === 'handled' && (await fate('2')) === 'handled', {
-        timeoutMs: 20_000,
+        timeoutMs: 90_000,
       })
       const charged = child.events.filter(({ event }) => event === 'charged').map(({ id }) => id as string)
       expect([...calls, ...charged].sort()).toEqual(['1', '2'])

@@ -21,7 +21,7 @@ const cases = (['handle', 'source', 'once', 'effects', 'batch'] as Door[]).flatM
   ),
 )
 
-test.for(cases)('by %s, %s, %i copies at once: one effect each', { timeout: 120_000 }, async ([door, past, copies]) => {
+test.for(cases)('by %s, %s, %i copies at once: one effect each', { timeout: 300_000 }, async ([door, past, copies]) => {
   await using box = await server.open({ logger: SILENT })
   const failing = new Set<string>()
   const deliver = doorOf(box, door, failing)

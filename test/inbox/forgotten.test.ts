@@ -187,7 +187,7 @@ describe('a copy that arrives while retention deletes', () => {
 
 test(
   'retainMs raised, lowered and different in two processes: no message has two effects',
-  { timeout: 60_000 },
+  { timeout: 240_000 },
   async () => {
     const horizons = [10 * MINUTE, HOUR, 6 * HOUR, 30 * DAY]
     const boxes = horizons.map((retainMs) => processWith(retainMs))

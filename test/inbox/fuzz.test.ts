@@ -147,7 +147,7 @@ const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes)
 
 describe('messages', () => {
   /** A thousand: ten runs of a hundred. Each has a source of its own, by which it can be found whatever its id is. */
-  test('none of a thousand is lost, altered, or in the way of others', { timeout: 120_000 }, async () => {
+  test('none of a thousand is lost, altered, or in the way of others', { timeout: 300_000 }, async () => {
     await using box = await server.open({ maxBytes: 65_536 })
     const seen = new Map<string, unknown>()
     box.consumer('a', { note: ({ source, data }) => void seen.set(source, data) }, { retry: { attempts: 1 } })
@@ -247,7 +247,7 @@ describe('messages', () => {
     for (const id of distinct) expect(await box.admin.message({ id })).toHaveLength(2)
   })
 
-  test('whatever a handler returns or throws, the box goes on', { timeout: 60_000 }, async () => {
+  test('whatever a handler returns or throws, the box goes on', { timeout: 240_000 }, async () => {
     await using box = await server.open()
     const plans = new Map<string, () => unknown>()
     box.consumer('a', { note: ({ id }) => plans.get(id)?.() }, { retry: { attempts: 1 } })
@@ -320,7 +320,7 @@ describe('names', () => {
   ]
   const anySchema = fc.string({ minLength: 1, maxLength: 10, unit: 'binary' })
 
-  test('a schema of any name works, or is refused at once', { timeout: 120_000 }, async () => {
+  test('a schema of any name works, or is refused at once', { timeout: 300_000 }, async () => {
     const tried = new Set<string>()
     const examples = schemas.map((schema): [string] => [schema])
     await fc.assert(
@@ -350,7 +350,7 @@ describe('names', () => {
     )
   })
 
-  test('a consumer, a type, a key and a source of any name work, or are refused', { timeout: 60_000 }, async () => {
+  test('a consumer, a type, a key and a source of any name work, or are refused', { timeout: 240_000 }, async () => {
     await using box = await server.open()
     const seen = new Set<string>()
     let runs = 0

@@ -217,7 +217,7 @@ describe('start and stop', () => {
     expect(await box.fate('1')).toMatchObject({ state: 'pending', attempts: 0 })
   })
 
-  test('it ends even if the database does not answer any more', { timeout: 60_000 }, async () => {
+  test('it ends even if the database does not answer any more', { timeout: 240_000 }, async () => {
     const proxy = await startProxy(server.url)
     const pool = new pg.Pool({ connectionString: proxy.url })
     pool.on('error', () => {})
@@ -455,7 +455,7 @@ describe('the pool', () => {
     )
     await side.end()
     // The test's own connections are cut as well.
-    await waitUntil(async () => (await box.ids().catch(() => [])).length === 1, { timeoutMs: 20_000 })
+    await waitUntil(async () => (await box.ids().catch(() => [])).length === 1, { timeoutMs: 90_000 })
     await box.stop()
     expect(await box.ids()).toEqual(['1'])
     expect(attempts).toEqual([1, 1])

@@ -303,7 +303,7 @@ describe('across workers and crashes', () => {
     }
     await Promise.all([produce('p', box.receive), produce('q', other.receive)])
     const total = perProducer * keys.length * 2
-    await waitUntil(async () => (await box.ids()).length >= total, { timeoutMs: 25_000 })
+    await waitUntil(async () => (await box.ids()).length >= total, { timeoutMs: 90_000 })
     await other.stop()
     await box.stop()
     const effects = await box.ids()

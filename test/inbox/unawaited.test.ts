@@ -18,7 +18,7 @@ test.for<[name: string, what: string, expected: object]>([
   ['caught', 'an event whose refusal is caught is the handler’s business', { ...HANDLED, sent: 0 }],
   ['throws', 'a handler that throws is dead of its own error', { state: 'dead', code: null, calls: [] }],
   ['late', 'calls after the handler has returned do nothing', { ...HANDLED, calls: [], sent: 0 }],
-])('%s: %s', { timeout: 60_000 }, async ([name, , expected]) => {
+])('%s: %s', { timeout: 240_000 }, async ([name, , expected]) => {
   for (const mode of ['stored', 'inline']) {
     const database = await scratchDatabase(`unawaited_${name}_${mode}`)
     const child = spawnChild(CHILD, { env: { DATABASE: database.url, MODE: `${name}/${mode}` } })

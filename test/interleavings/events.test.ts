@@ -24,7 +24,7 @@ afterAll(async () => {
 })
 
 describe('every two parties that meet at an event', () => {
-  test.each(EVENT_STATES)('$name: are told what is so', { timeout: 120_000 }, async (state) => {
+  test.each(EVENT_STATES)('$name: are told what is so', { timeout: 300_000 }, async (state) => {
     const { findings, meetings, waits } = await meetAll(rooms, state, EVENT_PARTIES)
     total.meetings += meetings
     total.waits += waits

@@ -37,7 +37,7 @@ const CASES: [string, State, Party[]][] = [
 ]
 
 describe('every two parties that meet at a message', () => {
-  test.each(CASES)('%s: are told what is so', { timeout: 120_000 }, async (_, state, parties) => {
+  test.each(CASES)('%s: are told what is so', { timeout: 300_000 }, async (_, state, parties) => {
     const { findings, meetings, waits } = await meetAll(rooms, state, parties)
     total.meetings += meetings
     total.waits += waits

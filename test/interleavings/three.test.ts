@@ -25,7 +25,7 @@ afterAll(async () => {
 })
 
 describe('three parties that meet at a message', () => {
-  test.each(states)('$name: are told what is so', { timeout: 120_000 }, async (state) => {
+  test.each(states)('$name: are told what is so', { timeout: 300_000 }, async (state) => {
     const before = await rooms[0]!.initial(state)
     const present = parties.filter(({ never }) => !never?.(state))
     const firsts: Party[] = []

@@ -130,7 +130,7 @@ test.each(WAYS)('%s: per-key order holds end to end, with several relays and sev
     await server.send(from, ...Array.from({ length: 20 }, (_, at) => ({ key: `k${(n + at) % KEYS}`, data: n + at })))
   }
   const count = async () => Number((await inbox('select count(*) from ob.ledger'))[0]!['count'])
-  await waitUntil(async () => (await count()) >= COUNT, { timeoutMs: 20_000, everyMs: 100 })
+  await waitUntil(async () => (await count()) >= COUNT, { timeoutMs: 90_000, everyMs: 100 })
   const rows = await inbox('select key, array_agg(data order by n) numbers from ob.ledger group by key')
   expect(rows.flatMap(({ numbers }) => numbers)).toHaveLength(COUNT)
   for (const { numbers } of rows as { numbers: number[] }[]) {

@@ -51,7 +51,7 @@ test(`committed events are published and aborted ones never, in the order of the
   sending = false
   await Promise.all(senders)
   const pending = async () => (await server.sql(box.schema, 'select 1 from ob.delivery limit 1')).length
-  await waitUntil(async () => (await pending()) === 0, { timeoutMs: 30_000 })
+  await waitUntil(async () => (await pending()) === 0, { timeoutMs: 90_000 })
   for (const child of survivors) child.send('stop')
   await Promise.all(survivors.map((child) => child.exited))
   expect(survivors.every(({ events }) => events.at(-1)?.event === 'closed')).toBe(true)

@@ -14,7 +14,7 @@ import { helloWorld } from './readme.js'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const INSTALL_TIMEOUT_MS = 180_000
-const COMPILE_TIMEOUT_MS = 90_000
+const COMPILE_TIMEOUT_MS = 240_000
 const run = promisify(execFile)
 
 interface Manifest {
@@ -146,7 +146,7 @@ describe('in a project with clients and schema libraries', () => {
       await client.query(sql).finally(() => client.end())
     }
     const env = { ...process.env, ...libpqEnvironment(database.url), DATABASE_URL: database.url }
-    const hello = await run(process.execPath, ['hello/hello.js'], { cwd: project, env, timeout: 30_000 })
+    const hello = await run(process.execPath, ['hello/hello.js'], { cwd: project, env, timeout: 120_000 })
     if (output !== undefined) expect(hello.stdout.trim()).toBe(output.trim())
   })
 })
@@ -175,7 +175,7 @@ async function npm(cwd: string, ...args: string[]): Promise<string> {
 }
 
 async function node(...args: string[]): Promise<string> {
-  return (await run(process.execPath, args, { cwd: project, timeout: 20_000 })).stdout
+  return (await run(process.execPath, args, { cwd: project, timeout: 120_000 })).stdout
 }
 
 /** Strictly, and with the libraries' own declarations checked as well. */

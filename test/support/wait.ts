@@ -1,5 +1,5 @@
 export interface WaitOptions {
-  /** Default 10 000. */
+  /** Default 60 000: a busy machine is no failure. */
   timeoutMs?: number
   /** Default 20. */
   everyMs?: number
@@ -9,7 +9,7 @@ export interface WaitOptions {
 
 /** Asks again and again until the condition answers something truthy, and answers that. Tests never sleep for a fixed time. */
 export async function waitUntil<T>(condition: () => T | Promise<T>, options: WaitOptions = {}): Promise<Truthy<T>> {
-  const { timeoutMs = 10_000, everyMs = 20, what = condition.toString() } = options
+  const { timeoutMs = 60_000, everyMs = 20, what = condition.toString() } = options
   const deadline = Date.now() + timeoutMs
   for (;;) {
     const answer = await condition()

@@ -301,7 +301,7 @@ test('on a server: await using drops the schema, and a box that still runs is st
   expect(rows).toEqual([])
 })
 
-test('by default: a PGlite of its own, which await using closes', { timeout: 60_000 }, async () => {
+test('by default: a PGlite of its own, which await using closes', { timeout: 240_000 }, async () => {
   const seen: unknown[] = []
   let db: Driver<unknown>
   {

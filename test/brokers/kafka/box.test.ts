@@ -7,7 +7,7 @@ import { numbered, useBroker } from './fixture.js'
 
 const broker = useBroker()
 const server = useServer('kafka')
-const TIMEOUT = { timeout: 180_000 }
+const TIMEOUT = { timeout: 400_000 }
 const PATIENCE = { timeoutMs: 120_000 }
 
 describe.for(['inline', 'stored'] as const)('%s', TIMEOUT, (mode) => {

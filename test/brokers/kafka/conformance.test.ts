@@ -9,5 +9,5 @@ const broker = useBroker()
 describe('kafka, or kafka-mock', () => {
   const open = () => openBroker(adapter, broker.service.url)
   const { capabilities } = adapter
-  for (const { name, run } of brokerConformance({ open, capabilities })) test(name, { timeout: 120_000 }, run)
+  for (const { name, run } of brokerConformance({ open, capabilities })) test(name, { timeout: 300_000 }, run)
 })

@@ -9,7 +9,7 @@ import { backlog, sink, source, withAdmin, type Settings } from './adapter.mjs'
 import { event, read, useBroker } from './fixture.js'
 
 const broker = useBroker()
-const TIMEOUT = { timeout: 120_000 }
+const TIMEOUT = { timeout: 300_000 }
 const PATIENCE = { timeoutMs: 60_000 }
 
 function open(settings: Settings, options: object = {}): Sink & { readonly name?: string } {

@@ -10,7 +10,7 @@ import { inConfluentShape } from './confluent.js'
 import { event, numbered, numbersOf, read, useBroker } from './fixture.js'
 
 const broker = useBroker()
-const TIMEOUT = { timeout: 120_000 }
+const TIMEOUT = { timeout: 300_000 }
 const PATIENCE = { timeoutMs: 60_000 }
 
 /** All of them have one key, and so one partition. */

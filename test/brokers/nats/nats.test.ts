@@ -145,7 +145,7 @@ describe('a source', () => {
     await publish('1', 'before')
     await waitUntil(async () => (await backlog()) === 0)
     await jsm.consumers.delete(stream, CONSUMER)
-    await waitUntil(() => reports.length >= 2, { what: 'the loss and the return', timeoutMs: 30_000 })
+    await waitUntil(() => reports.length >= 2, { what: 'the loss and the return', timeoutMs: 90_000 })
     await publish('2', 'after')
     await waitUntil(() => recorder.messages.some(({ id }) => id === 'after'))
     expect(reports[0]).toBeInstanceOf(Error)
@@ -157,7 +157,7 @@ describe('a source', () => {
     const assert = { stream: { subjects: [`${stream}.>`] }, consumer: {} }
     await source({ assert }).start(recorder.deliver)
     await jsm.streams.delete(stream)
-    await waitUntil(() => jsm.consumers.info(stream, CONSUMER).catch(() => undefined), { timeoutMs: 30_000 })
+    await waitUntil(() => jsm.consumers.info(stream, CONSUMER).catch(() => undefined), { timeoutMs: 90_000 })
     await publish('2', 'after')
     await waitUntil(() => recorder.messages.some(({ id }) => id === 'after'))
   })

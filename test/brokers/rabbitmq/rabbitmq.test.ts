@@ -10,7 +10,7 @@ import { waitUntil } from '../../support/wait.js'
 import { loadAdapter, openBroker, type Settings } from '../adapter.js'
 
 const adapter = await loadAdapter(new URL('./adapter.mjs', import.meta.url))
-const TIMEOUT_MS = 60_000
+const TIMEOUT_MS = 240_000
 
 let service: PrivateService
 let connection: ChannelModel
@@ -144,7 +144,7 @@ describe('a source', { timeout: TIMEOUT_MS }, () => {
     await channel.assertQueue(queue, { durable: true })
     await channel.bindQueue(queue, exchange, '#')
     channel.publish(exchange, 'x', Buffer.from('{}'), { messageId: 'after' })
-    await waitUntil(() => messages.some(({ id }) => id === 'after'), { timeoutMs: 30_000 })
+    await waitUntil(() => messages.some(({ id }) => id === 'after'), { timeoutMs: 90_000 })
     expect(problems.at(-1)).toBeUndefined()
   })
 
@@ -154,7 +154,7 @@ describe('a source', { timeout: TIMEOUT_MS }, () => {
     const { messages, problems } = await started({ queue, connect })
     for (const id of ['first', 'second', 'third']) {
       channel.publish(exchange, 'x', Buffer.from('{}'), { messageId: id })
-      await waitUntil(() => messages.some((message) => message.id === id), { timeoutMs: 30_000 })
+      await waitUntil(() => messages.some((message) => message.id === id), { timeoutMs: 90_000 })
       const before = problems.length
       cut()
       await waitUntil(() => problems.length > before)
@@ -179,7 +179,7 @@ describe('a source', { timeout: TIMEOUT_MS }, () => {
     channel.publish(exchange, 'x', Buffer.from('{}'), { messageId: 'patient' })
     let refusals = 0
     const { messages } = await started({ queue }, { answer: () => ++refusals > 4 })
-    await waitUntil(() => refusals > 4, { timeoutMs: 30_000 })
+    await waitUntil(() => refusals > 4, { timeoutMs: 90_000 })
     expect(messages.every(({ id, redelivered }) => id === 'patient' && !redelivered)).toBe(true)
   })
 
@@ -318,7 +318,7 @@ describe('a sink', { timeout: TIMEOUT_MS }, () => {
           () => true,
           () => false,
         ),
-      { timeoutMs: 30_000 },
+      { timeoutMs: 90_000 },
     )
   })
 

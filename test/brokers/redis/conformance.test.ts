@@ -12,5 +12,5 @@ afterAll(() => service?.stop())
 
 const { capabilities } = adapter
 for (const { name, run } of brokerConformance({ open: () => openBroker(adapter, service.url), capabilities })) {
-  test(name, { timeout: 60_000 }, run)
+  test(name, { timeout: 240_000 }, run)
 }

@@ -172,7 +172,7 @@ describe('a source', () => {
     await command('DEL', stream)
     await add({ id: 'after', data: '{}' })
     await command('EXEC')
-    await waitUntil(() => recorder.messages.some(({ id }) => id === 'after'), { timeoutMs: 30_000 })
+    await waitUntil(() => recorder.messages.some(({ id }) => id === 'after'), { timeoutMs: 90_000 })
     await waitUntil(() => reports.at(-1) === undefined && reports.length >= 2)
     expect(reports[0]).toBeInstanceOf(Error)
   })

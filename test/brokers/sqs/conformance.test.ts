@@ -16,5 +16,5 @@ describe.each([
 ])('a $kind queue', ({ fifo }) => {
   const capabilities = { ...adapter.capabilities, order: fifo }
   const open = () => openBroker({ ...adapter, create: (url) => adapter.create(url, { fifo }) }, service.url)
-  for (const { name, run } of brokerConformance({ open, capabilities })) test(name, { timeout: 60_000 }, run)
+  for (const { name, run } of brokerConformance({ open, capabilities })) test(name, { timeout: 240_000 }, run)
 })

@@ -93,7 +93,7 @@ describe('deleting', () => {
     })
     expect(seen.batches).toHaveLength(1)
     answer()
-    await waitUntil(async () => (await adapter.backlog(settings)) === 0, { timeoutMs: 20_000 })
+    await waitUntil(async () => (await adapter.backlog(settings)) === 0, { timeoutMs: 90_000 })
   })
 })
 
@@ -124,7 +124,7 @@ describe('what is not acknowledged', () => {
       if (turn <= 3) throw new Error('the database is away')
       return batch.map(({ id }) => outcome(true, id))
     })
-    await waitUntil(async () => (await adapter.backlog(settings)) === 0, { timeoutMs: 20_000 })
+    await waitUntil(async () => (await adapter.backlog(settings)) === 0, { timeoutMs: 90_000 })
     expect(seen.batches).toHaveLength(4)
     const waits = seen.times.slice(1).map((time, at) => time - seen.times[at]!)
     expect(waits[0]).toBeGreaterThan(900)
@@ -305,7 +305,7 @@ describe('FIFO queues', () => {
         return outcome(ack, message.id)
       }),
     )
-    await waitUntil(async () => (await adapter.backlog(settings)) === 0, { timeoutMs: 20_000 })
+    await waitUntil(async () => (await adapter.backlog(settings)) === 0, { timeoutMs: 90_000 })
     expect(handled.filter((n) => n % 2 === 1)).toEqual([1, 3, 5, 7, 9, 11])
     expect(handled.filter((n) => n % 2 === 0)).toEqual([0, 2, 4, 6, 8, 10])
     expect(handled.indexOf(10)).toBeLessThan(handled.indexOf(3))
