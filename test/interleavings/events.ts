@@ -1,31 +1,39 @@
 /**
  * The parties that touch an event of the outbox, its deliveries and the shards of its sinks, and the states in which they
  * find it. The event has the number 1, the id `e`, the type `t`, the key `K` and the shard 0; its sinks are `one` and
- * `two`. `A` leases the shard of `one`, `B` that of `two`.
+ * `two`. `A` leases the shard of `one`, `B` that of `two`; the process of `A` has `one` attached.
  */
 import { DISCARD_DELIVERIES, RETRY_DELIVERIES } from '../../src/postgres/sql/bulk.js'
 import { MOVE } from '../../src/postgres/sql/link.js'
 import {
   ASSIGN,
+  CATCH_UP,
   CLAIM_SHARDS,
   COMPLETE,
   EXTEND_SHARDS,
   FINISH_LEFT,
   FINISH_SHARED,
-  RECONSIDER,
+  LOCK_SINKS,
   REGISTER_SINKS,
   RELEASE_SHARDS,
+  REMOVE_DELIVERIES,
+  REMOVE_SINK,
+  RETIRE_SINKS,
   SEND,
 } from '../../src/postgres/sql/outbox.js'
 import { PRUNE_GIVEN_UP, PRUNE_PUBLISHED } from '../../src/postgres/sql/retain.js'
 import type { Domain, PartyOf, StateOf } from './meet.js'
 import { EXTENDED_MS, LEASE_MS } from './messages.js'
-import { TOKENS } from './stage.js'
+import { TOKENS, type Hand } from './stage.js'
 
 export interface EventDeed {
   readonly sent?: boolean
-  /** All events that somebody wants by now have been looked at. */
-  readonly reconsidered?: boolean
+  /** The sink `one` is there, and wants everything. */
+  readonly registered?: boolean
+  /** The sink `one` is not there any more. */
+  readonly removed?: boolean
+  /** What was still to be published to `one`, when it was no sink, was deleted. */
+  readonly dropped?: boolean
   readonly leased?: string
   /** Recorded something under this token, and gave the shard back. */
   readonly gaveBack?: string
@@ -53,7 +61,7 @@ interface Delivery {
 interface Snapshot {
   readonly events: readonly { readonly n: number; readonly published: boolean }[]
   readonly deliveries: readonly Delivery[]
-  readonly sinks: readonly string[]
+  readonly sinks: readonly { readonly name: string; readonly wants: boolean; readonly looks: boolean }[]
   readonly shard: { readonly token: string | null; readonly dueMs: number } | null
   readonly received: number
 }
@@ -67,6 +75,25 @@ const { A, B } = TOKENS
 const N = 1
 const OLD = `'2020-01-01'`
 const RETAIN_MS = 86_400_000
+const GONE_MS = 90_000
+
+async function register(hand: Hand, again: 'look again' | 'go on'): Promise<void> {
+  await hand.run(LOCK_SINKS, null)
+  const who = { process: hand.token, host: 'h', ms: GONE_MS, again: again === 'look again' }
+  await hand.run(REGISTER_SINKS, { ...who, s: [{ n: 'one', t: null, k: 0 }] })
+}
+
+async function removeSink(hand: Hand): Promise<boolean> {
+  await hand.run(LOCK_SINKS, null)
+  const [row] = await hand.run(REMOVE_SINK, { sink: 'one', ms: GONE_MS })
+  return row!['known'] === 'true' && row!['users'] === '[]' && row!['leased'] === 'false'
+}
+
+async function removeDeliveries(hand: Hand): Promise<boolean> {
+  const rows = await hand.run(REMOVE_DELIVERIES, { sink: 'one', n: 10 })
+  if (rows.length > 0) await hand.run(FINISH_SHARED, rows.map((row) => row['n'])) // prettier-ignore
+  return rows.length > 0
+}
 
 const complete = (name: string, fields: object, deed: EventDeed): EventParty => ({
   name: `COMPLETE ${name}`,
@@ -89,30 +116,62 @@ export const EVENT_PARTIES: EventParty[] = [
   },
   {
     name: 'REGISTER_SINKS',
-    statements: ['REGISTER_SINKS'],
+    statements: ['LOCK_SINKS', 'REGISTER_SINKS'],
     async act(hand) {
-      await hand.run(REGISTER_SINKS, [{ n: 'one', t: null, k: 0 }])
+      await register(hand, 'go on')
+      return { registered: true }
+    },
+  },
+  {
+    name: 'REGISTER_SINKS, look again, then CATCH_UP',
+    statements: ['LOCK_SINKS', 'REGISTER_SINKS', 'CATCH_UP'],
+    onlySecond: true,
+    async act(hand) {
+      await register(hand, 'look again')
+      await hand.next()
+      await hand.run(CATCH_UP, { sink: 'one', n: 10 })
+      return { registered: true }
+    },
+  },
+  {
+    name: 'CATCH_UP',
+    statements: ['CATCH_UP'],
+    async act(hand) {
+      await hand.run(CATCH_UP, { sink: 'one', n: 10 })
       return {}
     },
   },
   {
-    name: 'REGISTER_SINKS, then RECONSIDER',
-    statements: ['REGISTER_SINKS', 'RECONSIDER'],
-    onlySecond: true,
+    name: 'RETIRE_SINKS',
+    statements: ['RETIRE_SINKS'],
     async act(hand) {
-      await hand.run(REGISTER_SINKS, [{ n: 'one', t: null, k: 0 }])
-      await hand.run(RECONSIDER, null)
-      return { reconsidered: true }
+      await hand.run(RETIRE_SINKS, [A])
+      return {}
     },
   },
   {
-    name: 'RECONSIDER',
-    statements: ['RECONSIDER'],
-    // It follows a registration.
-    never: ({ sinks }) => sinks.length === 0,
+    name: 'REMOVE_SINK',
+    statements: ['LOCK_SINKS', 'REMOVE_SINK'],
     async act(hand) {
-      await hand.run(RECONSIDER, null)
-      return { reconsidered: true }
+      return (await removeSink(hand)) ? { removed: true } : {}
+    },
+  },
+  {
+    name: 'REMOVE_SINK, then REMOVE_DELIVERIES',
+    statements: ['LOCK_SINKS', 'REMOVE_SINK', 'REMOVE_DELIVERIES', 'FINISH_SHARED'],
+    onlySecond: true,
+    async act(hand) {
+      if (!(await removeSink(hand))) return {}
+      await hand.next()
+      return { removed: true, dropped: await removeDeliveries(hand) }
+    },
+  },
+  {
+    // A removal that died halfway is finished.
+    name: 'REMOVE_DELIVERIES',
+    statements: ['REMOVE_DELIVERIES', 'FINISH_SHARED'],
+    async act(hand) {
+      return { dropped: await removeDeliveries(hand) }
     },
   },
   {
@@ -127,7 +186,7 @@ export const EVENT_PARTIES: EventParty[] = [
     name: 'CLAIM_SHARDS',
     statements: ['CLAIM_SHARDS'],
     async act(hand) {
-      const [row] = await hand.run(CLAIM_SHARDS, { sink: 'one', k: hand.token, lease: LEASE_MS, n: 32 })
+      const [row] = await hand.run(CLAIM_SHARDS, { sink: 'one', k: hand.token, lease: LEASE_MS, n: 32, most: 100 })
       return row!['shards'] === '[]' ? {} : { leased: hand.token }
     },
   },
@@ -166,7 +225,7 @@ export const EVENT_PARTIES: EventParty[] = [
     name: 'FINISH_LEFT',
     statements: ['FINISH_LEFT'],
     async act(hand) {
-      await hand.run(FINISH_LEFT, [10])
+      await hand.run(FINISH_LEFT, { after: '0', n: 10 })
       return {}
     },
   },
@@ -175,7 +234,7 @@ export const EVENT_PARTIES: EventParty[] = [
     statements: ['EXTEND_SHARDS'],
     async act(hand) {
       const [row] = await hand.run(EXTEND_SHARDS, { sink: 'one', k: A, lease: EXTENDED_MS })
-      return row!['held'] === '1' ? { kept: A } : {}
+      return row!['extended'] === '1' ? { kept: A } : {}
     },
   },
   {
@@ -243,12 +302,19 @@ const delivery = (sink: string, fields: Record<string, string> = {}) => {
   return `insert into ob.delivery (${Object.keys(all).join(', ')}) values (${Object.values(all).join(', ')});`
 }
 const sink = (name: string, held: 'free' | 'held' | 'expired', token: string = A, keepMs = 0) =>
-  `insert into ob.sink (name, types, keep_ms) values ('${name}', null, ${keepMs});
+  unattached(name, held, token, keepMs) + declared(name)
+const declared = (name: string, types = 'null') =>
+  `insert into ob.sink_declaration (sink, process, host, types) values ('${name}', '${A}', 'a', ${types});`
+const unattached = (name: string, held: 'free' | 'held' | 'expired', token: string = A, keepMs = 0, types = 'null') =>
+  `insert into ob.sink (name, types, keep_ms) values ('${name}', ${types}, ${keepMs});
    insert into ob.shard (sink, shard, token, due_at) values ('${name}', 0, ${held === 'free' ? 'null' : `'${token}'`},
      ob.now() ${held === 'held' ? '+' : '-'} interval '1 minute');`
 
 const state = (name: string, sinks: EventState['sinks'], sql: string): EventState => ({ name, sinks, sql: () => sql })
 const LATER = `ob.now() + interval '1 minute'`
+const ELSE = `'{x}'`
+const catchUp = (holds: boolean) => `insert into ob.catch_up (sink, holds) values ('one', ${holds});`
+const aside = delivery('', { waiting: 'true' })
 const failed = (due: string) => ({ waiting: 'true', attempts: '1', due_at: due })
 
 export const EVENT_STATES: EventState[] = [
@@ -256,8 +322,31 @@ export const EVENT_STATES: EventState[] = [
   state('new', ['one'], sink('one', 'free')),
   state('unassigned, no sink', [], event() + delivery('')),
   state('unassigned', ['one'], event() + delivery('') + sink('one', 'free')),
-  state('put aside, no sink', [], event() + delivery('', { waiting: 'true' })),
-  state('put aside', ['one'], event() + delivery('', { waiting: 'true' }) + sink('one', 'free')),
+  state('unassigned, unwanted', ['one'], event() + delivery('') + unattached('one', 'free', A, 0, ELSE)),
+  state('unassigned, two sinks', ['one', 'two'], event() + delivery('') + sink('one', 'free') + sink('two', 'free', B)),
+  state('put aside, no sink', [], event() + aside),
+  state(
+    'put aside, unwanted',
+    ['one'],
+    event() + aside + unattached('one', 'free', A, 0, ELSE) + declared('one', ELSE),
+  ),
+  state('put aside, sink holds', ['one'], event() + aside + sink('one', 'free') + catchUp(true)),
+  state('put aside, sink looks', ['one'], event() + aside + sink('one', 'free') + catchUp(false)),
+  state('put aside, sink unattached', ['one'], event() + aside + unattached('one', 'free') + catchUp(true)),
+  state('unattached', ['one'], event() + delivery('one') + unattached('one', 'free')),
+  state('unattached, leased by A', ['one'], event() + delivery('one') + unattached('one', 'held')),
+  state('unattached, leased by A, expired', ['one'], event() + delivery('one') + unattached('one', 'expired')),
+  state('removed, delivery left', ['one'], event() + delivery('one')),
+  state(
+    'removed, delivery left, two sinks',
+    ['one', 'two'],
+    event() + delivery('one') + delivery('two') + sink('two', 'held', B),
+  ),
+  state(
+    'two sinks, one unattached',
+    ['one', 'two'],
+    event() + delivery('one') + delivery('two') + unattached('one', 'free') + sink('two', 'held', B),
+  ),
   state('live', ['one'], event() + delivery('one') + sink('one', 'free')),
   state('leased by A', ['one'], event() + delivery('one') + sink('one', 'held')),
   state('leased by A, expired', ['one'], event() + delivery('one') + sink('one', 'expired')),
@@ -299,7 +388,8 @@ select jsonb_build_object(
   'events', coalesce((select jsonb_agg(jsonb_build_object('n', o.n, 'published', o.published_at is not null)) from ob.outbox o), '[]'),
   'deliveries', coalesce((select jsonb_agg(jsonb_build_object('n', d.n, 'sink', d.sink, 'waiting', d.waiting,
     'parked', d.parked, 'attempts', d.attempts)) from ob.delivery d), '[]'),
-  'sinks', coalesce((select jsonb_agg(s.name) from ob.sink s), '[]'),
+  'sinks', coalesce((select jsonb_agg(jsonb_build_object('name', s.name, 'wants', s.types is null,
+    'looks', exists (select 1 from ob.catch_up c where c.sink = s.name))) from ob.sink s), '[]'),
   'shard', (select jsonb_build_object('token', h.token, 'dueMs', extract(epoch from h.due_at - ob.now()) * 1000)
     from ob.shard h where h.sink = 'one' and h.shard = 0),
   'received', (select count(*) from ob.message m, p where m.consumer = p.consumer))::text snapshot`
@@ -308,6 +398,7 @@ function judge(at: EventState, before: Snapshot, after: Snapshot, deeds: readonl
   return [
     ...judgeDeliveries(before, after, deeds),
     ...judgeEvents(at, after, deeds),
+    ...judgeSinks(before, after, deeds),
     ...judgeShard(before, after, deeds),
     ...judgeAttempts(before, after, deeds),
   ]
@@ -323,15 +414,22 @@ function judgeDeliveries(before: Snapshot, after: Snapshot, deeds: readonly Even
     if (times > 1) wrong.push(`it was completed for ${sink} twice`)
     if (times > 0 && has(after, sink)) wrong.push(`it was completed for ${sink} and is still to be published`)
     const gone = has(before, sink) && !has(after, sink)
-    if (gone && times === 0 && !deeds.some(({ pruned }) => pruned)) wrong.push(`its delivery to ${sink} is lost`)
+    const given = deeds.some(({ pruned, dropped }) => (pruned ?? false) || (dropped && sink === 'one'))
+    if (gone && times === 0 && !given) wrong.push(`its delivery to ${sink} is lost`)
+    const assigned = has(before, '') && !has(after, '')
+    const asked =
+      before.sinks.some(({ name, wants }) => name === sink && wants) && after.sinks.some(({ name }) => name === sink)
+    if (assigned && asked && times === 0 && !has(after, sink)) wrong.push(`it was assigned, and not to ${sink}`)
   }
-  if (has(before, '') && !has(after, '') && !has(after, 'one')) wrong.push('it was assigned to nobody')
+  const dropped = deeds.some((deed) => deed.dropped)
+  if (has(before, '') && !has(after, '') && !has(after, 'one') && !has(after, 'two') && !dropped) {
+    wrong.push('it was assigned to nobody')
+  }
   if (has(after, '') && has(after, 'one')) wrong.push('it is assigned and unassigned')
-  const aside = has(after, '')
-  if (aside?.waiting && after.sinks.length > 0 && deeds.some(({ reconsidered }) => reconsidered)) {
-    wrong.push('it was put aside, though a sink that wants it was told that all is reconsidered')
+  if (has(after, '')?.waiting && after.sinks.some(({ wants, looks }) => wants && !looks)) {
+    wrong.push('it is put aside, and a sink that wants it does not look')
   }
-  const discarded = deeds.findLast((deed) => deed.discarded ?? deed.again ?? deed.pruned)?.discarded
+  const discarded = deeds.findLast((deed) => deed.discarded ?? deed.again ?? deed.pruned ?? deed.dropped)?.discarded
   if (discarded && has(after, 'one')?.parked !== 'discarded') wrong.push('it was discarded and is not')
   return wrong
 }
@@ -353,6 +451,15 @@ function judgeEvents(at: EventState, after: Snapshot, deeds: readonly EventDeed[
   return wrong
 }
 
+/** A sink is there from its registration to its removal. */
+function judgeSinks(before: Snapshot, after: Snapshot, deeds: readonly EventDeed[]): string[] {
+  const has = ({ sinks }: Snapshot): boolean => sinks.some(({ name }) => name === 'one')
+  let expected = has(before)
+  for (const { registered, removed } of deeds) expected = registered ?? (removed ? false : expected)
+  if (expected && !has(after)) return ['a sink is registered and gone']
+  return !expected && has(after) ? ['a sink was removed and is there'] : []
+}
+
 function judgeShard(before: Snapshot, after: Snapshot, deeds: readonly EventDeed[]): string[] {
   const wrong: string[] = []
   let owner = before.shard?.token && before.shard.dueMs > 0 ? before.shard.token : undefined
@@ -366,6 +473,11 @@ function judgeShard(before: Snapshot, after: Snapshot, deeds: readonly EventDeed
       owner = undefined
     }
     if (deed.released === owner) owner = undefined
+    if (deed.kept !== undefined) {
+      if (owner !== undefined && owner !== deed.kept) wrong.push('a relay was told that it keeps a shard of another')
+      owner = deed.kept
+    }
+    if (deed.removed && owner !== undefined) wrong.push('a sink was removed that a relay holds')
     // A relay does not read what is dead.
     const isDead = before.deliveries.some(({ parked }) => parked === 'dead')
     if (deed.discarded && owner !== undefined && !isDead) wrong.push('a person took what a relay holds')
@@ -392,5 +504,6 @@ function judgeAttempts(before: Snapshot, after: Snapshot, deeds: readonly EventD
 export const EVENTS: Domain<EventState, EventDeed, Snapshot> = {
   snapshot: SNAPSHOT,
   judge,
-  clear: 'delete from ob.delivery; delete from ob.outbox; delete from ob.sink; delete from ob.shard;',
+  clear: `delete from ob.delivery; delete from ob.outbox; delete from ob.sink; delete from ob.shard;
+    delete from ob.sink_declaration; delete from ob.catch_up;`,
 }

@@ -25,9 +25,11 @@ export interface Lane {
 
 export interface Snapshot {
   readonly messages: readonly string[]
+  /** Those of them that have the time at which they were handled. */
+  readonly timed: readonly string[]
   readonly work: readonly Work[]
   readonly lane: Lane | null
-  readonly effect: 'intent' | 'done' | null
+  readonly effect: { readonly state: 'intent' | 'done'; readonly caller: string | null } | null
 }
 
 const due = (column: string): string =>
@@ -37,12 +39,14 @@ const SNAPSHOT = `
 with p as materialized (select $1::text::jsonb->>0 consumer)
 select jsonb_build_object(
   'messages', coalesce((select jsonb_agg(m.id order by m.id) from ob.message m, p where m.consumer = p.consumer), '[]'),
+  'timed', coalesce((select jsonb_agg(m.id order by m.id) from p, ob.message m join ob.handled h using (n)
+    where m.consumer = p.consumer), '[]'),
   'work', coalesce((select jsonb_agg(jsonb_build_object('id', w.id, 'seq', w.seq, 'lane', w.lane, 'token', w.token,
       'dueMs', ${due('w.due_at')}, 'attempts', w.attempts, 'parked', w.parked, 'reason', w.reason) order by w.seq)
     from ob.work w, p where w.consumer = p.consumer), '[]'),
   'lane', (select jsonb_build_object('token', l.token, 'dueMs', ${due('l.due_at')}, 'blocked', l.blocked)
     from ob.lane l, p where l.consumer = p.consumer),
-  'effect', (select e.state from ob.effect e, p where e.consumer = p.consumer))::text snapshot`
+  'effect', (select jsonb_build_object('state', e.state, 'caller', e.token) from ob.effect e, p where e.consumer = p.consumer))::text snapshot`
 
 /** What is wrong, in words; nothing if all is well. `deeds` are those that committed, in that order. */
 function judge(state: State, before: Snapshot, after: Snapshot, deeds: readonly Deed[]): string[] {
@@ -79,6 +83,7 @@ function judgeFates(before: Snapshot, after: Snapshot, deeds: readonly Deed[]): 
         if (expected !== 'unknown') wrong.push(`${id} was known and passed for new`)
         expected = 'open'
       } else if (deed.leased !== undefined || deed.counted !== undefined || deed.discarded) {
+        if (expected === 'forgotten') wrong.push(`${id} was forgotten and passed for new`)
         if (expected === 'handled') wrong.push(`${id} was handled, and somebody has it as work`)
         expected = 'open'
       }
@@ -86,6 +91,8 @@ function judgeFates(before: Snapshot, after: Snapshot, deeds: readonly Deed[]): 
     const found = fate(after)
     if (expected === 'handled' && found === 'open') wrong.push(`${id} was handled and is work again`)
     if (expected === 'handled' && found === 'unknown') wrong.push(`${id} was handled and nobody remembers it`)
+    const ran = deeds.findLast((one) => one.id === id && (one.handled ?? one.again))?.handled
+    if (ran && found === 'handled' && !after.timed.includes(id)) wrong.push(`${id} was handled and has no time`)
     if (expected === 'open' && found !== 'open') wrong.push(`${id} was not handled and is not work any more`)
     if ((expected === 'unknown' || expected === 'forgotten') && found !== 'unknown') {
       wrong.push(`${id} is ${found} though nobody stored it`)
@@ -103,13 +110,20 @@ function judgeOwners(state: State, before: Snapshot, after: Snapshot, deeds: rea
   const start = row(before)
   const end = row(after)
   let owner = start?.token && (start.dueMs ?? 0) > 0 ? start.token : undefined
+  const mayCount = (by: string): boolean => owner === by || (!ended && start?.token === by)
+  let ended = false
   for (const deed of deeds) {
+    if (deed.total && !mayCount(deed.total.by)) wrong.push('a party counted an attempt of what it does not hold')
+    ended ||= deed.leased !== undefined || deed.gaveBack !== undefined
     if (deed.leased !== undefined) {
       if (owner !== undefined) wrong.push('two parties were told that it is theirs')
       owner = deed.leased
     } else if (deed.gaveBack !== undefined) {
       if (owner !== undefined && owner !== deed.gaveBack) wrong.push('a party gave back what another holds')
       owner = undefined
+    } else if (deed.kept !== undefined) {
+      if (owner !== undefined && owner !== deed.kept) wrong.push('a party was told that it keeps what another holds')
+      owner = deed.kept
     } else if (owner !== undefined && !state.ordered) {
       if (deed.handled) wrong.push('it was handled while another held it')
       if (deed.again ?? deed.discarded ?? deed.pruned) wrong.push('a person took what somebody holds')
@@ -134,9 +148,9 @@ function judgeAttempts(before: Snapshot, after: Snapshot, deeds: readonly Deed[]
   const end = after.work.find(({ id }) => id === 'm')
   if (!end) return []
   let expected = before.work.find(({ id }) => id === 'm')?.attempts ?? 0
-  for (const deed of deeds) {
-    if (deed.again !== undefined) expected = 0
-    expected += deed.counted ?? 0
+  for (const { again, total, counted = 0 } of deeds) {
+    if (again !== undefined) expected = 0
+    expected = total?.is ?? expected + counted
   }
   return end.attempts === expected ? [] : [`${end.attempts} attempts instead of ${expected}`]
 }
@@ -173,26 +187,28 @@ function judgeLane({ lane, work }: Snapshot, deeds: readonly Deed[]): string[] {
 /** An outcome stays on record; an intent is taken back only by who may; nobody waits for an answer that is there. */
 function judgeEffect(before: Snapshot, after: Snapshot, deeds: readonly Deed[]): string[] {
   const wrong: string[] = []
-  let expected = before.effect
+  let expected = before.effect?.state ?? null
   // Who said that it would call: then it is the one to say that it did not.
-  let caller = before.lane?.token ?? before.work.find(({ id }) => id === 'm')?.token ?? null
+  let caller = before.effect?.caller ?? null
   for (const deed of deeds) {
     if (deed.intended) {
-      caller = deed.intended.by
+      if (expected === null || !deed.intended.parks) caller = deed.intended.call
       if (deed.intended.before === null && expected !== null)
         wrong.push('two parties were told that nobody called before')
       expected ??= 'intent'
     }
     if (deed.recorded) expected = 'done'
     if (deed.answered === 'happened') expected = 'done'
-    if (deed.answered === 'did not' || deed.pruned) expected = null
+    if ((deed.answered === 'did not' && expected === 'intent') || deed.pruned) expected = null
     if (deed.forgotten !== undefined && deed.forgotten === caller && expected === 'intent') expected = null
   }
-  if (expected === 'done' && after.effect !== 'done') wrong.push('an outcome was recorded and is not on record')
-  if (expected === 'intent' && after.effect === null)
-    wrong.push('an intent was taken back by a party without the right')
+  const found = after.effect?.state ?? null
+  if (expected === 'done' && found !== 'done') wrong.push('an outcome was recorded and is not on record')
+  if (expected === 'intent' && found === null) wrong.push('an intent was taken back by a party without the right')
+  if (expected === null && found !== null) wrong.push('an effect is on record that was taken back')
+  if (found !== null && !after.messages.includes('m')) wrong.push('an effect is on record of a message that is gone')
   const head = after.work.find(({ id }) => id === 'm')
-  if (head?.parked === 'quarantined' && after.effect !== 'intent') {
+  if (head?.parked === 'quarantined' && found !== 'intent') {
     wrong.push('it waits for an answer that nobody can give any more')
   }
   return wrong

@@ -11,8 +11,10 @@ export interface PartyOf<State, Deed> {
   readonly never?: (state: State) => boolean
   /** The call of an effect has one verdict: a process that comes to this one does not come to another. */
   readonly verdictOf?: string
-  /** Several transactions in reality: as the first party it would hold together what is not. */
+  /** Several transactions, of which the first party could only hold the last one open. */
   readonly onlySecond?: boolean
+  /** The first of several transactions: who comes second has time for all of them. */
+  readonly onlyFirst?: boolean
 }
 
 /** Every meeting has a name of its own for what it writes. */
@@ -45,8 +47,11 @@ export interface Result {
   readonly waits: number
 }
 
-/** A lost claim, a transaction that is not ours, and what a party or the meeting itself takes back. */
-const REFUSALS = new Set(['OB001', 'OB002', 'abandoned', 'rolled back'])
+/**
+ * A lost claim, a transaction that is not ours, a message of an age that retention has just forgotten (the only reason
+ * for this state where no transaction is repeatable), and what a party or the meeting itself takes back.
+ */
+export const REFUSALS: ReadonlySet<string> = new Set(['OB001', 'OB002', '40001', 'abandoned', 'rolled back'])
 
 let scenes = 0
 
@@ -159,7 +164,7 @@ export async function meetAll<State extends StateOf, Deed, Snapshot>(
     const { touches, wrong } = await room!.alone(state, party, before)
     // What is wrong by itself is wrong in every meeting: once is enough to say it.
     if (wrong.length > 0) findings.push({ meeting: `${state.name} | ${party.name} | alone`, wrong })
-    else seconds.push(party)
+    else if (!party.onlyFirst) seconds.push(party)
     if (wrong.length === 0 && touches && !party.onlySecond) firsts.push(party)
   }
   const pairs = firsts.flatMap((first) =>

@@ -6,10 +6,25 @@
  * is who held the claim at the beginning; `B` is another holder, to whom A is a zombie.
  */
 import { DISCARD, REPLAY, RETRY } from '../../src/postgres/sql/bulk.js'
-import { CLAIM, EXTEND } from '../../src/postgres/sql/claim.js'
-import { ADOPT, ANSWER_EFFECT, FORGET_EFFECT, INTEND, RECORD_EFFECT } from '../../src/postgres/sql/effects.js'
-import { DROP_MARKS, FAIL_INLINE, MARK, SETTLE_INLINE } from '../../src/postgres/sql/inline.js'
-import { CLAIM_LANES, EXTEND_LANES, FAIL_LANE, RELEASE_LANES, SETTLE_LANES } from '../../src/postgres/sql/lanes.js'
+import { CLAIM, EXTEND, EXTEND_ONE } from '../../src/postgres/sql/claim.js'
+import {
+  ADOPT,
+  ANSWER_EFFECT,
+  FORGET_EFFECT,
+  INTEND,
+  RECORD_EFFECT,
+  RESUME_RECORDED,
+} from '../../src/postgres/sql/effects.js'
+import { DROP_MARKS, FAIL_INLINE, LOCK_TIMEOUT, MARK, SETTLE_INLINE } from '../../src/postgres/sql/inline.js'
+import {
+  CLAIM_LANES,
+  EXTEND_LANE,
+  EXTEND_LANES,
+  FAIL_LANE,
+  RELEASE_LANES,
+  SETTLE_LANES,
+} from '../../src/postgres/sql/lanes.js'
+import { ONCE_BEGIN, ONCE_CHECK } from '../../src/postgres/sql/once.js'
 import { RECEIVE, UNPARK_FAILED } from '../../src/postgres/sql/receive.js'
 import { PRUNE, PRUNE_LANES } from '../../src/postgres/sql/retain.js'
 import { COUNT_ATTEMPT, FAIL, OPEN, SETTLE, SETTLE_ONE, STORE_RESULTS } from '../../src/postgres/sql/settle.js'
@@ -31,12 +46,14 @@ export interface Deed {
   readonly kept?: string
   /** Attempts that were added. */
   readonly counted?: number
+  /** Attempts as their holder has set them. */
+  readonly total?: { readonly by: string; readonly is: number }
   /** A person made it pending again: 'replay' a handled one, 'retry' another. Attempts begin anew. */
   readonly again?: 'replay' | 'retry'
   readonly discarded?: boolean
   readonly pruned?: boolean
   /** The effect: who may call, and what is known of it. */
-  readonly intended?: { readonly by: string; readonly before: string | null }
+  readonly intended?: { readonly call: string; readonly before: string | null; readonly parks: boolean }
   readonly recorded?: boolean
   readonly forgotten?: string
   readonly answered?: 'happened' | 'did not'
@@ -47,8 +64,10 @@ export type Party = PartyOf<State, Deed>
 export interface State {
   readonly name: string
   readonly ordered: boolean
-  /** Beyond the horizon: copies of it carry their time, and are refused as too old once it is forgotten. */
-  readonly old?: boolean
+  /** Beyond the horizon of retention: copies of it carry this time, and are refused once it is forgotten. */
+  readonly sent?: string
+  /** Receivers know no horizon, as before an option was changed: they learn it from what retention has written down. */
+  readonly forgetsSooner?: boolean
   /** The holder of the lane has read `m2` too. */
   readonly two?: boolean
   /** The holder found nothing in the lane. */
@@ -62,9 +81,12 @@ export const LEASE_MS = 60_000
 /** What a heartbeat asks for: further than any lease that was there, so that it shows. */
 export const EXTENDED_MS = 7_200_000
 const RETAIN_MS = 86_400_000
+const FOR_EVER_MS = 1_000 * RETAIN_MS * 365
 const OLD = '2020-01-01T00:00:00Z'
 const { A, B } = TOKENS
 const EFFECT = 'pay'
+/** When the intent was made that is there at the beginning. Its call has the token of A, and nobody called before. */
+const CALLED = '2026-01-01T00:00:00Z'
 
 const copy = (scene: Scene, id: string) => ({
   i: id,
@@ -72,8 +94,11 @@ const copy = (scene: Scene, id: string) => ({
   t: 't',
   k: 'K',
   b: '1',
-  ...(scene.state.old ? { at: OLD } : {}),
+  ...(scene.state.sent !== undefined && { at: scene.state.sent }),
 })
+
+/** As a receiver has it. */
+const retained = ({ state }: Scene) => (state.forgetsSooner ? FOR_EVER_MS : RETAIN_MS)
 
 async function opened(hand: Hand): Promise<{ x: string; g: string }> {
   const [row] = await hand.run(OPEN, { lock: null, idle: 600_000 })
@@ -81,11 +106,18 @@ async function opened(hand: Hand): Promise<{ x: string; g: string }> {
   return { x, g }
 }
 
+/** The number of the message in the journal, which its holder has read with it. */
+async function numberOf(hand: Hand, { consumer }: Scene): Promise<string | null> {
+  const [row] = await hand.run(NUMBER, [consumer])
+  return (row?.['n'] ?? null) as string | null
+}
+const NUMBER = `select n::text from ob.message where consumer = $1::text::jsonb->>0 and source = 's' and id = 'm'`
+
 const receive = (id: string): Party => ({
   name: id === 'm' ? 'RECEIVE' : `RECEIVE ${id}`,
   statements: ['RECEIVE'],
   async act(hand, scene) {
-    const c = [{ n: scene.consumer, o: scene.state.ordered, r: RETAIN_MS, u: 'accept', t: ['t'] }]
+    const c = [{ n: scene.consumer, o: scene.state.ordered, r: retained(scene), u: 'accept', t: ['t'] }]
     const [row] = await hand.run(RECEIVE, { m: [copy(scene, id)], c, only: null, not: [], wait: '60s' })
     const { stored } = JSON.parse(row!['answer'] as string) as { stored: number }
     return stored > 0 ? { id, stored: true } : {}
@@ -93,7 +125,7 @@ const receive = (id: string): Party => ({
 })
 
 async function mark(hand: Hand, scene: Scene): Promise<Row | undefined> {
-  const param = { c: scene.consumer, m: [copy(scene, 'm')], restore: false, r: RETAIN_MS, u: 'accept' }
+  const param = { c: scene.consumer, m: [copy(scene, 'm')], restore: false, r: retained(scene), u: 'accept' }
   const rows = await hand.run(MARK, param)
   return rows.find((row) => row['id'] === 'm')
 }
@@ -101,8 +133,6 @@ async function mark(hand: Hand, scene: Scene): Promise<Row | undefined> {
 const failInline = (name: string, fields: object, counted: number): Party => ({
   name: `FAIL_INLINE ${name}`,
   statements: ['FAIL_INLINE'],
-  // The age was judged before the handler ran.
-  never: ({ old }) => old === true,
   async act(hand, scene) {
     const row = { c: scene.consumer, ...copy(scene, 'm'), n: counted, ms: 0, hist: false, ...fields }
     const rows = await hand.run(FAIL_INLINE, row)
@@ -110,23 +140,41 @@ const failInline = (name: string, fields: object, counted: number): Party => ({
   },
 })
 
-const fail = (name: string, fields: object, counted: number): Party => ({
+const fail = (name: string, fields: object, attempts: Pick<Deed, 'counted' | 'total'>): Party => ({
   name: `FAIL ${name}`,
   statements: ['FAIL'],
-  never: ({ name: state }) => name === 'unknown' && !state.includes('intent'),
-  ...(name === 'unknown' ? { verdictOf: 'A' } : {}),
   async act(hand, { consumer }) {
-    const f = [{ s: 's', i: 'm', n: counted, ms: 0, h: false, ...fields }]
+    const { counted = 0, total } = attempts
+    const f = [{ s: 's', i: 'm', n: counted, total: total?.is, ms: 0, h: false, ...fields }]
     const rows = await hand.run(FAIL, { c: consumer, k: A, f })
-    return rows.length > 0 ? { id: 'm', gaveBack: A, counted } : {}
+    return rows.length > 0 ? { id: 'm', gaveBack: A, ...attempts } : {}
   },
 })
+
+/** A message is parked for want of an outcome. Then its worker looks whether the outcome came meanwhile. */
+const parks = (party: Party): Party[] => {
+  const parking: Party = { ...party, never: (state) => !state.name.includes('intent'), verdictOf: 'A' }
+  return [
+    { ...parking, onlyFirst: true },
+    {
+      ...parking,
+      name: `${party.name}, then RESUME_RECORDED`,
+      statements: [...party.statements, 'RESUME_RECORDED'],
+      onlySecond: true,
+      async act(hand, scene) {
+        const deed = await party.act(hand, scene)
+        await hand.next()
+        await hand.run(RESUME_RECORDED, { consumer: scene.consumer, source: 's', id: 'm', name: EFFECT })
+        return deed
+      },
+    },
+  ]
+}
 
 const failLane = (name: string, fields: object, counted: number): Party => ({
   name: `FAIL_LANE ${name}`,
   statements: ['FAIL_LANE'],
-  never: ({ empty, name: state }) => empty === true || (name === 'unknown' && !state.includes('intent')),
-  ...(name === 'unknown' ? { verdictOf: 'A' } : {}),
+  never: ({ empty }) => empty === true,
   async act(hand, { consumer }) {
     const row = { c: consumer, k: A, key: 'K', s: 's', i: 'm', n: counted, ms: 0, h: false, block: false, ...fields }
     const rows = await hand.run(FAIL_LANE, row)
@@ -138,67 +186,74 @@ const settleLanes = (name: string, only: (state: State) => boolean, fields: obje
   name: `SETTLE_LANES ${name}`,
   statements: ['SETTLE_LANES'],
   never: (state) => !only(state),
-  async act(hand, { consumer }) {
-    await hand.run(SETTLE_LANES, { c: consumer, k: A, ...(await opened(hand)), rel: [], keep: [], ...fields })
+  async act(hand, scene) {
+    const d = [['s', 'm', await numberOf(hand, scene)]]
+    await hand.run(SETTLE_LANES, { c: scene.consumer, k: A, ...(await opened(hand)), d, rel: [], keep: [], ...fields })
     return { id: 'm', handled: true, ...('rel' in fields ? { gaveBack: A } : {}) }
   },
 })
 
-const releaseLanes = (name: string, only: (state: State) => boolean, fields: object): Party => ({
+const releaseLanes = (name: string, only: (state: State) => boolean, fields: object, deed: Deed = {}): Party => ({
   name: `RELEASE_LANES ${name}`,
   statements: ['RELEASE_LANES'],
   never: (state) => !only(state),
   async act(hand, { consumer }) {
     const rows = await hand.run(RELEASE_LANES, { c: consumer, k: A, rel: [['K', 0]], undo: [], ...fields })
-    return rows.length > 0 ? { id: 'm', gaveBack: A } : {}
+    return rows.length > 0 ? { id: 'm', gaveBack: A, ...deed } : {}
   },
 })
 
-/** In the hands of whoever has this token. */
-const effectParties = (holder: 'A' | 'B'): Party[] => {
-  const k = TOKENS[holder]
-  const key = (consumer: string) => ({ c: consumer, s: 's', i: 'm', n: EFFECT })
-  return [
-    {
-      name: `INTEND by ${holder}`,
-      statements: ['INTEND'],
-      async act(hand, { consumer }) {
-        const [row] = await hand.run(INTEND, { ...key(consumer), k })
-        if (row!['held'] === '0' || row!['before'] === 'done') return {}
-        return { intended: { by: k, before: row!['before'] as string | null } }
-      },
+const about = (consumer: string) => ({ consumer, source: 's', id: 'm', name: EFFECT })
+
+/** By whoever has this claim. Each call has a token of its own. */
+const intend = (holder: 'A' | 'B', parks: boolean): Party => ({
+  name: `INTEND by ${holder}${parks ? ', or park' : ''}`,
+  statements: ['INTEND'],
+  async act(hand, { consumer }) {
+    const call = hand.token
+    const claim = { token: TOKENS[holder], leaseMs: EXTENDED_MS }
+    const [row] = await hand.run(INTEND, { ...about(consumer), ...claim, call, park: parks })
+    if (!row) return {}
+    const kept = { id: 'm', kept: claim.token }
+    return row['before'] === 'done'
+      ? kept
+      : { ...kept, intended: { call, before: row['before'] as string | null, parks } }
+  },
+})
+
+/** What comes of the call of this one. `B` has made none before. */
+const outcome = (caller: 'A' | 'B'): Party[] => [
+  {
+    name: `RECORD_EFFECT by ${caller}`,
+    statements: ['RECORD_EFFECT'],
+    // An outcome follows an intent.
+    never: (state) => !state.name.includes('intent'),
+    verdictOf: caller,
+    async act(hand, { consumer }) {
+      const rows = await hand.run(RECORD_EFFECT, { ...about(consumer), result: '1' })
+      return rows.length > 0 ? { recorded: true } : {}
     },
-    {
-      name: `RECORD_EFFECT by ${holder}`,
-      statements: ['RECORD_EFFECT'],
-      // An outcome follows an intent.
-      never: (state) => !state.name.includes('intent'),
-      verdictOf: holder,
-      async act(hand, { consumer }) {
-        await hand.run(RECORD_EFFECT, { ...key(consumer), k, r: '1' })
-        return { recorded: true }
-      },
+  },
+  {
+    name: `FORGET_EFFECT by ${caller}`,
+    statements: ['FORGET_EFFECT'],
+    never: (state) => !state.name.includes('intent'),
+    verdictOf: caller,
+    async act(hand, { consumer }) {
+      const call = TOKENS[caller]
+      const rows = await hand.run(FORGET_EFFECT, { ...about(consumer), call, called: CALLED })
+      return rows.length > 0 ? { forgotten: call } : {}
     },
-    {
-      name: `FORGET_EFFECT by ${holder}`,
-      statements: ['FORGET_EFFECT'],
-      never: (state) => !state.name.includes('intent'),
-      verdictOf: holder,
-      async act(hand, { consumer }) {
-        await hand.run(FORGET_EFFECT, { ...key(consumer), k })
-        return { forgotten: k }
-      },
-    },
-  ]
-}
+  },
+]
 
 const answer = (happened: boolean): Party => ({
   name: happened ? 'ANSWER_EFFECT happened' : 'ANSWER_EFFECT did not',
   statements: ['ANSWER_EFFECT'],
   async act(hand, { consumer }) {
-    const param = { c: consumer, i: 'm', s: 's', n: EFFECT, happened, r: happened ? '2' : null }
-    const rows = await hand.run(ANSWER_EFFECT, param)
-    return rows.length > 0 ? { id: 'm', answered: happened ? 'happened' : 'did not' } : {}
+    const asked = { consumer, id: 'm', source: 's', effect: EFFECT, quoted: `effect '${EFFECT}'` }
+    const [row] = await hand.run(ANSWER_EFFECT, { ...asked, happened, result: happened ? '2' : null })
+    return row?.['answered'] === 'true' ? { id: 'm', answered: happened ? 'happened' : 'did not' } : {}
   },
 })
 
@@ -211,12 +266,15 @@ const COMMON: Party[] = [
     name: 'COUNT_ATTEMPT',
     statements: ['COUNT_ATTEMPT'],
     async act(hand, { consumer }) {
-      const rows = await hand.run(COUNT_ATTEMPT, { c: consumer, s: 's', i: 'm', k: A, lane: 'K' })
-      return rows.length > 0 ? { id: 'm', counted: 1 } : {}
+      const rows = await hand.run(COUNT_ATTEMPT, { c: consumer, s: 's', i: 'm', k: A, lane: 'K', total: 1 })
+      return rows.length > 0 ? { id: 'm', total: { by: A, is: 1 } } : {}
     },
   },
-  ...effectParties('A'),
-  ...effectParties('B'),
+  intend('A', false),
+  intend('A', true),
+  intend('B', false),
+  ...outcome('A'),
+  ...outcome('B'),
   answer(true),
   answer(false),
   {
@@ -261,7 +319,19 @@ export const LOOSE_PARTIES: Party[] = [
     async act(hand, scene) {
       const open = await opened(hand)
       const ours = await mark(hand, scene)
-      await hand.run(SETTLE_INLINE, open)
+      await hand.run(SETTLE_INLINE, { ...open, handled: ours ? [ours['n']] : [] })
+      return ours ? { id: 'm', handled: true } : {}
+    },
+  },
+  {
+    name: 'MARK, ONCE_CHECK',
+    statements: ['MARK', 'ONCE_CHECK'],
+    async act(hand, scene) {
+      const [row] = await hand.run(ONCE_BEGIN, null)
+      // It would wait for a tenth of a second, which may be too short for who looks whether it waits.
+      await hand.run(LOCK_TIMEOUT, ['60s'])
+      const ours = await mark(hand, scene)
+      await hand.run(ONCE_CHECK, [row!['xid'], ours?.['n'] ?? null])
       return ours ? { id: 'm', handled: true } : {}
     },
   },
@@ -274,7 +344,7 @@ export const LOOSE_PARTIES: Party[] = [
       // What is known is not dropped: its transaction is rolled back.
       if (ours && ours['attempts'] !== null) throw new Error('abandoned')
       if (ours) await hand.run(DROP_MARKS, { c: scene.consumer, drop: [['s', 'm']] })
-      await hand.run(SETTLE_INLINE, open)
+      await hand.run(SETTLE_INLINE, { ...open, handled: [] })
       return {}
     },
   },
@@ -284,9 +354,8 @@ export const LOOSE_PARTIES: Party[] = [
   {
     name: 'ADOPT',
     statements: ['ADOPT'],
-    never: ({ old }) => old === true,
     async act(hand, scene) {
-      const param = { c: scene.consumer, ...copy(scene, 'm'), token: hand.token, lease: LEASE_MS }
+      const param = { c: scene.consumer, ...copy(scene, 'm'), token: hand.token, lease: LEASE_MS, wait: '60s' }
       const rows = await hand.run(ADOPT, param)
       return rows.length > 0 ? { id: 'm', leased: hand.token } : {}
     },
@@ -301,34 +370,42 @@ export const LOOSE_PARTIES: Party[] = [
   },
   {
     name: 'EXTEND',
-    statements: ['EXTEND'],
+    statements: ['EXTEND', 'EXTEND_ONE'],
     async act(hand, { consumer }) {
-      const [row] = await hand.run(EXTEND, { c: consumer, k: A, lease: EXTENDED_MS, d: [['s', 'm']] })
-      return row!['held'] === '1' ? { id: 'm', kept: A } : {}
+      const who = { c: consumer, k: A, lease: EXTENDED_MS }
+      const [row] = await hand.run(EXTEND, { ...who, d: [['s', 'm']] })
+      if (!row) return {}
+      const extended =
+        row['extended'] === 'true' || (await hand.run(EXTEND_ONE, { ...who, s: 's', i: 'm', wait: '60s' })).length > 0
+      return extended ? { id: 'm', kept: A } : {}
     },
   },
   {
     name: 'SETTLE',
     statements: ['SETTLE', 'STORE_RESULTS'],
-    async act(hand, { consumer }) {
+    async act(hand, scene) {
+      const { consumer } = scene
+      const n = await numberOf(hand, scene)
       const open = await opened(hand)
       await hand.run(STORE_RESULTS, { c: consumer, r: [['s', 'm', '1']] })
-      await hand.run(SETTLE, { c: consumer, k: A, ...open, d: [['s', 'm']] })
+      await hand.run(SETTLE, { c: consumer, k: A, ...open, d: [['s', 'm', n]] })
       return { id: 'm', handled: true, gaveBack: A }
     },
   },
   {
     name: 'SETTLE_ONE',
     statements: ['SETTLE_ONE'],
-    async act(hand, { consumer }) {
-      await hand.run(SETTLE_ONE, { c: consumer, k: A, ...(await opened(hand)), s: 's', i: 'm' })
+    async act(hand, scene) {
+      const n = await numberOf(hand, scene)
+      await hand.run(SETTLE_ONE, { c: scene.consumer, k: A, ...(await opened(hand)), s: 's', i: 'm', n })
       return { id: 'm', handled: true, gaveBack: A }
     },
   },
-  fail('retry', { e: '{}', h: true }, 1),
-  fail('dead', { p: 'dead', e: '{}' }, 1),
-  fail('unknown', { p: 'quarantined', r: 'effect-unknown' }, 0),
-  fail('release', {}, 0),
+  fail('retry', { e: '{}', h: true }, { counted: 1 }),
+  fail('dead', { p: 'dead', e: '{}' }, { counted: 1 }),
+  fail('release', {}, {}),
+  fail('undo', {}, { total: { by: A, is: 0 } }),
+  ...parks(fail('unknown', { p: 'quarantined', r: 'effect-unknown' }, {})),
   {
     name: 'UNPARK_FAILED',
     statements: ['UNPARK_FAILED'],
@@ -350,20 +427,25 @@ export const LANE_PARTIES: Party[] = [
       return rows.length > 0 ? { leased: hand.token } : {}
     },
   },
-  settleLanes('through', ({ two, empty }) => !two && !empty, { d: [['s', 'm']], rel: [['K', false]] }),
-  settleLanes('keep', ({ two }) => two === true, { d: [['s', 'm']], keep: ['K'] }),
+  settleLanes('through', ({ two, empty }) => !two && !empty, { rel: [['K', false]] }),
+  settleLanes('keep', ({ two }) => two === true, { keep: ['K'] }),
   releaseLanes('empty', ({ empty }) => empty === true, { rel: [['K', null]] }),
   releaseLanes('at once', ({ empty }) => !empty, {}),
+  releaseLanes('undo', ({ empty }) => !empty, { undo: [['s', 'm', 0]] }, { total: { by: A, is: 0 } }),
   failLane('retry', { e: '{}', h: true }, 1),
   failLane('dead, block', { p: 'dead', e: '{}', block: true }, 1),
   failLane('dead, skip', { p: 'dead', e: '{}' }, 1),
-  failLane('unknown', { p: 'quarantined', r: 'effect-unknown', block: true }, 0),
+  ...parks(failLane('unknown', { p: 'quarantined', r: 'effect-unknown', block: true }, 0)),
   {
     name: 'EXTEND_LANES',
-    statements: ['EXTEND_LANES'],
+    statements: ['EXTEND_LANES', 'EXTEND_LANE'],
     async act(hand, { consumer }) {
-      const [row] = await hand.run(EXTEND_LANES, { c: consumer, k: A, lease: EXTENDED_MS, lanes: ['K'] })
-      return row!['held'] === '1' ? { id: 'm', kept: A } : {}
+      const who = { c: consumer, k: A, lease: EXTENDED_MS }
+      const [row] = await hand.run(EXTEND_LANES, { ...who, lanes: ['K'] })
+      if (!row) return {}
+      const extended =
+        row['extended'] === 'true' || (await hand.run(EXTEND_LANE, { ...who, key: 'K', wait: '60s' })).length > 0
+      return extended ? { id: 'm', kept: A } : {}
     },
   },
   {
@@ -399,8 +481,8 @@ const lane = (consumer: string, fields: Record<string, string>) => {
 }
 
 const effect = (consumer: string, state: 'intent' | 'done') =>
-  `insert into ob.effect (consumer, source, id, name, state, result)
-     values ('${consumer}', 's', 'm', '${EFFECT}', '${state}', ${state === 'done' ? `'0'` : 'null'});`
+  `insert into ob.effect (consumer, source, id, name, state, result, token, called_at)
+     values ('${consumer}', 's', 'm', '${EFFECT}', '${state}', ${state === 'done' ? `'0'` : 'null'}, '${A}', '${CALLED}');`
 
 const LATER = `ob.now() + interval '1 minute'`
 const AGO = `ob.now() - interval '1 second'`
@@ -426,8 +508,14 @@ export const LOOSE_STATES: State[] = [
   loose('dead', (c) => message(c) + work(c, parked('dead', 3))),
   loose('discarded', (c) => message(c) + work(c, parked('discarded', 3))),
   loose('handled', (c) => message(c)),
-  loose('handled, old', (c) => message(c, 'm', `'${OLD}'`), { old: true }),
-  loose('discarded, old', (c) => message(c, 'm', `'${OLD}'`) + work(c, parked('discarded', 3)), { old: true }),
+  loose('handled, old', (c) => message(c, 'm', `'${OLD}'`), { sent: OLD }),
+  loose('handled, forgotten sooner', (c) => message(c, 'm', `'${OLD}'`), { sent: OLD, forgetsSooner: true }),
+  loose('discarded, old', (c) => message(c, 'm', `'${OLD}'`) + work(c, parked('discarded', 3)), { sent: OLD }),
+  loose(
+    'discarded, old, intent',
+    (c) => message(c, 'm', `'${OLD}'`) + work(c, parked('discarded', 3)) + effect(c, 'intent'),
+    { sent: OLD },
+  ),
   loose('claimed by A, intent', (c) => message(c) + work(c, held(A)) + effect(c, 'intent')),
   loose('claimed by A, expired, intent', (c) => message(c) + work(c, held(A, AGO)) + effect(c, 'intent')),
   loose('claimed by B, intent', (c) => message(c) + work(c, held(B)) + effect(c, 'intent')),
@@ -449,7 +537,11 @@ export const LANE_STATES: State[] = [
   ordered('new', () => ''),
   ordered('asleep', (c) => message(c) + lane(c, {})),
   ordered('asleep, forgotten', (c) => message(c)),
-  ordered('asleep, old', (c) => message(c, 'm', `'${OLD}'`) + lane(c, {}), { old: true }),
+  ordered('asleep, old', (c) => message(c, 'm', `'${OLD}'`) + lane(c, {}), { sent: OLD }),
+  ordered('asleep, forgotten sooner', (c) => message(c, 'm', `'${OLD}'`) + lane(c, {}), {
+    sent: OLD,
+    forgetsSooner: true,
+  }),
   ordered('due', (c) => message(c) + work(c, inLane) + lane(c, { due_at: AGO })),
   ordered('delayed', (c) => message(c) + work(c, { ...inLane, attempts: '1' }) + lane(c, { due_at: LATER })),
   ordered('claimed by A', (c) => message(c) + work(c, inLane) + lane(c, held(A))),
@@ -465,7 +557,7 @@ export const LANE_STATES: State[] = [
   ordered(
     'discarded, old',
     (c) => message(c, 'm', `'${OLD}'`) + work(c, { ...inLane, ...parked('discarded', 3) }) + lane(c, {}),
-    { old: true },
+    { sent: OLD },
   ),
   ordered('claimed by A, intent', (c) => message(c) + work(c, inLane) + lane(c, held(A)) + effect(c, 'intent')),
   ordered('claimed by B, intent', (c) => message(c) + work(c, inLane) + lane(c, held(B)) + effect(c, 'intent')),

@@ -12,6 +12,8 @@ export interface Hand {
   run(statement: string, param: unknown): Promise<Row[]>
   /** Tokens of this party: different ones for whoever acts first, second or third. */
   readonly token: string
+  /** Commits what was done so far: what follows is in a transaction of its own. */
+  next(): Promise<void>
 }
 
 /** How a transaction ended, and what its party knows of it. */
@@ -67,6 +69,10 @@ export class Actor {
   async script(text: string): Promise<Row[]> {
     const answer = (await this.#client.query<Row>(this.#bind(text))) as pg.QueryResult<Row> | pg.QueryResult<Row>[]
     return (Array.isArray(answer) ? answer.at(-1)! : answer).rows
+  }
+
+  async next(): Promise<void> {
+    await this.script('commit; begin')
   }
 
   /** Is that one waiting for this one, or for one of the others? */

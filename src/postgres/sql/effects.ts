@@ -53,7 +53,8 @@ from input, intended`
  * message.
  *
  * The work row is locked first: a worker that parks the message either comes before and is seen here, or comes after
- * and sees this (RESUME_RECORDED). Indexes: the primary keys.
+ * and sees this (RESUME_RECORDED). So is the message: retention would delete it together with the effects that it sees,
+ * and leave this one behind for ever. Indexes: the primary keys.
  */
 export const RECORD_EFFECT = `
 with input as materialized (select $1::text::jsonb j),
@@ -66,6 +67,7 @@ recorded as (
   select m.consumer, m.source, m.id, j->>'name', 'done', j->>'result', ob.now() from input, ob.message m
   where (select count(*) from locked) >= 0
     and m.consumer = j->>'consumer' and m.source = j->>'source' and m.id = j->>'id'
+  for key share of m
   on conflict (consumer, source, id, name) do update set state = 'done',
     result = case when e.state = 'done' then e.result else excluded.result end,
     done_at = coalesce(e.done_at, excluded.done_at)

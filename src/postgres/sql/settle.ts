@@ -123,14 +123,18 @@ select source, id, attempts::text from u`
 /**
  * Counts an attempt before a suspect runs. In: `{ c, k token, s, i, lane, total }`, where `total` counts it: whoever holds
  * the message is the only one to count, so the statement may be repeated after a lost answer, and a release may put back
- * what was before without knowing whether it took effect. No row back: the claim was lost.
+ * what was before without knowing whether it took effect. No row back: the claim was lost. The lane is locked first, as
+ * everywhere: it carries the claim, and who waits for the message alone would count for a claim that has ended meanwhile.
  */
 export const COUNT_ATTEMPT = `
-with p as materialized (select $1::text::jsonb j)
-update ob.work w set attempts = (p.j->>'total')::int
-from p left join ob.lane l on l.consumer = p.j->>'c' and l.key = p.j->>'lane'
+with p as materialized (select $1::text::jsonb j),
+held as materialized (
+  select l.key from p, ob.lane l
+  where l.consumer = j->>'c' and l.key = j->>'lane' and l.token = (j->>'k')::uuid for share of l
+)
+update ob.work w set attempts = (p.j->>'total')::int from p
 where w.consumer = p.j->>'c' and w.source = p.j->>'s' and w.id = p.j->>'i'
-  and (w.token = (p.j->>'k')::uuid or (w.lane = l.key and l.token = (p.j->>'k')::uuid))
+  and (w.token = (p.j->>'k')::uuid or w.lane in (select key from held))
 returning w.attempts::text`
 
 /**
