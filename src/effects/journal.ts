@@ -74,6 +74,8 @@ export class EffectJournal {
   readonly #runtime: Runtime
   readonly #subject: EffectSubject
   #recorded: Map<string, string | null> | undefined
+  /** Under way: effects that are begun together ask once, or an answer would still be missing when the first ends the run. */
+  #reading: Promise<Map<string, string | null>> | undefined
   #wanted: WantedEffect | undefined
 
   constructor(runtime: Runtime, subject: EffectSubject) {
@@ -92,8 +94,7 @@ export class EffectJournal {
       const problem = nameProblem(name, 200)
       if (problem) throw new OnceboxError('OPTION_INVALID', `the name of an effect ${problem}`)
       checkEffect(`effect '${name}'`, run, options)
-      this.#recorded ??= await this.#read(tx)
-      const recorded = this.#recorded.get(name)
+      const recorded = (this.#recorded ?? (await this.#load(tx))).get(name)
       if (recorded !== undefined) return (recorded === null ? undefined : JSON.parse(recorded)) as Json<R>
       // A handler that did not wait for its effect has failed: nothing is called for it.
       if (isOpen()) this.#wanted ??= { name, run, options }
@@ -135,6 +136,15 @@ export class EffectJournal {
     }
     failpoint('intended', this.#runtime.db)
     await this.#call(wanted, intent, options.timeoutMs ?? limits.timeoutMs, abort)
+  }
+
+  async #load(tx: unknown): Promise<Map<string, string | null>> {
+    this.#reading ??= this.#read(tx)
+    try {
+      return (this.#recorded = await this.#reading)
+    } finally {
+      this.#reading = undefined
+    }
   }
 
   async #read(tx: unknown): Promise<Map<string, string | null>> {
@@ -295,6 +305,15 @@ function toText(result: unknown): string | null {
     const bytes = text === null ? 0 : Buffer.byteLength(text)
     return bytes > MAX_RESULT_BYTES ? JSON.stringify({ tooLarge: bytes }) : text
   } catch {
-    return JSON.stringify({ unserializable: inspect(result, { depth: 1 }).slice(0, 1_000).toWellFormed() })
+    return JSON.stringify({ unserializable: describe(result).slice(0, 1_000).toWellFormed() })
+  }
+}
+
+/** Getters and inspectors of the result may throw as well. */
+function describe(result: unknown): string {
+  try {
+    return inspect(result, { depth: 1, customInspect: false })
+  } catch {
+    return typeof result
   }
 }

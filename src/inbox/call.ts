@@ -92,6 +92,10 @@ function withDeadline(
       clearTimeout(timer)
       forget()
     }
+    context.end = (reason) => {
+      end()
+      reject(reason)
+    }
     const failed = (error: unknown): void => {
       end()
       // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- handlers may throw anything
@@ -119,6 +123,9 @@ class HandlerContext implements Context<MessageMap, unknown>, BatchContext<Messa
   #controller: AbortController | undefined
   #log: Logger | undefined
   #closed = false
+  #abandoned: OnceboxError | undefined
+  /** Ends the run from outside: the handler is not waited for any more. */
+  end: (reason: Error) => void = () => undefined
   readonly tx: unknown
 
   constructor(
@@ -161,7 +168,23 @@ class HandlerContext implements Context<MessageMap, unknown>, BatchContext<Messa
     })
 
   readonly effect: Context<MessageMap, unknown>['effect'] = (name, run, options) =>
-    this.#watch('effect', () => this.#effect(name, run, options, () => !this.#closed))
+    this.#watch('effect', () =>
+      this.#effect(name, run, options, () => !this.#closed).catch((error: unknown) => this.#abandon(error)),
+    )
+
+  /**
+   * The first effect without an outcome ends the run, and its rejection is the one that the handler sees. What was begun
+   * beside it never settles: it might reject a promise that the handler has not come to yet, which would end the process.
+   */
+  #abandon(error: unknown): Promise<never> {
+    if (this.#abandoned) {
+      // A handler that caught the first rejection would wait for ever.
+      this.end(this.#abandoned)
+      return new Promise(() => undefined)
+    }
+    if (error instanceof OnceboxError && error.code === 'GROUP_ABANDONED') this.#abandoned = error
+    throw error
+  }
 
   /** What a handler does not wait for would be lost, or fail unseen: its attempt fails instead. */
   checkCalls(): void {

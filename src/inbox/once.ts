@@ -10,6 +10,7 @@ import { ONCE_BEGIN, ONCE_CHECK, ONCE_OPTIONS } from '../postgres/sql/once.js'
 import { STORE_RESULTS } from '../postgres/sql/settle.js'
 import type { Runtime } from '../runtime.js'
 import { identityUnknown, type ConsumerDeclaration } from './consumer.js'
+import { isOpen } from './inline/known.js'
 import { prepare } from './prepare.js'
 import { quarantine, refuse } from './quarantine.js'
 import { classify, identityOf, tooOld } from './receive.js'
@@ -121,7 +122,7 @@ export async function once<R>(
       await quarantine(runtime, [{ consumer: name, refused }], tx)
       return { status: 'quarantined', reason: 'conflict' }
     }
-    if (found.state === 'processing' || found.state === 'pending' || found.state === 'failed') throw busy(name, id)
+    if (isOpen(found)) throw busy(name, id)
     if (found.state === 'quarantined') return { status: 'quarantined', reason: found.reason ?? 'invalid' }
     return { status: 'duplicate', result: fromResult((found.result ?? undefined) as string | undefined) }
   }

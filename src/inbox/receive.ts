@@ -218,14 +218,18 @@ async function classifyRest(
       refused.push({ consumer, refused: refuse(message, 'conflict', 'the id is known with another body') })
       perMessage[at]!.set(consumer, quarantined(consumer, 'conflict'))
     } else if (found.state === 'failed') parked.push(pair)
+    else if (found.state === 'arriving') perMessage[at]!.set(consumer, heldByArrival(consumer))
     else perMessage[at]!.set(consumer, knownOutcome(consumer, found))
   })
   if (refused.length > 0) await quarantine(runtime, refused)
   if (parked.length > 0) {
-    await runtime.db.run(
-      UNPARK_FAILED,
-      parked.map(({ consumer, message }) => identityOf(message, consumer)),
-    )
+    const keys = parked.map(({ consumer, message }) => identityOf(message, consumer))
+    const rows = await runtime.db.run(UNPARK_FAILED, keys)
+    const ours = new Set(rows.map((row) => String([row['consumer'], row['source'], row['id']])))
+    // What is not waiting any more is being run on arrival, or was: it is asked about again.
+    parked.forEach(({ at, consumer }, index) => {
+      if (!ours.has(String(keys[index]))) perMessage[at]!.set(consumer, heldByArrival(consumer))
+    })
   }
   for (const { at, consumer, message } of again) {
     const [outcome] = await receiveBatch(runtime, [message], { ...options, only: [consumer] })
@@ -257,7 +261,8 @@ async function finish(
 export interface Known {
   /** Same body, as far as both fingerprints tell. */
   readonly same: boolean
-  readonly state: 'handled' | 'pending' | 'processing' | 'failed' | 'dead' | 'discarded' | 'quarantined'
+  /** `arriving`: it runs on arrival, and its source still has it: unless it is handled, it waits for the source. */
+  readonly state: 'handled' | 'pending' | 'processing' | 'arriving' | 'failed' | 'dead' | 'discarded' | 'quarantined'
   readonly result: unknown
   readonly error: string | null
   readonly reason: QuarantineReason | null
@@ -327,6 +332,11 @@ export function knownOutcome(consumer: string, known: Known): Ackable {
 
 export function quarantined(consumer: string, reason: QuarantineReason): Ackable {
   return { outcome: { consumer, status: 'quarantined', reason } }
+}
+
+/** Nobody may acknowledge a copy of what only its source would deliver again. */
+function heldByArrival(consumer: string): Ackable {
+  return { outcome: { consumer, status: 'busy' }, ack: false }
 }
 
 function stored(consumer: string): Ackable {

@@ -5,7 +5,7 @@
 import { expect, test } from 'vitest'
 import { batch, RetryLater, type Incoming, type Outcome } from 'oncebox'
 import type { PgClient } from 'oncebox/pg'
-import { note, useServer, type Bench } from './fixture.js'
+import { gate, note, useServer, type Bench } from './fixture.js'
 
 const server = useServer('copies', { max: 16 })
 
@@ -105,3 +105,63 @@ function doorOf(box: Bench, door: Door, failing: Set<string>): (message: Incomin
 }
 
 const SILENT = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
+
+test.for(['fails', 'is stopped'] as const)(
+  'a copy that is stored while another runs on arrival is not acknowledged, in case that one %s',
+  { timeout: 120_000 },
+  async (end) => {
+    await using box = await server.open({ logger: SILENT })
+    const started = gate()
+    const finish = gate()
+    let calls = 0
+    box.consumer(
+      'a',
+      {
+        async note(message, { tx, signal }) {
+          if (calls++ === 0) {
+            started.open()
+            await Promise.race([finish.opened, new Promise((resolve) => signal.addEventListener('abort', resolve))])
+            throw new Error('not this time')
+          }
+          await box.write(tx, 'a', message)
+        },
+      },
+      { mode: 'inline' },
+    )
+    const first = box.handle(note('m', { redelivered: true })).catch(() => ({ ack: false }))
+    await started.opened
+    const copy = await box.receive(note('m'))
+    expect(copy).toMatchObject({ status: 'busy', ack: false })
+    if (end === 'fails') finish.open()
+    else await box.stop({ timeoutMs: 0 })
+    expect((await first).ack).toBe(false)
+    // Its sender still has it, and brings it again.
+    expect(await box.receive(note('m'))).toMatchObject({ ack: true })
+    await box.waitUntilHandled('m')
+    expect(await box.ids()).toEqual(['m'])
+  },
+)
+
+test(
+  'a message whose worker died fails on arrival like any other, up to its last attempt',
+  { timeout: 120_000 },
+  async () => {
+    await using box = await server.open({ logger: SILENT })
+    box.consumer(
+      'a',
+      {
+        note() {
+          throw new Error('always')
+        },
+      },
+      { mode: 'inline', retry: { attempts: 3, baseMs: 1, maxMs: 1 } },
+    )
+    await box.receive(note('m'))
+    // What a worker that died leaves behind.
+    await box.sql(`update ob.work set token = gen_random_uuid(), due_at = ob.now() - interval '1 s'`)
+    const statuses: string[] = []
+    for (let times = 0; times < 3; times++) statuses.push((await box.handle(note('m'))).status)
+    expect(statuses).toEqual(['failed', 'failed', 'dead'])
+    expect(await box.fate('m')).toMatchObject({ state: 'dead', attempts: 3 })
+  },
+)

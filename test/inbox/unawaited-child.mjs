@@ -41,6 +41,20 @@ const handlers = {
   async all(_message, { effect }) {
     await Promise.all(['a', 'b', 'c'].map((name) => effect(name, () => calls.push(name))))
   },
+  async wrapped(_message, { effect }) {
+    const call = async (name) => {
+      await effect(name, () => calls.push(name))
+      return name
+    }
+    const a = call('a')
+    const b = call('b')
+    await a
+    await b
+  },
+  async swallowed(_message, { effect }) {
+    await effect('a', () => calls.push('a')).catch(() => undefined)
+    await effect('b', () => calls.push('b'))
+  },
   async effect(_message, { effect }) {
     void effect('a', () => calls.push('a'))
   },

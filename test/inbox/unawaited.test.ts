@@ -10,6 +10,8 @@ const UNAWAITED = { state: 'dead', code: 'UNAWAITED_CALL' }
 test.for<[name: string, what: string, expected: object]>([
   ['both', 'two effects, awaited one after the other, are called', { ...HANDLED, calls: ['a', 'b'] }],
   ['reversed', 'two effects, awaited in another order, are called', { ...HANDLED, calls: ['a', 'b'] }],
+  ['wrapped', 'two effects in functions that are begun together are called', { ...HANDLED, calls: ['a', 'b'] }],
+  ['swallowed', 'an effect behind one whose rejection is caught is called', { ...HANDLED, calls: ['a', 'b'] }],
   ['all', 'effects that are awaited together are called', { ...HANDLED, calls: ['a', 'b', 'c'] }],
   ['effect', 'an effect that is not awaited is not called', { ...UNAWAITED, calls: [] }],
   ['wrong', 'an effect that is refused and not awaited fails the attempt', { ...UNAWAITED, cause: 'OPTION_INVALID' }],

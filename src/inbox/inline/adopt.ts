@@ -69,7 +69,8 @@ export async function runAdopted(worker: Worker, item: Item): Promise<Ackable | 
 }
 
 async function adopt({ runtime, consumer }: Worker, item: Item, token: string): Promise<Row | undefined> {
-  const claim = { token, lease: consumer.options.leaseMs, wait: LOCK_WAIT }
+  const { leaseMs: lease, retryBy } = consumer.options
+  const claim = { token, lease, wait: LOCK_WAIT, reason: retryBy === 'source' ? 'arrival' : null }
   try {
     const [row] = await runtime.db.run(ADOPT, { ...failRow(consumer, item), ...claim })
     return row

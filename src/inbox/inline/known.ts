@@ -34,7 +34,7 @@ export async function judgeAge(worker: Worker, { prepared }: Item): Promise<Acka
 
 /** Its fate is not decided: somebody runs it, or will. */
 export function isOpen({ state }: Known): boolean {
-  return state === 'failed' || state === 'pending' || state === 'processing'
+  return state === 'failed' || state === 'pending' || state === 'processing' || state === 'arriving'
 }
 
 /** After a COMMIT without an answer: the dedup rows are the only truth. */

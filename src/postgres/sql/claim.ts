@@ -14,7 +14,7 @@
 export const CLAIM = `
 with p as materialized (select $1::text::jsonb j, set_config('synchronous_commit', 'off', true)),
 c as (
-  update ob.work w set suspect = (w.token is not null), token = (select (j->>'k')::uuid from p),
+  update ob.work w set suspect = (w.token is not null), reason = null, token = (select (j->>'k')::uuid from p),
     due_at = ob.now() + (select (j->>'lease')::float8 * interval '1 ms' from p)
   where w.ctid = any (array(
     select ctid from ob.work

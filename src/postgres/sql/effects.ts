@@ -154,10 +154,11 @@ from waiting w left join chosen c using (consumer, source, id)`
 
 /**
  * Takes an inline message into the box, claimed by us, so that its effects can be called with no transaction open and
- * no copy of it runs meanwhile. In: `{ c, s, i, t, k key, b, h, e, at, os, oi, token, lease, wait lock timeout }`. Raises
- * 40001 if retention has forgotten messages of this age. Out: its number in the journal, the attempts so far, whether it was
- * `stored`: then its sender has forgotten it, and the box goes on with it whatever comes; and whether it is `suspect`:
- * somebody died holding it.
+ * no copy of it runs meanwhile. In: `{ c, s, i, t, k key, b, h, e, at, os, oi, token, lease, wait lock timeout,
+ * reason }`, where the reason 'arrival' says that its source still has it: until it is settled, no copy of it may be
+ * acknowledged. Raises 40001 if retention has forgotten messages of this age. Out: its number in the journal, the attempts
+ * so far, whether it was `stored`: then its sender has forgotten it, and the box goes on with it whatever comes; and whether
+ * it is `suspect`: somebody died holding it.
  * No row back: it is known and not ours to take. As in FAIL_INLINE, only a new message gets new work.
  */
 export const ADOPT = `
@@ -170,8 +171,8 @@ ins as (
   from p on conflict do nothing returning t.n
 ),
 first as (
-  insert into ob.work as w (consumer, source, id, due_at, token)
-  select j->>'c', j->>'s', j->>'i', ob.now() + (j->>'lease')::float8 * interval '1 ms', (j->>'token')::uuid
+  insert into ob.work as w (consumer, source, id, due_at, token, reason)
+  select j->>'c', j->>'s', j->>'i', ob.now() + (j->>'lease')::float8 * interval '1 ms', (j->>'token')::uuid, j->>'reason'
   from p where case when exists (select 1 from ins)
     then ob.refuse_forgotten(j->>'c', (j->>'at')::timestamptz) is not null else false end
   returning w.attempts, false stored, false suspect
@@ -187,7 +188,8 @@ was as materialized (
 ),
 again as (
   update ob.work w set parked = null, due_at = ob.now() + (j->>'lease')::float8 * interval '1 ms',
-    token = (j->>'token')::uuid, suspect = (was.token is not null)
+    token = (j->>'token')::uuid, suspect = (was.token is not null),
+    reason = case when was.parked is not null then j->>'reason' end
   from p, was where w.consumer = was.consumer and w.source = was.source and w.id = was.id
   returning w.attempts, was.parked is null stored, w.suspect
 )

@@ -109,12 +109,12 @@ first as (
 ),
 again as (
   update ob.work w set
-    attempts = greatest(0, w.attempts + (j->>'n')::int), error = coalesce(j->>'err', w.error),
+    attempts = greatest(0, w.attempts + (j->>'n')::int), error = coalesce(j->>'err', w.error), token = null, suspect = false,
     parked = case when w.parked is null and j->>'p' = 'failed' then null else j->>'p' end,
     due_at = case when j->>'p' is null or w.parked is null and j->>'p' = 'failed'
                   then ob.now() + coalesce((j->>'ms')::float8, 0) * interval '1 ms' else 'infinity' end
   from p where not exists (select 1 from ins) and w.consumer = j->>'c' and w.source = j->>'s' and w.id = j->>'i'
-    and (w.parked = 'failed' or w.parked is null and w.token is null)
+    and (w.parked = 'failed' or w.parked is null and (w.token is null or w.due_at <= ob.now()))
   returning w.consumer, w.source, w.id, w.attempts
 ),
 w as (select * from first union all select * from again),

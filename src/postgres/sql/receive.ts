@@ -122,7 +122,8 @@ select (k.ord - 1)::text "at", m.result,
         or (m.origin_id, m.origin_source) is distinct from (x->>4, x->>5) and x->>4 is not null)::text same,
        case when w.id is null then 'handled'
             when w.parked is not null then w.parked
-            when coalesce(l.token, w.token) is not null and coalesce(l.due_at, w.due_at) > ob.now() then 'processing'
+            when coalesce(l.token, w.token) is not null and coalesce(l.due_at, w.due_at) > ob.now()
+              then case when w.reason = 'arrival' then 'arriving' else 'processing' end
             else 'pending' end state,
        w.reason, w.error, w.attempts::text, (current_setting('synchronous_standby_names') <> '')::text synchronous,
        (extract(epoch from case when w.due_at < 'infinity' then w.due_at end) * 1000)::bigint::text due

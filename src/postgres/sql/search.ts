@@ -19,7 +19,7 @@ const MESSAGE_FITS = `coalesce(s.state = any (p.states)
     and (p.after is null or m.received_at >= p.after), false)`
 
 const MESSAGE_COLUMNS = `f.fits::text, m.consumer, m.source, m.id, m.origin_source, m.origin_id, m.type, m.key,
-  case when not p.lean then m.body end body, m.envelope, s.state, w.reason, w.error, w.attempts::text, w.seq::text,
+  case when not p.lean then m.body end body, m.envelope, s.state, nullif(w.reason, 'arrival') reason, w.error, w.attempts::text, w.seq::text,
   case when w.id is null and not p.lean then m.result end result, (select extract(epoch from h.at) * 1000 from ob.handled h
     where w.id is null and h.n = m.n)::bigint::text handled,
   (extract(epoch from m.received_at) * 1000)::bigint::text received,
