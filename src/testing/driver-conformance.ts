@@ -709,8 +709,10 @@ function lending<Tx, TxIn>(promise: Add<Tx, TxIn>): void {
 /** When a connection may break. */
 const MOMENTS = ['before a statement', 'before COMMIT', 'under a statement', 'under a native statement'] as const
 
-/** Short for a test, and enough for a server that is busy. */
-const LIMIT_MS = 2_000
+/** Nothing answers, so nobody is cut short by it. */
+const LIMIT_MS = 1_000
+/** Enough for a server that is busy. */
+const RECOVERY_MS = 5_000
 
 /** One case at work: the subject, a table of its own, and what several cases do. */
 class Bench<Tx, TxIn> {
@@ -839,7 +841,7 @@ class Bench<Tx, TxIn> {
   async recovers(): Promise<void> {
     await until(async () => {
       try {
-        const limits = { limitMs: LIMIT_MS }
+        const limits = { limitMs: RECOVERY_MS }
         await within(this.driver.query('select $1::text as x', ['x'], undefined, limits))
         await within(this.driver.transaction((tx) => this.driver.query('select $1::text as x', ['x'], tx), limits))
         return true
@@ -873,7 +875,7 @@ async function attempt<T>(run: () => T): Promise<Awaited<T>> {
 
 /** Why neither a statement nor a transaction of this driver can be had; the work of the transaction is not called. */
 async function uncalled<Tx, TxIn>(driver: Driver<Tx, TxIn>): Promise<unknown> {
-  const limits = { limitMs: LIMIT_MS }
+  const limits = { limitMs: RECOVERY_MS }
   await rejection(within(driver.query('select $1::text as x', ['x'], undefined, limits)))
   let called = false
   const work = async (): Promise<void> => {
