@@ -1,5 +1,4 @@
 /** The lowest version of each client that is promised, on the oldest and the newest PostgreSQL that are. */
-import { readFile } from 'node:fs/promises'
 import pgLowest from 'pg-lowest'
 import { PGlite as LowestPGlite } from 'pglite-lowest'
 import type { PGlite } from '@electric-sql/pglite'
@@ -18,18 +17,6 @@ import { liveOnce } from './whole-box.js'
 
 /** A fresh machine gets the server first. */
 const INSTALL_MS = 300_000
-
-test.each([
-  ['pg', 'pg-lowest'],
-  ['postgres', 'postgres-lowest'],
-  ['@electric-sql/pglite', 'pglite-lowest'],
-])('the lowest %s that is promised is the one that is tried', async (name, lowest) => {
-  const { peerDependencies, devDependencies } = JSON.parse(
-    await readFile(new URL('../../package.json', import.meta.url), 'utf8'),
-  ) as Record<'peerDependencies' | 'devDependencies', Record<string, string>>
-  const [major, minor, patch = '0'] = peerDependencies[name]!.replace('>=', '').split('.')
-  expect(devDependencies[lowest]).toBe(`npm:${name}@${major}.${minor}.${patch}`)
-})
 
 describe.each([14, 18])('PostgreSQL %i', (major) => {
   let server: PostgresServer
