@@ -3,22 +3,27 @@
  * answer on such a connection waits for as long as TCP does, a quarter of an hour, while new connections would work.
  *
  * Short statements have a limit tied to the shortest lease in use, so that work goes on before a second lease is over.
- * Heartbeats have a third of their own lease. Anything else may take its time.
+ * Heartbeats have a third of their own lease, beside what they may wait for a lock. Anything else may take its time.
  */
 import type { StatementOptions } from './driver.js'
-import { CLAIM, EXTEND, NEXT_DUE } from './sql/claim.js'
+import { CLAIM, DRAIN_UNTIL, EXTEND, EXTEND_ONE, NEXT_DUE } from './sql/claim.js'
+import { RECORD_EFFECT } from './sql/effects.js'
 import { FAIL_INLINE } from './sql/inline.js'
-import { CLAIM_LANES, EXTEND_LANES, FAIL_LANE, READ_LANES, RELEASE_LANES } from './sql/lanes.js'
+import { CLAIM_LANES, EXTEND_LANE, EXTEND_LANES, FAIL_LANE, READ_LANES, RELEASE_LANES } from './sql/lanes.js'
 import { CLAIM_SHARDS, COMPLETE, EXTEND_SHARDS, READ_SHARDS, RELEASE_SHARDS } from './sql/outbox.js'
 import { CLASSIFY, NOTIFY, RECEIVE, UNPARK_FAILED } from './sql/receive.js'
+import { HEALTH } from './sql/registry.js'
 import { DEAF, SESSION_DEFAULTS } from './sql/session.js'
 import { COUNT_ATTEMPT, FAIL, STILL_CLAIMED, TRANSACTION_STATUS } from './sql/settle.js'
 
 /** Sent while a handler runs, to keep its claim. */
 const URGENT = new Set([EXTEND, EXTEND_LANES, EXTEND_SHARDS])
 
+/** The same for rows that somebody has locked: on the connection for heartbeats, others would wait behind them. */
+const WAITING = new Set([EXTEND_ONE, EXTEND_LANE])
+
 const SHORT = new Set([
-  ...[CLAIM, CLAIM_LANES, CLAIM_SHARDS, READ_LANES, READ_SHARDS, NEXT_DUE],
+  ...[CLAIM, CLAIM_LANES, CLAIM_SHARDS, READ_LANES, READ_SHARDS, NEXT_DUE, DRAIN_UNTIL, HEALTH, RECORD_EFFECT],
   ...[RECEIVE, CLASSIFY, UNPARK_FAILED, NOTIFY, COMPLETE],
   ...[FAIL, FAIL_INLINE, FAIL_LANE, COUNT_ATTEMPT, RELEASE_LANES, RELEASE_SHARDS, STILL_CLAIMED, TRANSACTION_STATUS],
   ...[DEAF, SESSION_DEFAULTS],
@@ -35,12 +40,12 @@ export class Limits {
   shortMs = BEFORE_ANY_LEASE_MS
 
   optionsOf(statement: string, param: unknown): StatementOptions {
-    const lease = (param as { lease?: unknown } | null)?.lease
+    const { lease, wait } = (param ?? {}) as { lease?: unknown; wait?: unknown }
     if (typeof lease === 'number') this.shortMs = Math.max(SHORTEST_MS, Math.min(this.shortMs, lease / 2))
-    if (URGENT.has(statement)) {
-      const limitMs = typeof lease === 'number' ? Math.max(SHORTEST_PULSE_MS, lease / 3) : this.shortMs
-      return { limitMs, urgent: true }
-    }
+    const pulseMs = typeof lease === 'number' ? Math.max(SHORTEST_PULSE_MS, lease / 3) : this.shortMs
+    if (URGENT.has(statement)) return { limitMs: pulseMs, urgent: true }
+    // What it may wait for a lock is said as PostgreSQL reads it, in ms.
+    if (WAITING.has(statement)) return { limitMs: pulseMs + Number.parseInt(String(wait), 10) }
     return { limitMs: SHORT.has(statement) ? this.shortMs : LONG_MS }
   }
 }

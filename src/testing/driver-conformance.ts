@@ -9,7 +9,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { OnceboxError, type OnceboxErrorCode } from '../errors.js'
-import { type Driver, isConnectionLoss, type Loan, sqlState } from '../postgres/driver.js'
+import { type Driver, isConnectionLoss, isUnavailable, type Loan, sqlState } from '../postgres/driver.js'
 
 export interface DriverUnderTest<Tx, TxIn = Tx> {
   readonly driver: Driver<Tx, TxIn>
@@ -21,7 +21,22 @@ export interface DriverUnderTest<Tx, TxIn = Tx> {
   outside(text: string): Promise<readonly Record<string, unknown>[]>
   /** A client or handle that is connected but not inside a transaction, where there is such a thing. */
   idle?(): Promise<{ tx: TxIn; close(): Promise<void> }>
+  /** Required unless `capabilities` says `faults: false`. */
+  readonly faults?: DriverFaults<Tx, TxIn>
   close(): Promise<void>
+}
+
+/** What can go wrong between the driver and its server: through a proxy that sits between them, for instance. */
+export interface DriverFaults<Tx, TxIn = Tx> {
+  /** Nothing passes any more on the connections that exist, in either direction, and nobody is told. New ones work. */
+  swallow(): void
+  /** The connections that exist are ended, or reset (ECONNRESET). New ones work. */
+  cut(how: 'ended' | 'reset'): void
+  /** New connections are refused (ECONNREFUSED), until `accept`. */
+  refuse(): Promise<void>
+  accept(): Promise<void>
+  /** The same client, told of a unix socket that is not there (ENOENT), or a role that may not log in (SQLSTATE 28…). */
+  lacking(what: 'unix socket' | 'role'): Promise<{ readonly driver: Driver<Tx, TxIn>; close(): Promise<void> }>
 }
 
 export interface DriverCapabilities {
@@ -31,6 +46,8 @@ export interface DriverCapabilities {
   commitWarnings?: boolean
   /** Several commands in one text without values. Default true. */
   scripts?: boolean
+  /** There is a network between client and server, and `faults` breaks it. Default true. */
+  faults?: boolean
 }
 
 export interface ConformanceCase {
@@ -44,7 +61,7 @@ export interface DriverConformance<Tx, TxIn = Tx> {
 }
 
 export function driverConformance<Tx, TxIn = Tx>(suite: DriverConformance<Tx, TxIn>): ConformanceCase[] {
-  const capabilities = { parallel: true, commitWarnings: true, scripts: true, ...suite.capabilities }
+  const capabilities = { parallel: true, commitWarnings: true, scripts: true, faults: true, ...suite.capabilities }
   const cases: { name: string; needs: (keyof DriverCapabilities)[]; run: (bench: Bench<Tx, TxIn>) => Promise<void> }[] =
     []
   const promise = (
@@ -56,6 +73,8 @@ export function driverConformance<Tx, TxIn = Tx>(suite: DriverConformance<Tx, Tx
   statements(promise)
   transactions(promise)
   failures(promise)
+  losses(promise)
+  silences(promise)
   listening(promise)
   lending(promise)
 
@@ -340,23 +359,8 @@ function failures<Tx, TxIn>(promise: Add<Tx, TxIn>): void {
   promise(
     'a connection killed in mid transaction rejects it, and the driver goes on',
     async (bench) => {
-      const { driver, table } = bench
-      for (const moment of ['before a statement', 'before COMMIT', 'under a statement', 'under a native statement']) {
-        const failing = driver.transaction(async (tx) => {
-          await driver.query(`insert into ${table} values ($1::text)`, ['a'], tx)
-          const pid = await bench.pid(tx)
-          const native = moment === 'under a native statement'
-          const sleep = `select pg_sleep(60) /* ${table} */`
-          const running = moment.startsWith('under')
-            ? native
-              ? bench.native(tx, sleep)
-              : driver.query(sleep, [], tx)
-            : 0
-          if (running) await until(async () => (await bench.running(`/* ${table} */`)) === 1)
-          await Promise.all([running, bench.kill(pid)])
-          if (moment === 'before a statement') await driver.query('select $1::text as x', ['x'], tx)
-        })
-        const error = await rejection(failing)
+      for (const moment of MOMENTS) {
+        const error = await bench.losing(moment, (pid) => bench.kill(pid))
         assert.ok(isConnectionLoss(error), `${moment}, not seen as a lost connection: ${String(error)}`)
       }
       assert.deepEqual(await bench.values(), [])
@@ -400,6 +404,143 @@ function failures<Tx, TxIn>(promise: Add<Tx, TxIn>): void {
       await bench.recovers()
     },
     'parallel',
+  )
+}
+
+/** Connections that break, and connections that cannot be had. */
+function losses<Tx, TxIn>(promise: Add<Tx, TxIn>): void {
+  for (const how of ['ended', 'reset'] as const) {
+    promise(
+      `a connection that is ${how} in mid transaction rejects it as lost, and the driver goes on`,
+      async (bench) => {
+        for (const moment of MOMENTS) {
+          const error = await bench.losing(moment, async () => bench.faults.cut(how))
+          assert.ok(isConnectionLoss(error), `${moment}, not seen as a lost connection: ${String(error)}`)
+          await bench.recovers()
+        }
+        assert.deepEqual(await bench.values(), [])
+      },
+      'faults',
+    )
+  }
+
+  promise(
+    'a connection that is reset under a statement outside a transaction rejects it as lost, and the driver goes on',
+    async (bench) => {
+      const sleeping = bench.driver.query(`select pg_sleep($1::int) ${bench.marker}`, [60])
+      const error = rejection(within(sleeping))
+      await until(async () => (await bench.running(bench.marker)) === 1)
+      bench.faults.cut('reset')
+      assert.ok(isConnectionLoss(await error), `not seen as a lost connection: ${String(await error)}`)
+      await bench.recovers()
+    },
+    'faults',
+  )
+
+  promise(
+    'idle connections that are reset do not end the process, and the driver goes on',
+    async (bench) => {
+      for (const how of ['ended', 'reset'] as const) {
+        await bench.open(2)
+        bench.faults.cut(how)
+        await bench.recovers()
+      }
+    },
+    'faults',
+  )
+
+  promise(
+    'without a connection nothing is called, and it is told as a lost connection',
+    async (bench) => {
+      await bench.faults.refuse()
+      assert.ok(isConnectionLoss(await uncalled(bench.driver)), 'connections are refused')
+      await bench.faults.accept()
+      await bench.recovers()
+    },
+    'faults',
+  )
+
+  promise(
+    'without a unix socket nothing is called, and it is told as a lost connection',
+    async (bench) => {
+      const { driver, close } = await bench.faults.lacking('unix socket')
+      const error = await uncalled(driver).finally(close)
+      assert.ok(isConnectionLoss(error), `not seen as a lost connection: ${String(error)}`)
+    },
+    'faults',
+  )
+
+  promise(
+    'a role that is refused is told by its SQLSTATE, and nothing is called',
+    async (bench) => {
+      const { driver, close } = await bench.faults.lacking('role')
+      const error = await uncalled(driver).finally(close)
+      assert.match(sqlState(error) ?? '', /^28/, `got ${String(error)}`)
+      assert.ok(isUnavailable(error))
+    },
+    'faults',
+  )
+}
+
+/** Packets that vanish: both sides have an open connection, and wait. */
+function silences<Tx, TxIn>(promise: Add<Tx, TxIn>): void {
+  promise(
+    'a statement without an answer within its limit is rejected as lost, and the driver goes on',
+    async (bench) => {
+      await bench.open(2)
+      bench.faults.swallow()
+      const unanswered = bench.driver.query('select $1::text as x', ['x'], undefined, { limitMs: LIMIT_MS })
+      const error = await rejection(within(unanswered))
+      assert.ok(isConnectionLoss(error), `not seen as a lost connection: ${String(error)}`)
+      await bench.recovers()
+    },
+    'faults',
+  )
+
+  promise(
+    'a BEGIN without an answer within its limit rejects the transaction as lost, and the driver goes on',
+    async (bench) => {
+      const { driver } = bench
+      await bench.open(2)
+      bench.faults.swallow()
+      let answered = false
+      const work = async (tx: Tx): Promise<void> => {
+        await bench.touch(tx)
+        answered = true
+      }
+      const error = await rejection(within(driver.transaction(work, { limitMs: LIMIT_MS })))
+      assert.ok(isConnectionLoss(error), `not seen as a lost connection: ${String(error)}`)
+      assert.equal(answered, false)
+      await bench.recovers()
+      assert.deepEqual(await bench.values(), [])
+    },
+    'faults',
+  )
+
+  promise(
+    'a transaction that waits for its server is told apart, and can be ended from this side',
+    async (bench) => {
+      const { driver } = bench
+      if (!driver.silentMs || !driver.hangUp) return
+      for (const moment of ['a statement', 'a statement of the handler', 'COMMIT']) {
+        let silent: Tx | undefined
+        const waiting = driver.transaction(async (tx) => {
+          await bench.touch(tx)
+          assert.equal(driver.silentMs!(tx), 0)
+          bench.faults.swallow()
+          silent = tx
+          if (moment === 'a statement') await driver.query('select $1::text as x', ['x'], tx)
+          if (moment === 'a statement of the handler') await bench.native(lend(driver, tx).tx, 'select 1')
+        })
+        const error = rejection(within(waiting))
+        await until(async () => silent !== undefined && driver.silentMs!(silent) > 0)
+        driver.hangUp(silent!, Object.assign(new Error('no answer'), { code: 'CONNECTION_SILENT' }))
+        assert.ok(isConnectionLoss(await error), `${moment}, not seen as a lost connection: ${String(await error)}`)
+        await bench.recovers()
+      }
+      assert.deepEqual(await bench.values(), [])
+    },
+    'faults',
   )
 }
 
@@ -565,6 +706,14 @@ function lending<Tx, TxIn>(promise: Add<Tx, TxIn>): void {
   })
 }
 
+/** When a connection may break. */
+const MOMENTS = ['before a statement', 'before COMMIT', 'under a statement', 'under a native statement'] as const
+
+/** Nothing answers, so nobody is cut short by it. */
+const LIMIT_MS = 1_000
+/** Enough for a server that is busy. */
+const RECOVERY_MS = 5_000
+
 /** One case at work: the subject, a table of its own, and what several cases do. */
 class Bench<Tx, TxIn> {
   readonly subject: DriverUnderTest<Tx, TxIn>
@@ -585,6 +734,16 @@ class Bench<Tx, TxIn> {
 
   get table(): string {
     return this.#table
+  }
+
+  /** A comment that marks the statements of this case. */
+  get marker(): string {
+    return `/* ${this.#table} */`
+  }
+
+  get faults(): DriverFaults<Tx, TxIn> {
+    assert.ok(this.subject.faults, 'give `faults`, or say why not: `capabilities: { faults: false }`')
+    return this.subject.faults
   }
 
   async create(): Promise<void> {
@@ -633,6 +792,34 @@ class Bench<Tx, TxIn> {
     return String(row?.['pid'])
   }
 
+  /** Opens so many connections. */
+  async open(count: number): Promise<void> {
+    let arrived = 0
+    const meet = async (tx: Tx): Promise<void> => {
+      await this.pid(tx)
+      arrived += 1
+      await until(async () => arrived === count)
+    }
+    await Promise.all(Array.from({ length: count }, () => this.driver.transaction(meet)))
+  }
+
+  /** How a transaction ends that loses its connection at this moment. */
+  losing(moment: (typeof MOMENTS)[number], lose: (pid: string) => Promise<void>): Promise<unknown> {
+    const { driver, table, marker } = this
+    const sleep = `select pg_sleep(60) ${marker}`
+    const transaction = driver.transaction(async (tx) => {
+      await driver.query(`insert into ${table} values ($1::text)`, ['a'], tx)
+      const pid = await this.pid(tx)
+      let running: Promise<unknown> | undefined
+      if (moment === 'under a statement') running = driver.query(sleep, [], tx)
+      if (moment === 'under a native statement') running = this.native(tx, sleep)
+      if (running) await until(async () => (await this.running(marker)) === 1)
+      await Promise.all([running, lose(pid).finally(() => running && this.kill(pid))])
+      if (moment === 'before a statement') await driver.query('select $1::text as x', ['x'], tx)
+    })
+    return rejection(within(transaction))
+  }
+
   /** Kills a backend, and waits until it is gone. */
   async kill(pid: string): Promise<void> {
     await this.subject.outside(`select pg_terminate_backend(${pid})`)
@@ -654,8 +841,9 @@ class Bench<Tx, TxIn> {
   async recovers(): Promise<void> {
     await until(async () => {
       try {
-        await this.driver.query('select $1::text as x', ['x'])
-        await this.driver.transaction((tx) => this.driver.query('select $1::text as x', ['x'], tx))
+        const limits = { limitMs: RECOVERY_MS }
+        await within(this.driver.query('select $1::text as x', ['x'], undefined, limits))
+        await within(this.driver.transaction((tx) => this.driver.query('select $1::text as x', ['x'], tx), limits))
         return true
       } catch (error) {
         if (!isConnectionLoss(error)) throw error
@@ -665,6 +853,12 @@ class Bench<Tx, TxIn> {
   }
 
   async clean(): Promise<void> {
+    if (this.capabilities.parallel) {
+      // Whose client is gone without a word still holds its locks.
+      await this.subject.outside(
+        `select pg_terminate_backend(pid) from pg_locks where relation = to_regclass('${this.#table}') and pid <> pg_backend_pid()`,
+      )
+    }
     await this.subject.outside(`drop table if exists ${this.#table} cascade`)
     await this.subject.outside(`drop function if exists ${this.#table}_at_commit()`)
   }
@@ -677,6 +871,28 @@ function lend<Tx, TxIn>(driver: Driver<Tx, TxIn>, tx: Tx): Loan<Tx> {
 /** Turns a throw into a rejection: a refusal may be either. */
 async function attempt<T>(run: () => T): Promise<Awaited<T>> {
   return await run()
+}
+
+/** Why neither a statement nor a transaction of this driver can be had; the work of the transaction is not called. */
+async function uncalled<Tx, TxIn>(driver: Driver<Tx, TxIn>): Promise<unknown> {
+  const limits = { limitMs: RECOVERY_MS }
+  await rejection(within(driver.query('select $1::text as x', ['x'], undefined, limits)))
+  let called = false
+  const work = async (): Promise<void> => {
+    called = true
+  }
+  const error = await rejection(within(driver.transaction(work, limits)))
+  assert.equal(called, false, 'work was called')
+  return error
+}
+
+/** Nothing may wait for as long as TCP does. */
+async function within<T>(promise: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new assert.AssertionError({ message: 'it did not end within 20 s' })), 20_000)
+  })
+  return Promise.race([promise, late]).finally(() => clearTimeout(timer))
 }
 
 async function rejection(promise: Promise<unknown>): Promise<unknown> {

@@ -96,7 +96,9 @@ class PgDriver implements Driver<Client, object> {
 
   async transaction<R>(work: (tx: Client) => Promise<R>, options: TransactionOptions = {}): Promise<R> {
     const client = await this.#checkOut()
+    const began = performance.now()
     const session = new Session(client, options.isolation ?? 'read committed', options.settings)
+    if (options.limitMs !== undefined) session.limitBegin(options.limitMs)
     this.#pipelines ??= session.pipelines
     this.#sessions.set(client, session)
     let result: R
@@ -105,6 +107,7 @@ class PgDriver implements Driver<Client, object> {
       result = await work(client)
     } catch (error) {
       this.#note(error)
+      if (isSilence(session.beginError)) this.#doubt(began)
       await this.#giveUp(session, error)
       throw session.beginError ?? error
     }
@@ -180,7 +183,7 @@ class PgDriver implements Driver<Client, object> {
       }
       return await this.#pooled(statement, options)
     } catch (error) {
-      if (isSilence(error)) this.#doubtedSince = Math.max(this.#doubtedSince, asked)
+      if (isSilence(error)) this.#doubt(asked)
       throw error
     }
   }
@@ -215,6 +218,10 @@ class PgDriver implements Driver<Client, object> {
     }
   }
 
+  #doubt(since: number): void {
+    this.#doubtedSince = Math.max(this.#doubtedSince, since)
+  }
+
   silentMs(tx: Client): number {
     return this.#sessions.get(tx)?.silentMs ?? 0
   }
@@ -222,7 +229,7 @@ class PgDriver implements Driver<Client, object> {
   hangUp(tx: Client, reason: Error): void {
     const session = this.#sessions.get(tx)
     if (!session) return
-    this.#doubtedSince = Math.max(this.#doubtedSince, performance.now() - session.silentMs)
+    this.#doubt(performance.now() - session.silentMs)
     hangUp(session.client, reason)
   }
 

@@ -97,6 +97,12 @@ export class Session {
     return this.#over
   }
 
+  /** A BEGIN that gets no answer in time takes its connection with it. */
+  limitBegin(limitMs: number): void {
+    const answered = unlessWithin(limitMs, () => hangUp(this.client, silent(limitMs)))
+    this.begun.then(answered, answered)
+  }
+
   /** Runs a statement of oncebox. Nobody has to await it: a failure then shows at COMMIT. */
   send(statement: Statement): Promise<Answer> {
     const done = this.expect()
@@ -228,11 +234,21 @@ export class Session {
 /** Runs a statement that commits on its own. One that gets no answer in time takes its connection with it. */
 export async function runOn(client: Client, statement: Statement, options: StatementOptions): Promise<Answer> {
   const { settings, limitMs } = options
-  const timer = limitMs === undefined ? undefined : setTimeout(() => hangUp(client, silent(limitMs)), limitMs)
+  const answered = limitMs === undefined ? ignore : unlessWithin(limitMs, () => hangUp(client, silent(limitMs)))
   try {
     return await (settings === undefined ? askCommitting(client, statement) : askInside(client, statement, settings))
   } finally {
+    answered()
+  }
+}
+
+/** Calls `late` unless it is told in time. What has arrived meanwhile is read first: this process may have been busy. */
+function unlessWithin(ms: number, late: () => void): () => void {
+  let reading: NodeJS.Immediate | undefined
+  const timer = setTimeout(() => (reading = setImmediate(late)), ms)
+  return () => {
     clearTimeout(timer)
+    clearImmediate(reading)
   }
 }
 

@@ -1,0 +1,40 @@
+/** How long a statement may go without an answer before its connection counts as dead. */
+import { expect, test } from 'vitest'
+import { Limits } from '../../src/postgres/limits.js'
+import { CLAIM, DRAIN_UNTIL, EXTEND, EXTEND_ONE } from '../../src/postgres/sql/claim.js'
+import { RECORD_EFFECT } from '../../src/postgres/sql/effects.js'
+import { EXTEND_LANE, EXTEND_LANES } from '../../src/postgres/sql/lanes.js'
+import { EXTEND_SHARDS } from '../../src/postgres/sql/outbox.js'
+import { HEALTH } from '../../src/postgres/sql/registry.js'
+import { PRUNE } from '../../src/postgres/sql/retain.js'
+
+test.each([
+  ['CLAIM', CLAIM],
+  ['DRAIN_UNTIL', DRAIN_UNTIL],
+  ['HEALTH', HEALTH],
+  ['RECORD_EFFECT', RECORD_EFFECT],
+])('%s has half of the shortest lease in use', (_, statement) => {
+  const limits = new Limits()
+  limits.optionsOf(CLAIM, { lease: 60_000 })
+  limits.optionsOf(CLAIM, { lease: 10_000 })
+  expect(limits.optionsOf(statement, null)).toEqual({ limitMs: 5_000 })
+})
+
+test.each([
+  ['EXTEND', EXTEND],
+  ['EXTEND_LANES', EXTEND_LANES],
+  ['EXTEND_SHARDS', EXTEND_SHARDS],
+])('%s has a third of its lease, on the connection for heartbeats', (_, statement) => {
+  expect(new Limits().optionsOf(statement, { lease: 9_000 })).toEqual({ limitMs: 3_000, urgent: true })
+})
+
+test.each([
+  ['EXTEND_ONE', EXTEND_ONE],
+  ['EXTEND_LANE', EXTEND_LANE],
+])('%s has a third of its lease beside what it waits for a lock, and no heartbeat waits behind it', (_, statement) => {
+  expect(new Limits().optionsOf(statement, { lease: 9_000, wait: '2000ms' })).toEqual({ limitMs: 5_000 })
+})
+
+test('retention may take its time', () => {
+  expect(new Limits().optionsOf(PRUNE, {}).limitMs).toBeGreaterThan(60_000)
+})
