@@ -10,10 +10,14 @@ export interface Run {
 }
 
 /** A source that begins a run when it is started and ends it when it is stopped: one at a time, one after the other. */
-export function createRunner(begin: (deliver: Deliver, report: Report) => Promise<Run>): Source {
+export function createRunner(
+  name: string,
+  begin: (deliver: Deliver, report: Report) => Promise<Run>,
+): Source & { readonly name: string } {
   const inTurn = createTurns()
   let run: Run | undefined
   return {
+    name,
     start: (deliver, report = () => undefined) =>
       inTurn(async () => {
         run ??= await begin(deliver, report)

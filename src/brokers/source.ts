@@ -14,7 +14,10 @@ export type Deliver = (batch: readonly Incoming[]) => Promise<readonly Outcome[]
  * attached at once and works without `start()` of the box.
  */
 export interface Source {
-  /** What the log calls it. Default: its position in the box. */
+  /**
+   * What the log and `health()` call it. Default: its position in the box. On an object that is a sink as well it is the
+   * sink's name in the outbox.
+   */
   readonly name?: string
   readonly push?: boolean
   /** What of a message tells two bodies under one id apart; false for nothing. Default: all of its data. */

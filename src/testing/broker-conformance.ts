@@ -497,8 +497,8 @@ function rejecting(promise: Add): void {
       const numbers = Array.from({ length: 120 }, (_, n) => n)
       const events = numbers.map((n) => event(`m-${n}`, { key: keys[n % keys.length]!, data: { n } }))
       const numberOf = (message: Incoming): number => (dataOf(message) as { n: number }).n
-      // Every sixth message is refused once, twenty in all; and now and then the whole delivery.
-      const toRefuse = new Set(numbers.filter((n) => n % 6 === 1))
+      // Every fifth message is refused once, eight of each key; and now and then the whole delivery.
+      const toRefuse = new Set(numbers.filter((n) => n % 5 === 1))
       const accepted: Incoming[] = []
       let deliveries = 0
       const recorder = new Recorder()

@@ -29,6 +29,7 @@ interface Membership {
 export function createSource(options: ResolvedSource): Source {
   let session: Session | undefined
   return {
+    name: `kafka:${options.topics.map(String).join(',')}`,
     async start(deliver, report = () => undefined) {
       await session?.stop()
       session = createSession(options, deliver, report)

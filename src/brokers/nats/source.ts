@@ -36,7 +36,9 @@ interface Held {
 }
 
 export function createSource(options: ResolvedSource): Source {
-  return createRunner((deliver, report) => begin(options, deliver, report))
+  return createRunner(`nats:${options.stream}/${options.consumer}`, (deliver, report) =>
+    begin(options, deliver, report),
+  )
 }
 
 async function begin(options: ResolvedSource, deliver: Deliver, report: Report): Promise<Run> {

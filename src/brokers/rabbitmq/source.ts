@@ -18,7 +18,7 @@ interface Consuming {
 const RECONNECT_MS = { first: 100, most: 10_000 }
 
 export function createSource(options: ResolvedSource): Source {
-  return createRunner((deliver, report) => begin(options, deliver, report))
+  return createRunner(`rabbitmq:${options.queue}`, (deliver, report) => begin(options, deliver, report))
 }
 
 async function begin(options: ResolvedSource, deliver: Deliver, report: Report): Promise<Run> {

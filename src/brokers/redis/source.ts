@@ -55,7 +55,7 @@ interface Waiting {
 const FIRST = '0-0'
 
 export function createSource(options: ResolvedSource): Source {
-  return createRunner((deliver, report) => begin(options, deliver, report))
+  return createRunner(`redis:${options.stream}/${options.group}`, (deliver, report) => begin(options, deliver, report))
 }
 
 async function begin(options: ResolvedSource, deliver: Deliver, report: Report): Promise<Run> {

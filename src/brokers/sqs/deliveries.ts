@@ -3,6 +3,9 @@
  *
  * What is acknowledged is deleted, also behind a failed message of its group: it is committed. In a FIFO queue nothing of
  * a group is delivered while an earlier message of it is on its way, or has been given back.
+ *
+ * While the database is away, a delivery stays here, hidden, and goes again after a pause. Given back, it would count as
+ * received, of which the redrive policy of a queue may allow only so many.
  */
 import { backoffMs } from '../../backoff.js'
 import type { Outcome } from '../../message.js'
@@ -74,6 +77,7 @@ export function createDeliveries(options: DeliveryOptions, parts: Parts): Delive
 
   const run = async (batch: readonly Held[]): Promise<void> => {
     const outcomes = await tryDeliver(batch)
+    if (!outcomes && !stopped) return putBack(batch)
     const acked = batch.filter((_, at) => outcomes?.[at]?.ack === true)
     const others = batch.flatMap((held, at) =>
       outcomes?.[at]?.ack === true ? [] : [{ held, seconds: delaySeconds(held, outcomes?.[at]) }],
@@ -82,6 +86,16 @@ export function createDeliveries(options: DeliveryOptions, parts: Parts): Delive
     for (const held of [...acked, ...others.map(({ held }) => held)]) visibility.drop(held)
     const settled = await Promise.allSettled([remove(queue, acked), giveBack(queue, others)])
     for (const one of settled) if (one.status === 'rejected') health.ill(one.reason)
+    free(batch)
+  }
+
+  /** Nothing of their lanes was taken meanwhile, so they come first. */
+  const putBack = (batch: readonly Held[]): void => {
+    waiting.unshift(...batch)
+    free(batch)
+  }
+
+  const free = (batch: readonly Held[]): void => {
     for (const { lane } of batch) if (lane !== undefined) lanes.delete(lane)
   }
 

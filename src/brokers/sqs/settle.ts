@@ -24,7 +24,7 @@ export async function giveBack(
   await insist(some, (chunk) => queue.hide(chunk.map(({ held: { receipt }, seconds }) => ({ receipt, seconds }))))
 }
 
-/** When to deliver it again. Without an outcome the whole delivery failed. */
+/** When to deliver it again. Without an outcome the source was stopped. */
 export function delaySeconds({ raw }: Held, outcome?: Outcome, now = Date.now()): number {
   if (outcome?.status === 'busy') return 1
   const askedSeconds = Math.ceil(((outcome?.retryAt?.getTime() ?? 0) - now) / 1_000)

@@ -112,7 +112,8 @@ describe('a source', { timeout: TIMEOUT_MS }, () => {
       return real
     }
     const answer = ({ id }: Incoming): boolean => id !== 'm-3' || acks.length > 0
-    await started({ queue, connect: spied, lingerMs: 200 }, { answer })
+    // A batch that waits to be full, however slowly its messages come in.
+    await started({ queue, connect: spied, batchSize: 6, lingerMs: 60_000 }, { answer })
     await waitUntil(async () => (await channel.checkQueue(queue)).messageCount === 0 && acks.length === 4)
     expect(acks).toEqual([
       [3, true],
@@ -183,6 +184,27 @@ describe('a source', { timeout: TIMEOUT_MS }, () => {
     expect(messages.every(({ id, redelivered }) => id === 'patient' && !redelivered)).toBe(true)
   })
 
+  test('goes on with other keys while a message fails, within its prefetch', async () => {
+    const { queue, exchange } = await fresh()
+    const publish = (messageId: string, key: string): boolean =>
+      channel.publish(exchange, 'x', Buffer.from('{}'), { messageId, headers: { key } })
+    publish('fails', 'stuck')
+    // More than the prefetch in all, and fewer than it behind the one that fails.
+    for (let n = 0; n < 40; n++) publish(`m-${n}`, n % 10 === 0 ? 'stuck' : `key-${n}`)
+    await channel.waitForConfirms()
+    const done = new Set<string>()
+    // It fails until all of the others are done.
+    const answer = ({ id, key }: Incoming): boolean => {
+      const isTaken = key !== 'stuck' || done.size >= 36
+      if (isTaken) done.add(id!)
+      return isTaken
+    }
+    const map = (_raw: unknown, message: Incoming): Incoming => ({ ...message, key: message.headers!['key']! })
+    await started({ queue, map, prefetch: 8, batchSize: 4 }, { answer })
+    await waitUntil(() => done.size === 41, { timeoutMs: 30_000 })
+    expect([...done].slice(-5)).toEqual(['fails', 'm-0', 'm-10', 'm-20', 'm-30'])
+  })
+
   test('delivers again at the time that a handler asked for, and sooner where none did', async () => {
     const { queue, exchange } = await fresh()
     for (const messageId of ['asks', 'fails']) channel.publish(exchange, 'x', Buffer.from('{}'), { messageId })
@@ -198,7 +220,7 @@ describe('a source', { timeout: TIMEOUT_MS }, () => {
     await waitUntil(() => [...times.values()].flat().length === 4)
     const waited = (id: string): number => times.get(id)![1]! - times.get(id)![0]!
     expect(waited('asks')).toBeGreaterThan(1_900)
-    expect(waited('fails')).toBeLessThan(1_500)
+    expect(waited('fails')).toBeLessThan(waited('asks'))
   })
 
   test('waits at its stop for what a lost channel had in flight', async () => {
@@ -301,25 +323,16 @@ describe('a sink', { timeout: TIMEOUT_MS }, () => {
   test('rejects in time when the broker hangs, and publishes when it is back', async () => {
     const { exchange } = await fresh()
     const sink = open(rabbitmq({ url: service.url, exchange, timeoutMs: 1_000 }))
-    expect(await sink.publish([event('before')])).toEqual([undefined])
+    await waitUntil(() => isPublished(sink, event('before')), { timeoutMs: 30_000 })
     process.kill(service.pid, 'SIGSTOP')
     try {
-      const began = performance.now()
       await expect(sink.publish([event('meanwhile')])).rejects.toThrow('1000 ms')
-      expect(performance.now() - began).toBeLessThan(5_000)
       // The next one has to connect first, which hangs as well.
       await expect(sink.publish([event('meanwhile')])).rejects.toThrow()
     } finally {
       process.kill(service.pid, 'SIGCONT')
     }
-    await waitUntil(
-      () =>
-        sink.publish([event('meanwhile')]).then(
-          () => true,
-          () => false,
-        ),
-      { timeoutMs: 90_000 },
-    )
+    await waitUntil(() => isPublished(sink, event('meanwhile')), { timeoutMs: 90_000 })
   })
 
   test('writes properties for those who do not read CloudEvents', async () => {
@@ -414,6 +427,14 @@ async function fresh(further: object = {}, pattern = '#', type = 'quorum') {
     await channel.bindQueue(settings.queue, settings.exchange, pattern)
   }
   return settings
+}
+
+/** False if the broker did not answer in time. */
+function isPublished(sink: Sink, message: Message): Promise<boolean> {
+  return sink.publish([message]).then(
+    ([answer]) => answer === undefined,
+    () => false,
+  )
 }
 
 /** A connection that can be cut, as if the network had gone. */
