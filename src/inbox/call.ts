@@ -48,15 +48,17 @@ export async function callHandler(
   const loan = runtime.db.driver.lend?.(call.tx)
   const sent: Outgoing[] = []
   const context = new HandlerContext(runtime, consumer, call.subject, loan ? loan.tx : call.tx, sent, call.effect)
+  const finish = (): void | Promise<void> => {
+    context.checkCalls()
+    context.close()
+    return loan?.giveBack()
+  }
   let result: unknown
   try {
-    result = await withDeadline(consumer, call, context)
-    context.checkCalls()
+    result = await withDeadline(consumer, call, context, finish)
   } finally {
     context.close()
   }
-  const returned = loan?.giveBack()
-  if (returned instanceof Promise) await returned
   for (const one of sent) call.outgoing.push(one)
   return result
 }
@@ -71,6 +73,8 @@ function withDeadline(
   consumer: ConsumerDeclaration,
   call: { readonly abort: Abortable; readonly subject: readonly Message[]; run(ctx: HandlerContext): unknown },
   context: HandlerContext,
+  /** Within the deadline too: it may wait for statements that the handler left behind. */
+  finish: () => void | Promise<void>,
 ): Promise<unknown> {
   return new Promise((resolve, reject) => {
     if (call.abort.aborted) return reject(call.abort.aborted)
@@ -98,10 +102,15 @@ function withDeadline(
       reject(readable(error))
     }
     try {
-      Promise.resolve(call.run(context)).then((result) => {
-        end()
-        resolve(result)
-      }, failed)
+      Promise.resolve(call.run(context))
+        .then((result) => {
+          const finished = finish()
+          return finished instanceof Promise ? finished.then(() => result) : result
+        })
+        .then((result) => {
+          end()
+          resolve(result)
+        }, failed)
     } catch (error) {
       failed(error)
     }

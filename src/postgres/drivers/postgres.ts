@@ -208,10 +208,9 @@ class PostgresDriver implements Driver<Handle> {
     return {
       tx: guard(raw, gate),
       async giveBack() {
-        await gate.sent()
+        const left = await gate.left()
         gate.open = false
-        await gate.cursorsClosed()
-        if (gate.unanswered > 0) throw unawaitedQuery(gate.unanswered)
+        if (left > 0) throw unawaitedQuery(left)
         if (gate.forgotten > 0) throw forgottenQuery(gate.forgotten)
         if (gate.failure !== undefined) throw transactionAborted(gate.failure)
         if (gate.suspicious && !(await sameTransaction(raw, start))) throw handlerCommitted()

@@ -152,6 +152,21 @@ export class Gate {
     while (closing() && performance.now() < end) await sleep(1)
   }
 
+  /**
+   * Waits until what was sent is answered, and what its author sends behind it, unless a cursor waits for somebody to
+   * read on. Answers how many statements were left behind.
+   */
+  async left(): Promise<number> {
+    await this.sent()
+    await this.cursorsClosed()
+    const count = this.unanswered
+    while (this.unanswered > 0 && this.transactionOpen && !this.#sent.some((query) => query.cursorFn)) {
+      await sleep(1)
+      await this.sent()
+    }
+    return count
+  }
+
   /** Waits until what was sent is answered. */
   async settled(): Promise<void> {
     await this.sent()
@@ -233,7 +248,11 @@ function watched(query: unknown, gate: Gate, nested: boolean): unknown {
   pending.handler = Object.assign(
     (sent: Pending) => {
       const error = gate.refuse(sent)
-      if (error) return sent.reject?.(error)
+      if (error) {
+        // One that nobody awaits must not end the process. Not `catch`, which would send it.
+        void Promise.prototype.then.call(sent, ignore, ignore)
+        return sent.reject?.(error)
+      }
       gate.pass(sent, nested)
       return send(sent)
     },
