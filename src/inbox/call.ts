@@ -6,6 +6,7 @@ import type { Json, Message, MessageMap } from '../message.js'
 import { prepareSend, type Outgoing } from '../outbox/send.js'
 import type { Runtime } from '../runtime.js'
 import type { ConsumerDeclaration } from './consumer.js'
+import { refuseError } from './result.js'
 
 /** How `ctx.effect` is answered; depends on whether the transaction is shared. */
 export type EffectRunner = <R>(
@@ -30,7 +31,7 @@ export interface Abortable {
 
 /**
  * Calls a handler inside a transaction. Rejects with what it throws, with HANDLER_TIMEOUT after the deadline, with
- * UNAWAITED_CALL if it did not wait for what it sent or called, and with the driver's complaint if it misused the
+ * UNAWAITED_CALL if it did not wait for what it sent or called, with RESULT_INVALID if it returned an error, and with the driver's complaint if it misused the
  * transaction. What it sent is added to `outgoing` only if it returns.
  */
 export async function callHandler(
@@ -59,6 +60,7 @@ export async function callHandler(
   } finally {
     context.close()
   }
+  refuseError(result)
   for (const one of sent) call.outgoing.push(one)
   return result
 }

@@ -13,7 +13,7 @@ import { identityUnknown, type ConsumerDeclaration } from './consumer.js'
 import { prepare } from './prepare.js'
 import { quarantine, refuse } from './quarantine.js'
 import { classify, identityOf, tooOld } from './receive.js'
-import { fromResult, toResult } from './result.js'
+import { fromResult, refuseError, toResult } from './result.js'
 import { isConflict } from './transaction.js'
 
 export interface OnceMessage {
@@ -96,7 +96,9 @@ export async function once<R>(
   if (!ours) return known()
   let text: string | undefined
   try {
-    text = toResult(await work())
+    const result = await work()
+    refuseError(result)
+    text = toResult(result)
   } catch (error) {
     await undo().catch(() => undefined)
     throw error
