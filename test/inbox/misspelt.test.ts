@@ -1,5 +1,6 @@
 /** What is misspelt is refused, or warned of with the name that was meant; nothing is taken for something else in silence. */
 import { expect, test } from 'vitest'
+import { fromPg } from 'oncebox/pg'
 import { webhook } from 'oncebox/webhook'
 import { SECRETS, bodyOf, sign, toRequest } from '../webhook/senders.js'
 import { waitUntil } from '../support/wait.js'
@@ -88,6 +89,28 @@ test('a map that adds data and leaves the body is refused, not half obeyed', asy
   expect((await hook.fetch(toRequest(await sign('standard', bodyOf('standard'))))).status).toBe(200)
   expect(await box.quarantine()).toMatchObject([{ reason: 'no-id' }])
   expect(errors).toMatchObject([{ code: 'MESSAGE_INVALID', message: expect.stringContaining('both') }])
+})
+
+test('options of a driver, of the test kit and of once are refused by name', async () => {
+  await using box = await server.open()
+  const refusal = (near: string) =>
+    expect.objectContaining({ code: 'OPTION_INVALID', message: expect.stringContaining(`did you mean ${near}?`) })
+  expect(() => fromPg(server.pool, { prepared: false } as never)).toThrow(refusal('prepare'))
+  expect(() => box.crashAt('claimed', { time: 2 } as never)).toThrow(refusal('times'))
+  await expect(box.deliver(note('1'), { time: 2 } as never)).rejects.toThrow(refusal('times'))
+  await expect(box.waitFor('1', 'handled', { timeoutMS: 2 } as never)).rejects.toThrow(refusal('timeoutMs'))
+  const client = await server.pool.connect()
+  try {
+    await client.query('begin')
+    const run = () => box.once(client, 'a', { id: '1', sorce: 'x' } as never, () => 1)
+    await expect(run()).rejects.toThrow(refusal('source'))
+    // A whole message, as a handler got it, may be handed on.
+    const whole = { ...note('1'), subject: 's', headers: {}, receivedAt: new Date(), attempt: 1 }
+    expect(await box.once(client, 'a', whole as never, () => 1)).toMatchObject({ status: 'handled' })
+    await client.query('commit')
+  } finally {
+    client.release()
+  }
 })
 
 test('a source for a consumer that nobody has heard of is warned of, with the name that was meant', async () => {
