@@ -1,5 +1,6 @@
 /** What is misspelt is refused, or warned of with the name that was meant; nothing is taken for something else in silence. */
 import { expect, test } from 'vitest'
+import { createBox, unchecked } from 'oncebox'
 import { fromPg } from 'oncebox/pg'
 import { webhook } from 'oncebox/webhook'
 import { SECRETS, bodyOf, sign, toRequest } from '../webhook/senders.js'
@@ -111,6 +112,34 @@ test('options of a driver, of the test kit and of once are refused by name', asy
   } finally {
     client.release()
   }
+})
+
+test('what is given in a wrong shape is told with the right one', async () => {
+  await using box = await server.open({ messages: { note: unchecked(), 'order.placed': unchecked() } })
+  const words = (text: string) => expect.objectContaining({ message: expect.stringContaining(text) })
+  expect(() => createBox(server.pool as never)).toThrow(words('createBox takes { db }, and db must be a driver'))
+  await expect(box.admin.message('1' as never)).rejects.toThrow(
+    words('message takes { id, source?, consumer? }; got "1"'),
+  )
+  expect(() => box.consumer('a', { 'order.place': () => 1 } as never)).toThrow(words('did you mean order.placed?'))
+  const client = await server.pool.connect()
+  try {
+    const sent = box.sendMany(client, [{ type: 'note', payload: 1 } as never])
+    await expect(sent).rejects.toThrow(
+      words('sendMany: an event of type note has no property "payload"; pass it as data'),
+    )
+  } finally {
+    client.release()
+  }
+  let refused: Promise<unknown> | undefined
+  box.from({
+    async start(deliver) {
+      refused = deliver(note('1') as never).catch((error: unknown) => error)
+    },
+    stop: async () => undefined,
+  })
+  await box.start()
+  expect(await refused).toEqual(words('deliver takes an array of messages'))
 })
 
 test('a source for a consumer that nobody has heard of is warned of, with the name that was meant', async () => {
