@@ -155,7 +155,11 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
     deliveries: watch(runtime, { name, where: { source }, of: 'the database' }),
   }))
   const relays = createRelays(runtime)
-  const idle = createIdleWatch(runtime, workers)
+  const idle = createIdleWatch(runtime, workers, relays)
+  runtime.outbox.sent = () => {
+    relays.nudge()
+    idle.sent()
+  }
   const wakeUps = watch(runtime, { name: 'wake-ups', where: { part: 'wake-ups' }, of: 'the database' })
   waker.subscribe(() => relays.nudge())
 
