@@ -155,7 +155,11 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
     deliveries: watch(runtime, { name, where: { source }, of: 'the database' }),
   }))
   const relays = createRelays(runtime)
-  const idle = createIdleWatch(runtime, workers)
+  const idle = createIdleWatch(runtime, workers, relays)
+  runtime.outbox.sent = () => {
+    relays.nudge()
+    idle.sent()
+  }
   const wakeUps = watch(runtime, { name: 'wake-ups', where: { part: 'wake-ups' }, of: 'the database' })
   waker.subscribe(() => relays.nudge())
 
@@ -443,9 +447,14 @@ function lagProblems(
 }
 
 function createRuntime<M extends MessageMap, Tx, TxIn>(options: BoxOptions<M, Tx, TxIn>): Runtime {
+  const driver = 'db must be a driver, such as fromPg(pool) of oncebox/pg'
+  // A client in place of the options is told so, and nothing of its insides.
+  if (typeof options !== 'object' || options === null || !('db' in options)) {
+    throw new OnceboxError('OPTION_INVALID', `createBox takes { db }, and ${driver}`)
+  }
   checkKnown('createBox', options, ['db', 'messages', 'schema', 'source', 'maxBytes', 'logger', 'telemetry', 'hooks'])
   if (typeof options.db?.query !== 'function' || typeof options.db.transaction !== 'function') {
-    throw new OnceboxError('OPTION_INVALID', 'createBox: db must be a driver, such as fromPg(pool) of oncebox/pg')
+    throw new OnceboxError('OPTION_INVALID', `createBox: ${driver}`)
   }
   const { messages = {} as M, schema = 'oncebox', hooks = {}, maxBytes = 1_048_576, logger = CONSOLE } = options
   // Before the source, which is the name of the schema unless it is given.

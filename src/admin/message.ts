@@ -28,9 +28,13 @@ export async function message<M extends MessageMap>(runtime: Runtime, at: At): P
 }
 
 function checkAt(at: At): CheckedFilter {
-  const unknown = Object.keys(at ?? {}).find((name) => !['id', 'source', 'consumer'].includes(name))
-  if (typeof at?.id !== 'string' || unknown !== undefined) {
-    const what = unknown === undefined ? `got id ${String(at?.id)}` : `it has no ${JSON.stringify(unknown)}`
+  if (typeof at !== 'object' || at === null) {
+    const got = JSON.stringify(at) ?? String(at)
+    throw new OnceboxError('FILTER_INVALID', `message takes { id, source?, consumer? }; got ${got}`)
+  }
+  const unknown = Object.keys(at).find((name) => !['id', 'source', 'consumer'].includes(name))
+  if (typeof at.id !== 'string' || unknown !== undefined) {
+    const what = unknown === undefined ? `got id ${String(at.id)}` : `it has no ${JSON.stringify(unknown)}`
     throw new OnceboxError('FILTER_INVALID', `message takes { id, source?, consumer? }; ${what}`)
   }
   return checkFilter(at)

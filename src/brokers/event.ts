@@ -134,7 +134,8 @@ function defaultMessage<Raw>(
   return codec ? decodeWith(codec, message) : message
 }
 
-function refusable(message: Incoming, problem: string): Incoming {
+/** A message without an id, which the box keeps in quarantine; a header says why. */
+export function refusable(message: Incoming, problem: string): Incoming {
   const headers = { ...message.headers, 'oncebox-problem': problem.slice(0, 500).toWellFormed().replaceAll('\0', '') }
   return { ...message, id: undefined, headers }
 }

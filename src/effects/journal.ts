@@ -77,6 +77,8 @@ export class EffectJournal {
   /** Under way: effects that are begun together ask once, or an answer would still be missing when the first ends the run. */
   #reading: Promise<Map<string, string | null>> | undefined
   #wanted: WantedEffect | undefined
+  /** A run that used a name twice has failed, whatever its handler makes of it: nothing is called for it. */
+  #refused: OnceboxError | undefined
 
   constructor(runtime: Runtime, subject: EffectSubject) {
     this.#runtime = runtime
@@ -85,6 +87,9 @@ export class EffectJournal {
 
   /** `ctx.effect` for a run in this transaction: replays a recorded outcome, else gives the transaction up. */
   runIn(tx: unknown) {
+    // A second outcome under one name would be taken for the first.
+    const used = new Set<string>()
+    this.#refused = undefined
     return async <R>(
       name: string,
       run: (call: { idempotencyKey: string; signal: AbortSignal }) => R | Promise<R>,
@@ -94,16 +99,21 @@ export class EffectJournal {
       const problem = nameProblem(name, 200)
       if (problem) throw new OnceboxError('OPTION_INVALID', `the name of an effect ${problem}`)
       checkEffect(`effect '${name}'`, run, options)
+      if (used.has(name)) throw (this.#refused ??= usedTwice(name))
+      used.add(name)
       const recorded = (this.#recorded ?? (await this.#load(tx))).get(name)
       if (recorded !== undefined) return (recorded === null ? undefined : JSON.parse(recorded)) as Json<R>
+      // This run has come to nothing, so to ask again is not to ask twice.
+      used.delete(name)
       // A handler that did not wait for its effect has failed: nothing is called for it.
       if (isOpen()) this.#wanted ??= { name, run, options }
-      throw this.#abandoned()
+      throw this.#refused ?? this.#abandoned()
     }
   }
 
   /** A handler that catches everything must not commit without its effect. */
   check(): void {
+    if (this.#refused) throw this.#refused
     if (this.#wanted) throw this.#abandoned()
   }
 
@@ -111,7 +121,7 @@ export class EffectJournal {
   takeWanted(): WantedEffect | undefined {
     const wanted = this.#wanted
     this.#wanted = undefined
-    return wanted
+    return this.#refused ? undefined : wanted
   }
 
   /**
@@ -269,6 +279,13 @@ export class EffectJournal {
 /** A message was parked for want of an outcome, which may have been recorded a moment before: then it runs again. */
 export async function resumeRecorded({ db }: Runtime, subject: EffectSubject, unknown: EffectUnknown): Promise<void> {
   await db.run(RESUME_RECORDED, { ...subject, name: unknown.effect })
+}
+
+function usedTwice(name: string): OnceboxError {
+  return new OnceboxError(
+    'OPTION_INVALID',
+    `${quoteEffect(name)} was called twice in one run of the handler; two effects of one message need two names`,
+  )
 }
 
 /** A misspelt `onUnknown` would call again what its author wanted to be called once. */

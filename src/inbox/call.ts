@@ -6,6 +6,7 @@ import type { Json, Message, MessageMap } from '../message.js'
 import { prepareSend, type Outgoing } from '../outbox/send.js'
 import type { Runtime } from '../runtime.js'
 import type { ConsumerDeclaration } from './consumer.js'
+import { refuseError } from './result.js'
 
 /** How `ctx.effect` is answered; depends on whether the transaction is shared. */
 export type EffectRunner = <R>(
@@ -30,7 +31,7 @@ export interface Abortable {
 
 /**
  * Calls a handler inside a transaction. Rejects with what it throws, with HANDLER_TIMEOUT after the deadline, with
- * UNAWAITED_CALL if it did not wait for what it sent or called, and with the driver's complaint if it misused the
+ * UNAWAITED_CALL if it did not wait for what it sent or called, with RESULT_INVALID if it returned an error, and with the driver's complaint if it misused the
  * transaction. What it sent is added to `outgoing` only if it returns.
  */
 export async function callHandler(
@@ -48,15 +49,18 @@ export async function callHandler(
   const loan = runtime.db.driver.lend?.(call.tx)
   const sent: Outgoing[] = []
   const context = new HandlerContext(runtime, consumer, call.subject, loan ? loan.tx : call.tx, sent, call.effect)
+  const finish = (): void | Promise<void> => {
+    context.checkCalls()
+    context.close()
+    return loan?.giveBack()
+  }
   let result: unknown
   try {
-    result = await withDeadline(consumer, call, context)
-    context.checkCalls()
+    result = await withDeadline(consumer, call, context, finish)
   } finally {
     context.close()
   }
-  const returned = loan?.giveBack()
-  if (returned instanceof Promise) await returned
+  refuseError(result)
   for (const one of sent) call.outgoing.push(one)
   return result
 }
@@ -71,6 +75,8 @@ function withDeadline(
   consumer: ConsumerDeclaration,
   call: { readonly abort: Abortable; readonly subject: readonly Message[]; run(ctx: HandlerContext): unknown },
   context: HandlerContext,
+  /** Within the deadline too: it may wait for statements that the handler left behind. */
+  finish: () => void | Promise<void>,
 ): Promise<unknown> {
   return new Promise((resolve, reject) => {
     if (call.abort.aborted) return reject(call.abort.aborted)
@@ -102,10 +108,15 @@ function withDeadline(
       reject(readable(error))
     }
     try {
-      Promise.resolve(call.run(context)).then((result) => {
-        end()
-        resolve(result)
-      }, failed)
+      Promise.resolve(call.run(context))
+        .then((result) => {
+          const finished = finish()
+          return finished instanceof Promise ? finished.then(() => result) : result
+        })
+        .then((result) => {
+          end()
+          resolve(result)
+        }, failed)
     } catch (error) {
       failed(error)
     }

@@ -1,5 +1,5 @@
 /** What a consumer is: a name, handlers by type, and options. The declaration; `loop.ts` runs it. */
-import { nameProblem } from '../check-options.js'
+import { nameProblem, nearest } from '../check-options.js'
 import { OnceboxError } from '../errors.js'
 import { batchRun, type Logger } from '../handler.js'
 import type { MessageMap } from '../message.js'
@@ -35,9 +35,11 @@ export function declareConsumer<M extends MessageMap>(
       )
     }
     if (messages && type !== '*' && !Object.hasOwn(messages, type)) {
+      const near = nearest(type, Object.keys(messages))
+      const hint = near ? `did you mean ${near}?` : 'add it to defineMessages'
       throw new OnceboxError(
         'MESSAGE_TYPE_UNKNOWN',
-        `consumer ${name} handles ${type}, which is not in the messages of the box; add it to defineMessages`,
+        `consumer ${name} handles ${type}, which is not in the messages of the box; ${hint}`,
       )
     }
     const odd = nameProblem(type)

@@ -1,6 +1,6 @@
 /**
- * Idle: notices messages that wait for a consumer of this process which nothing runs, as when `box.start()` was
- * forgotten. Other processes may run it, so the messages decide: what is due for long and held by nobody.
+ * Idle: notices messages that wait for a consumer of this process which nothing runs, and events that wait for a sink of
+ * it, as when `box.start()` was forgotten. Other processes may run it, so the messages decide: what is due for long and held by nobody.
  */
 import type { Outcome } from '../message.js'
 import type { Runtime } from '../runtime.js'
@@ -16,10 +16,17 @@ const ADVICE = 'call box.start(), or make sure that another process does'
 export interface IdleWatch {
   /** What became of messages that arrived. */
   arrived(outcomes: readonly Outcome[]): void
+  /** Events were written. */
+  sent(): void
   close(): void
 }
 
-export function createIdleWatch(runtime: Runtime, workers: ReadonlyMap<string, ConsumerWorker>): IdleWatch {
+export function createIdleWatch(
+  runtime: Runtime,
+  workers: ReadonlyMap<string, ConsumerWorker>,
+  relays: { readonly running: boolean },
+): IdleWatch {
+  let events: NodeJS.Timeout | undefined
   const looks = new Map<string, NodeJS.Timeout>()
 
   const look = async (consumer: string): Promise<void> => {
@@ -33,7 +40,27 @@ export function createIdleWatch(runtime: Runtime, workers: ReadonlyMap<string, C
     runtime.warnOnce(`idle ${consumer}`, { consumer, dueMs: waiting.dueMs }, text)
   }
 
+  const lookForEvents = async (): Promise<void> => {
+    events = undefined
+    if (relays.running) return
+    const health = await readHealth(runtime, [])
+    if (health instanceof Error) return
+    const local = new Set(runtime.outbox.sinks.map(({ name }) => name))
+    for (const { sink, dueMs, held } of health.sinks) {
+      if (!local.has(sink) || held || (dueMs ?? 0) < LOOK_MS / 2) continue
+      runtime.warnOnce(
+        `idle sink ${sink}`,
+        { sink, dueMs },
+        `events wait for sink ${sink}, and nothing publishes them; ${ADVICE}`,
+      )
+    }
+  }
+
   return {
+    sent() {
+      if (relays.running || runtime.outbox.sinks.length === 0) return
+      events ??= setTimeout(() => void lookForEvents(), LOOK_MS).unref()
+    },
     arrived(outcomes) {
       for (const { consumers } of outcomes) {
         for (const { consumer, status } of consumers) {
@@ -53,6 +80,8 @@ export function createIdleWatch(runtime: Runtime, workers: ReadonlyMap<string, C
     close() {
       for (const timer of looks.values()) clearTimeout(timer)
       looks.clear()
+      clearTimeout(events)
+      events = undefined
     },
   }
 }

@@ -1,6 +1,6 @@
 /** Once: runs work in the caller's own transaction, if this consumer has not handled the message yet. */
 import { randomUUID } from 'node:crypto'
-import { nameProblem, requireFunction } from '../check-options.js'
+import { checkKnown, nameProblem, requireFunction } from '../check-options.js'
 import { OnceboxError } from '../errors.js'
 import type { OnceOutcome } from '../message.js'
 import type { Row } from '../postgres/database.js'
@@ -11,10 +11,10 @@ import { STORE_RESULTS } from '../postgres/sql/settle.js'
 import type { Runtime } from '../runtime.js'
 import { identityUnknown, type ConsumerDeclaration } from './consumer.js'
 import { isOpen } from './inline/known.js'
-import { prepare } from './prepare.js'
+import { prepare, PROPERTIES_TAKEN } from './prepare.js'
 import { quarantine, refuse } from './quarantine.js'
 import { classify, identityOf, tooOld } from './receive.js'
-import { fromResult, toResult } from './result.js'
+import { fromResult, refuseError, toResult } from './result.js'
 import { isConflict } from './transaction.js'
 
 export interface OnceMessage {
@@ -42,6 +42,8 @@ export async function once<R>(
   if (typeof message !== 'object' || message === null) {
     throw new OnceboxError('MESSAGE_INVALID', `once for ${name}: a message must be an object { id }`)
   }
+  // A misspelt source would make it another message.
+  checkKnown(`once for ${name}: its message`, message, PROPERTIES_TAKEN)
   const { id, source, type = '', data } = message
   const incoming = { ...message, id, type: type || 'once', data: data ?? null, ...(source !== undefined && { source }) }
   const prepared = await prepare(runtime, incoming, {
@@ -97,7 +99,9 @@ export async function once<R>(
   if (!ours) return known()
   let text: string | undefined
   try {
-    text = toResult(await work())
+    const result = await work()
+    refuseError(result)
+    text = toResult(result)
   } catch (error) {
     await undo().catch(() => undefined)
     throw error

@@ -188,7 +188,8 @@ function storable(text: string): boolean {
 const PROPERTIES = ['id', 'type', 'source', 'key', 'subject', 'time', 'headers', 'data', 'body', 'redelivered']
 /** A message that a handler got, or an event as its JSON has it, may be handed on as it is. */
 const PASSED_OVER = ['receivedAt', 'attempt', 'correlationId', 'causationId', 'specversion', 'datacontenttype']
-const TAKEN = new Set([...PROPERTIES, ...PASSED_OVER])
+export const PROPERTIES_TAKEN: readonly string[] = [...PROPERTIES, ...PASSED_OVER]
+const TAKEN = new Set(PROPERTIES_TAKEN)
 /** What others call data. */
 const LIKE_DATA = /^(data|body|data_base64|payload|contents?|value|json|event|message|details?|params|args|record)$/i
 

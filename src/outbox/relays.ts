@@ -14,6 +14,8 @@ export interface Relays {
   /** Writes all sinks of this box to the database. Their relays give them the events that waited for one. */
   register(): Promise<void>
   start(): void
+  /** True from start to stop. */
+  readonly running: boolean
   /** Something may have been sent: look again soon. */
   nudge(): void
   /** Publishes what is due. Answers whether there was any; a sink that is down makes it throw, after the others. */
@@ -30,6 +32,7 @@ export function createRelays(runtime: Runtime): Relays {
   const open = new Set<Sink>()
   const self = { id: randomUUID(), host: `${hostname()}:${process.pid}` }
   let stopping = false
+  let running = false
   let halt = (): void => undefined
   let tidying: Promise<void> | undefined
   let seen: NodeJS.Timeout | undefined
@@ -90,8 +93,12 @@ export function createRelays(runtime: Runtime): Relays {
       for (const { name } of sinks) registered.add(name)
       differing.forEach(warn)
     },
+    get running() {
+      return running
+    },
     start() {
       stopping = false
+      running = true
       for (const loop of loops) {
         open.add(loop.attached.sink)
         loop.start()
@@ -122,6 +129,7 @@ export function createRelays(runtime: Runtime): Relays {
         }
       })
       stopping = true
+      running = false
       halt()
       clearInterval(seen)
       seen = undefined
@@ -132,6 +140,5 @@ export function createRelays(runtime: Runtime): Relays {
       tidying = undefined
     },
   }
-  runtime.outbox.sent = relays.nudge
   return relays
 }

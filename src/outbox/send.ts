@@ -31,7 +31,7 @@ export async function prepareSend(
   const odd = nameProblem(type)
   if (odd) throw new OnceboxError('MESSAGE_INVALID', `send: the type ${odd}`)
   const where = `send of ${type}`
-  checkKnown(where, options, ['key', 'id', 'subject', 'headers', 'deliverAt'])
+  checkKnown(where, options, SEND_OPTIONS)
   const schema = runtime.schemaOf(type)
   if (schema === undefined && runtime.types.length > 0) {
     const near = nearest(type, runtime.types)
@@ -76,6 +76,8 @@ export async function prepareSend(
   }
 }
 
+const SEND_OPTIONS = ['key', 'id', 'subject', 'headers', 'deliverAt']
+
 type Sent = SendOptions & { readonly type: string; readonly data: unknown }
 
 export async function prepareMany(runtime: Runtime, messages: readonly Sent[]): Promise<Outgoing[]> {
@@ -84,6 +86,11 @@ export async function prepareMany(runtime: Runtime, messages: readonly Sent[]): 
   }
   const outgoing: Outgoing[] = []
   for (const { type, data, ...rest } of messages as readonly Sent[]) {
+    const stray = data === undefined ? Object.keys(rest).find((name) => !SEND_OPTIONS.includes(name)) : undefined
+    if (stray !== undefined) {
+      const problem = `an event of type ${String(type)} has no property ${JSON.stringify(stray)}; pass it as data`
+      throw new OnceboxError('MESSAGE_INVALID', `sendMany: ${problem}`)
+    }
     outgoing.push(await prepareSend(runtime, type, data, rest))
   }
   return outgoing

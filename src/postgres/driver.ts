@@ -60,7 +60,7 @@ export interface Driver<Tx, TxIn = Tx> {
 
   /**
    * Wraps the transaction for one handler call. `giveBack` rejects if the handler left a statement unanswered
-   * (`UNAWAITED_QUERY`) or the transaction is no longer the one it was lent (`HANDLER_COMMITTED`); after it,
+   * (`UNAWAITED_QUERY`, once it is answered: to cut it short would reject promises that nobody looks at) or the transaction is no longer the one it was lent (`HANDLER_COMMITTED`); after it,
    * the lent handle refuses every use with `TRANSACTION_CLOSED`. Optional: without it handlers get `tx` as it is.
    */
   lend?(tx: Tx): Loan<Tx>

@@ -1,4 +1,5 @@
 /** Crashes on demand: the flow lets go of everything at a named point, as if the process had died there. */
+import { checkKnown } from '../check-options.js'
 import { OnceboxError } from '../errors.js'
 import { arm, POINTS, SimulatedCrash, type Failpoint } from '../worker/failpoints.js'
 
@@ -16,6 +17,7 @@ export function crashAt(point: Failpoint, options: { times?: number } = {}): () 
 
 /** The same for the box in one schema. */
 export function crashIn(schema: string | undefined, point: Failpoint, options: { times?: number } = {}): () => void {
+  checkKnown('crashAt', options, ['times'])
   if (!POINTS.includes(point)) {
     throw new OnceboxError('OPTION_INVALID', `there is no point ${String(point)}; there are ${POINTS.join(', ')}`)
   }

@@ -637,6 +637,23 @@ function lending<Tx, TxIn>(promise: Add<Tx, TxIn>): void {
     assert.deepEqual(await bench.values(), [])
   })
 
+  promise('statements that the handler did not await run to their end, before they are rolled back', async (bench) => {
+    if (!bench.driver.lend) return
+    let floating: Promise<unknown> | undefined
+    const early = bench.lent(async (tx) => {
+      floating = (async () => {
+        await bench.native(tx, 'select pg_sleep(0.1)')
+        await bench.native(tx, `insert into ${bench.table} values ('floating')`)
+      })()
+      floating.catch(() => {})
+    })
+    await rejectsWithCode('UNAWAITED_QUERY', early)
+    // A rejection would end the process of whoever does not look at it.
+    await floating
+    assert.deepEqual(await bench.values(), [])
+    await bench.recovers()
+  })
+
   const endings = [
     'commit',
     'COMMIT;',

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import type { PGlite, Transaction as PgliteTx } from '@electric-sql/pglite'
 import { createBox, type Box, type BoxOptions } from '../box.js'
 import { STATES } from '../admin/filter.js'
-import { checkOneOf } from '../check-options.js'
+import { checkKnown, checkOneOf } from '../check-options.js'
 import { OnceboxError } from '../errors.js'
 import type { Incoming, Message, MessageMap, MessageOf, Outcome, State } from '../message.js'
 import { toMessage } from '../inbox/prepare.js'
@@ -79,7 +79,9 @@ export async function createTestBox<Tx, TxIn, M extends MessageMap>(
         await bound.run(ADVANCE_CLOCK, [ms])
       },
     },
-    async deliver(message, { times = 1 } = {}) {
+    async deliver(message, deliverOptions = {}) {
+      checkKnown('deliver', deliverOptions, ['times'])
+      const { times = 1 } = deliverOptions
       const outcomes: Outcome[] = []
       for (let time = 0; time < times; time++) outcomes.push(await box.receive(message))
       return outcomes
@@ -106,7 +108,9 @@ export async function createTestBox<Tx, TxIn, M extends MessageMap>(
       }
       return sent
     },
-    async waitFor(id, state, { timeoutMs = 10_000 } = {}) {
+    async waitFor(id, state, waitOptions = {}) {
+      checkKnown('waitFor', waitOptions, ['timeoutMs'])
+      const { timeoutMs = 10_000 } = waitOptions
       checkOneOf('waitFor: state', state, STATES)
       const end = performance.now() + timeoutMs
       for (;;) {

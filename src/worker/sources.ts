@@ -75,6 +75,12 @@ export function createSources(watch: WatchSource): Sources {
     const entry: Attached = {
       ...{ state: 'idle', run: undefined, name, broker, deliveries },
       async deliver(batch) {
+        if (!Array.isArray(batch)) {
+          throw new OnceboxError(
+            'MESSAGE_INVALID',
+            'deliver takes an array of messages; pass a single one as [message]',
+          )
+        }
         try {
           const outcomes = await deliver(batch)
           deliveries.worked()

@@ -78,6 +78,36 @@ describe('a lent sql', () => {
     for (const form of forms) expect(await codeOf(lent(form))).toBe(code('UNAWAITED_QUERY'))
   })
 
+  test('knows statements that nobody awaited, which postgres.js never sends', async () => {
+    const forms: ((tx: postgres.TransactionSql) => unknown)[] = [
+      (tx) => void tx`insert into people values (${'a'})`,
+      (tx) => void tx.unsafe("insert into people values ('a')"),
+      (tx) => void tx` -- why\n insert into people ${tx([{ name: 'a' }])}`.values(),
+      (tx) => void tx`select 1`.cursor(2),
+      (tx) => void tx.file('never-read.sql'),
+      (tx) => tx.savepoint((inner) => void inner`insert into people values ('a')`),
+      async (tx) => {
+        void tx`insert into people values (${'a'})`
+        await tx`select 1`
+      },
+    ]
+    for (const form of forms) expect(await codeOf(lent(form))).toBe(code('UNAWAITED_QUERY'))
+  })
+
+  test('takes no fragment for a statement, used or not', async () => {
+    await lent(async (tx) => {
+      await tx`create temp table people (name text, at timestamptz) on commit drop`
+      const names = [tx`select 'a' as name`, tx`union select 'b'`]
+      const now = tx`select now()`
+      await tx`insert into people ${tx({ name: 'c', at: tx`(${now})` } as never)}`
+      expect([...(await tx`select name from (${names as never}) as x order by ${tx`name`}`)]).toHaveLength(2)
+      const filter = tx`where name = ${'c'}`
+      const none = tx``
+      expect([...(await tx`select name from people ${none}`)]).toEqual([{ name: 'c' }])
+      expect(filter).toBeDefined()
+    })
+  })
+
   test('waits for nothing of a cursor that was read to its end, or left early', async () => {
     const driver = fromPostgres(connect())
     const ways: ((tx: postgres.TransactionSql) => Promise<unknown>)[] = [

@@ -1,6 +1,6 @@
 /** `box.handle`: always runs now; dedup, run and record in one transaction, answered after the commit. */
 import { describe, expect, test } from 'vitest'
-import { OnceboxError, Reject, type ConsumerOutcome, type Message, type Outcome } from 'oncebox'
+import { batch, OnceboxError, Reject, RetryLater, type ConsumerOutcome, type Message, type Outcome } from 'oncebox'
 import { sumUp } from '../../src/inbox/outcome.js'
 import { waitUntil } from '../support/wait.js'
 import { gate, note, notes, useServer } from './fixture.js'
@@ -70,6 +70,29 @@ describe('outcomes', () => {
     box.consumer('a', { note: () => result }, { mode: 'inline' })
     const outcome = await box.handle(note('1'))
     expect(outcome).toMatchObject({ status: 'failed', ack: false, error: { code: 'RESULT_INVALID' } })
+  })
+
+  test.for<[name: string, error: Error, words: string]>([
+    ['RetryLater', new RetryLater({ afterMs: 1 }), 'returned a RetryLater; throw it'],
+    ['Reject', new Reject('never'), 'returned a Reject; throw it'],
+    ['an error', new TypeError('oops'), 'returned a TypeError; throw it'],
+  ])('%s that is returned, not thrown, fails its message', async ([, error, words]) => {
+    await using box = await server.open()
+    const invalid = { code: 'RESULT_INVALID', message: expect.stringContaining(words) as string }
+    const retry = { attempts: 1 }
+    box.consumer('inline', { inline: () => error }, { mode: 'inline', retry })
+    box.consumer('direct', { direct: () => error }, { mode: 'direct', retry })
+    box.consumer('stored', { stored: () => error }, { retry })
+    box.consumer('batch', { many: batch(() => error) }, { retry })
+    expect(await box.handle({ ...note('1'), type: 'inline' })).toMatchObject({ status: 'dead', error: invalid })
+    expect(await box.handle({ ...note('2'), type: 'direct' })).toMatchObject({ status: 'failed', error: invalid })
+    await box.receive([
+      { ...note('3'), type: 'stored' },
+      { ...note('4'), type: 'many' },
+    ])
+    await box.drain()
+    expect(await box.fate('3')).toMatchObject({ state: 'dead', error: invalid })
+    expect(await box.fate('4')).toMatchObject({ state: 'dead', error: invalid })
   })
 
   test('a failure whose source redelivers is not acknowledged, and the redelivery is the next attempt', async () => {

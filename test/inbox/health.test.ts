@@ -92,6 +92,41 @@ test('a forgotten start() is warned of once, some seconds after something was st
   ])
 })
 
+test('events that wait for a sink that nothing runs count, and are warned of once', async () => {
+  const logger = recorder()
+  await using box = await server.open({ logger })
+  // Attached after migrate(), so the database has not heard of it.
+  box.to({ name: 'broker', publish: async (events) => events.map(() => undefined), close: async () => undefined })
+  const send = async () => {
+    const client = await server.pool.connect()
+    try {
+      await client.query('begin')
+      await box.send(client, 'note', 1)
+      await client.query('commit')
+    } finally {
+      client.release()
+    }
+  }
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  try {
+    for (let times = 0; times < 2; times++) {
+      await send()
+      await box.clock.advance(10_000)
+      await vi.advanceTimersByTimeAsync(10_000)
+    }
+  } finally {
+    vi.useRealTimers()
+  }
+  expect((await box.health()).lagMs).toBeGreaterThanOrEqual(20_000)
+  expect(await box.health({ maxLagMs: 15_000 })).toMatchObject({ ok: false })
+  await waitUntil(() => logger.lines.length > 0)
+  expect(logger.lines).toMatchObject([
+    { level: 'warn', about: { sink: 'broker' }, text: expect.stringContaining('box.start()') },
+  ])
+  await box.drain()
+  expect(await box.health()).toMatchObject({ ok: true, lagMs: 0 })
+})
+
 test('a source that was never started is not ok, and says so', async () => {
   await using box = await server.open()
   box.consumer('a', { note: () => undefined })

@@ -1,5 +1,7 @@
 /** What is misspelt is refused, or warned of with the name that was meant; nothing is taken for something else in silence. */
 import { expect, test } from 'vitest'
+import { createBox, unchecked } from 'oncebox'
+import { fromPg } from 'oncebox/pg'
 import { webhook } from 'oncebox/webhook'
 import { SECRETS, bodyOf, sign, toRequest } from '../webhook/senders.js'
 import { waitUntil } from '../support/wait.js'
@@ -85,8 +87,59 @@ test('a map that adds data and leaves the body is refused, not half obeyed', asy
       onError: (error) => errors.push(error),
     }),
   )
-  expect((await hook.fetch(toRequest(await sign('standard', bodyOf('standard'))))).status).toBe(500)
+  expect((await hook.fetch(toRequest(await sign('standard', bodyOf('standard'))))).status).toBe(200)
+  expect(await box.quarantine()).toMatchObject([{ reason: 'no-id' }])
   expect(errors).toMatchObject([{ code: 'MESSAGE_INVALID', message: expect.stringContaining('both') }])
+})
+
+test('options of a driver, of the test kit and of once are refused by name', async () => {
+  await using box = await server.open()
+  const refusal = (near: string) =>
+    expect.objectContaining({ code: 'OPTION_INVALID', message: expect.stringContaining(`did you mean ${near}?`) })
+  expect(() => fromPg(server.pool, { prepared: false } as never)).toThrow(refusal('prepare'))
+  expect(() => box.crashAt('claimed', { time: 2 } as never)).toThrow(refusal('times'))
+  await expect(box.deliver(note('1'), { time: 2 } as never)).rejects.toThrow(refusal('times'))
+  await expect(box.waitFor('1', 'handled', { timeoutMS: 2 } as never)).rejects.toThrow(refusal('timeoutMs'))
+  const client = await server.pool.connect()
+  try {
+    await client.query('begin')
+    const run = () => box.once(client, 'a', { id: '1', sorce: 'x' } as never, () => 1)
+    await expect(run()).rejects.toThrow(refusal('source'))
+    // A whole message, as a handler got it, may be handed on.
+    const whole = { ...note('1'), subject: 's', headers: {}, receivedAt: new Date(), attempt: 1 }
+    expect(await box.once(client, 'a', whole as never, () => 1)).toMatchObject({ status: 'handled' })
+    await client.query('commit')
+  } finally {
+    client.release()
+  }
+})
+
+test('what is given in a wrong shape is told with the right one', async () => {
+  await using box = await server.open({ messages: { note: unchecked(), 'order.placed': unchecked() } })
+  const words = (text: string) => expect.objectContaining({ message: expect.stringContaining(text) })
+  expect(() => createBox(server.pool as never)).toThrow(words('createBox takes { db }, and db must be a driver'))
+  await expect(box.admin.message('1' as never)).rejects.toThrow(
+    words('message takes { id, source?, consumer? }; got "1"'),
+  )
+  expect(() => box.consumer('a', { 'order.place': () => 1 } as never)).toThrow(words('did you mean order.placed?'))
+  const client = await server.pool.connect()
+  try {
+    const sent = box.sendMany(client, [{ type: 'note', payload: 1 } as never])
+    await expect(sent).rejects.toThrow(
+      words('sendMany: an event of type note has no property "payload"; pass it as data'),
+    )
+  } finally {
+    client.release()
+  }
+  let refused: Promise<unknown> | undefined
+  box.from({
+    async start(deliver) {
+      refused = deliver(note('1') as never).catch((error: unknown) => error)
+    },
+    stop: async () => undefined,
+  })
+  await box.start()
+  expect(await refused).toEqual(words('deliver takes an array of messages'))
 })
 
 test('a source for a consumer that nobody has heard of is warned of, with the name that was meant', async () => {

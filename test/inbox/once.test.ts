@@ -369,6 +369,7 @@ describe('what it is given', () => {
     const run = (result: unknown) =>
       transaction((client) => (box as Box<MessageMap, unknown>).once(client, 'a', { id: '1' }, () => result))
     await expect(run(1n)).rejects.toMatchObject({ code: 'RESULT_INVALID' })
+    await expect(run(new Error('oops'))).rejects.toMatchObject({ code: 'RESULT_INVALID' })
     expect(await run(1)).toMatchObject({ status: 'handled' })
   })
 })

@@ -55,6 +55,16 @@ const handlers = {
     await effect('a', () => calls.push('a')).catch(() => undefined)
     await effect('b', () => calls.push('b'))
   },
+  async twice(_message, { effect }) {
+    await Promise.all(['a', 'a'].map((name, at) => effect(name, () => calls.push(name + at))))
+  },
+  async again(_message, { effect }) {
+    await effect('a', () => calls.push('a1'))
+    await effect('a', () => calls.push('a2'))
+  },
+  async quiet(_message, { effect }) {
+    await Promise.allSettled(['a', 'a'].map((name, at) => effect(name, () => calls.push(name + at))))
+  },
   async effect(_message, { effect }) {
     void effect('a', () => calls.push('a'))
   },
@@ -77,15 +87,29 @@ const handlers = {
     void send('mail', { bad: true })
     throw new Error('of its own')
   },
-  async late(_message, { send, effect }) {
+  async each(_message, { tx }) {
+    ;[1, 2].forEach(async (number) => {
+      await tx.query('select pg_sleep(0.05)')
+      await tx.query('select $1::int', [number])
+    })
+  },
+  async blocked(_message, { tx }) {
+    void tx.query('select pg_sleep(600)')
+  },
+  async late(_message, { tx, send, effect }) {
     later = new Promise((resolve) => setTimeout(resolve, 50)).then(() => {
+      void tx.query('select 1')
       void send('quick', {})
       void effect('a', () => calls.push('a'))
     })
   },
 }
 const [, name, mode] = /^(\w+)\/(\w+)$/.exec(MODE)
-box.consumer('a', { order: handlers[name] }, { mode, retry: { attempts: 1 } })
+box.consumer(
+  'a',
+  { order: handlers[name] },
+  { mode, retry: { attempts: 1 }, ...(name === 'blocked' && { timeoutMs: 500 }) },
+)
 await box.migrate()
 const message = { id: '1', type: 'order', data: {} }
 if (mode === 'stored') await box.receive(message)

@@ -61,6 +61,33 @@ describe.for(['inline', 'stored'] as const)('%s', (mode) => {
     expect(kept).toEqual(SCHEMES.map((source) => ({ source, reason: 'undecodable', body: '{"type":"no' })))
   })
 
+  test('what `type` and `map` choke on is kept, answered 200, and told', async () => {
+    await using box = await server.open()
+    box.consumer('a', { '*': () => undefined }, { mode })
+    const errors: unknown[] = []
+    const hook = box.from(
+      webhook({
+        scheme: 'github',
+        secret: SECRETS.github,
+        map: ({ message, data }) => ({ ...message, key: (data as { deep: { key: string } }).deep.key }),
+        onError: (error) => errors.push(error),
+      }),
+    )
+    await using http = await serve(toNodeListener(hook))
+    for (const body of ['payload=%7B%7D', '{"shallow":1}']) {
+      expect(await post(http.url, await sign('github', body))).toEqual({
+        status: 200,
+        answer: { status: 'quarantined' },
+      })
+    }
+    const kept = (await box.quarantine()).map(({ reason, body }) => ({ reason, body }))
+    expect(kept).toEqual([
+      { reason: 'undecodable', body: 'payload=%7B%7D' },
+      { reason: 'no-id', body: '{"shallow":1}' },
+    ])
+    expect(errors).toMatchObject([{ name: 'TypeError' }])
+  })
+
   test('Stripe’s copies of one event differ in pending_webhooks, and are copies; another body is a conflict', async () => {
     await using box = await server.open()
     box.consumer('a', { note: (message, { tx }) => box.write(tx, 'a', message) }, { mode })

@@ -467,32 +467,51 @@ describe('what the message is', () => {
     expect(mapped).toMatchObject({ id: 'msg_1', key: 'acme/shop', text: body })
   })
 
-  test('a `map` that throws: 500, so the sender keeps the message', async () => {
+  test.for(['type', 'map'] as const)('a `%s` that throws: without an id, so the box keeps it', async (name) => {
     const errors: unknown[] = []
     const { hook, got } = attached({
       scheme: 'github',
-      map: () => {
+      [name]: () => {
         throw new Error('hunter2')
       },
       onError: (error) => errors.push(error),
     })
-    const response = await hook.fetch(toRequest(await sign('github', bodyOf('github'))))
-    expect(response.status).toBe(500)
+    const sent = await sign('github', bodyOf('github'))
+    const response = await hook.fetch(toRequest(sent))
+    expect(response.status).toBe(200)
     expect(await response.text()).not.toContain('hunter2')
-    expect([errors.length, got.length]).toEqual([1, 0])
+    const problem = `${name} threw: Error: hunter2`
+    expect(got).toMatchObject([{ id: undefined, headers: { 'oncebox-problem': problem } }])
+    expect(Buffer.from(got[0]!.body!).toString()).toBe(sent.body)
+    expect(errors).toMatchObject([{ message: 'hunter2' }])
   })
 
   test.for([undefined, null, 'text', Promise.resolve({}), { id: '1', type: 't', data: 1n }])(
-    'a `map` that returns no message, but %s: 500 as well',
+    'a `map` that returns no message, but %s: without an id as well',
     async (returned) => {
       const errors: unknown[] = []
       const onError = (error: unknown): unknown => errors.push(error)
       const { hook, got } = attached({ scheme: 'github', map: () => returned as Incoming, onError })
       const response = await hook.fetch(toRequest(await sign('github', bodyOf('github'))))
-      expect([response.status, got.length]).toEqual([500, 0])
+      expect([response.status, got]).toMatchObject([200, [{ id: undefined }]])
       expect(errors).toMatchObject([{ code: 'MESSAGE_INVALID' }])
     },
   )
+
+  test('what is not JSON reaches neither `type` nor `map`', async () => {
+    const called: string[] = []
+    for (const scheme of SCHEMES) {
+      const { hook, got } = attached({
+        scheme,
+        type: () => void called.push('type'),
+        map: ({ message }) => (called.push('map'), message),
+      })
+      const sent = await sign(scheme, 'payload=%7B%7D')
+      expect((await hook.fetch(toRequest(sent))).status).toBe(200)
+      expect(got).toMatchObject([{ id: expect.any(String) as string, body: Buffer.from(sent.body) }])
+    }
+    expect(called).toEqual([])
+  })
 })
 
 describe('options', () => {

@@ -1,32 +1,46 @@
 /** Requests and messages: what the box gets of a verified request, and what is posted of an event. */
 import { createHash } from 'node:crypto'
 import { OnceboxError } from '../../errors.js'
+import { toFailure } from '../../failure.js'
 import type { Incoming, Message } from '../../message.js'
 import { readStructured, writeStructured, type Envelope } from '../cloudevents.js'
-import { mapProblem } from '../event.js'
+import { mapProblem, refusable } from '../event.js'
 import type { ResolvedSource, Scheme, VerifiedRequest } from './options.js'
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
+/**
+ * What the box gets. What is not JSON is for the box to keep: `type` and `map` never see it. What they choke on becomes a
+ * message without an id, which is kept too, and `report` is told why.
+ */
 export function toMessage(
   options: ResolvedSource,
   request: Request,
-  body: Uint8Array,
-  id: string | undefined,
+  signed: { readonly body: Uint8Array; readonly id: string | undefined },
+  report: (error: unknown) => void,
 ): Incoming {
+  const { body, id } = signed
   const headers: Record<string, string> = Object.fromEntries(request.headers)
   const data = parse(body)
   const message = readMessage(options, { headers, body, data, id })
-  if (options.type !== undefined) {
-    const type = typeof options.type === 'string' ? options.type : options.type({ headers, body, data, message })
-    if (type !== undefined) message.type = type
-  }
+  if (typeof options.type === 'string') message.type = options.type
+  if (data === undefined) return message
   const verified: VerifiedRequest = { headers, body, data, message }
-  if (!options.map) return message
-  const mapped = options.map(verified)
-  const problem = mapProblem(mapped, message)
-  if (problem) throw new OnceboxError('MESSAGE_INVALID', problem)
-  return mapped
+  let at = 'type'
+  try {
+    const type = typeof options.type === 'function' ? options.type(verified) : undefined
+    if (type !== undefined) message.type = type
+    at = 'map'
+    const mapped = options.map ? options.map(verified) : message
+    const problem = options.map && mapProblem(mapped, message)
+    if (problem === undefined) return mapped
+    report(new OnceboxError('MESSAGE_INVALID', problem))
+    return refusable(message, problem)
+  } catch (error) {
+    report(error)
+    const { name, message: words } = toFailure(error)
+    return refusable(message, `${at} threw: ${name}: ${words}`)
+  }
 }
 
 /** In structured mode, for a signature covers the body alone. */

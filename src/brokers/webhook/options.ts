@@ -14,7 +14,7 @@ export interface VerifiedRequest {
   readonly headers: Readonly<Record<string, string>>
   /** The signed bytes. */
   readonly body: Uint8Array
-  /** The body as JSON; undefined if it is not JSON. */
+  /** The body as JSON. What is not JSON is quarantined, and comes to neither `type` nor `map`. */
   readonly data: unknown
   /** What the box would get. */
   readonly message: Incoming
@@ -36,7 +36,7 @@ export interface WebhookSourceOptions {
   /** Changes what the box gets: `({ message }) => ({ ...message, key: … })`. */
   map?: (request: VerifiedRequest) => Incoming
   /**
-   * Told of what the sender sees only as 500 or 503: the database is away, a handler failed, `map` threw. Default: a
+   * Told of what the sender does not see: the database is away, a handler failed, `type` or `map` threw. Default: a
    * process warning; none for a handler, which the log of the box tells of.
    */
   onError?: (error: unknown) => void

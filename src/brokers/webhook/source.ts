@@ -80,7 +80,7 @@ export function createSource(options: ResolvedSource): WebhookSource {
     }
     if (!isSigned(signature, body.bytes, options.keys)) return answer(401, { error: 'no signature is right' })
 
-    const message = toMessage(options, request, body.bytes, signature.id)
+    const message = toMessage(options, request, { body: body.bytes, id: signature.id }, report)
     // It may have stopped in the meantime.
     const to = deliver
     if (!to) return notReady()
@@ -106,7 +106,7 @@ export function createSource(options: ResolvedSource): WebhookSource {
       try {
         return await receive(request)
       } catch (error) {
-        // `type` or `map` threw, `map` returned no message, or the request is not one. The sender keeps the message.
+        // The request is not one. The sender keeps the message.
         report(error)
         return answer(500, { error: 'the message could not be read' })
       }

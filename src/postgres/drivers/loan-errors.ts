@@ -15,6 +15,14 @@ export function unawaitedQuery(count: number): OnceboxError {
   )
 }
 
+/** For a client that sends a statement only when somebody awaits it. */
+export function forgottenQuery(count: number): OnceboxError {
+  return new OnceboxError(
+    'UNAWAITED_QUERY',
+    `the handler made ${count} statements that it did not await, so they were never sent: await them all`,
+  )
+}
+
 export function handlerCommitted(): OnceboxError {
   return new OnceboxError(
     'HANDLER_COMMITTED',

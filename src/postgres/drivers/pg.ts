@@ -3,6 +3,7 @@
  * it, a connection in reserve for when the pool is exhausted.
  */
 import { createHash } from 'node:crypto'
+import { checkKnown } from '../../check-options.js'
 import { OnceboxError } from '../../errors.js'
 import type { Driver, StatementOptions, TransactionOptions } from '../driver.js'
 import { fromTheDatabase, isConnectionLoss, isPoolEnded, isStalePlan, poolEnded, sqlState } from '../errors.js'
@@ -39,6 +40,7 @@ export interface PgOptions {
  */
 export function fromPg<C extends PgClient>(pool: PgPool<C>, options: PgOptions = {}): Driver<C, PgClient> {
   if (!isPgPool(pool)) throw wrongClient('fromPg', pool, 'a pool of pg, such as new pg.Pool({ connectionString })')
+  checkKnown('fromPg', options, ['prepare'])
   return new PgDriver(pool as unknown as Pool, options.prepare ?? true) as unknown as Driver<C, PgClient>
 }
 

@@ -123,8 +123,14 @@ class PgliteDriver implements Driver<Tx> {
     return {
       tx: lent,
       async giveBack() {
+        const left = watch.unanswered
+        // They run to their end, and so does what their author sends behind them.
+        while (watch.unanswered > 0 && watch.transactionOpen) {
+          await watch.settled()
+          await new Promise(setImmediate)
+        }
         watch.open = false
-        if (watch.unanswered > 0) throw unawaitedQuery(watch.unanswered)
+        if (left > 0) throw unawaitedQuery(left)
         if (watch.failure !== undefined && (await isAborted(raw))) throw transactionAborted(watch.failure)
         if (watch.suspicious && !(await sameTransaction(raw, await start))) throw handlerCommitted()
       },

@@ -9,7 +9,7 @@ import { within } from '../../backoff.js'
 import { OnceboxError } from '../../errors.js'
 import type { Driver, Isolation, Loan, StatementOptions, TransactionOptions } from '../driver.js'
 import { fromTheDatabase, isPoolEnded, isStalePlan, poolEnded, silent } from '../errors.js'
-import { handlerCommitted, transactionAborted, unawaitedQuery } from './loan-errors.js'
+import { forgottenQuery, handlerCommitted, transactionAborted, unawaitedQuery } from './loan-errors.js'
 import { Gate, gateOf, guard, type Handle, ignore, type Rows } from './postgres/gate.js'
 import { type LineOptions, Lines, type Mark } from './postgres/lines.js'
 import { Room } from './postgres/room.js'
@@ -208,10 +208,10 @@ class PostgresDriver implements Driver<Handle> {
     return {
       tx: guard(raw, gate),
       async giveBack() {
-        await gate.sent()
+        const left = await gate.left()
         gate.open = false
-        await gate.cursorsClosed()
-        if (gate.unanswered > 0) throw unawaitedQuery(gate.unanswered)
+        if (left > 0) throw unawaitedQuery(left)
+        if (gate.forgotten > 0) throw forgottenQuery(gate.forgotten)
         if (gate.failure !== undefined) throw transactionAborted(gate.failure)
         if (gate.suspicious && !(await sameTransaction(raw, start))) throw handlerCommitted()
       },

@@ -85,16 +85,17 @@ export const REMOVE_QUARANTINED = `
 delete from ob.quarantine q using jsonb_array_elements_text($1::text::jsonb) x where q.n = x::bigint returning q.n::text`
 
 /**
- * What `health()` asks. In: the names of the local consumers, which may not be registered yet. Out, in one row: `lag`, the
+ * What `health()` asks. In: `{ consumers, sinks }`, the names of the local ones, which may not be registered yet. Out, in one row: `lag`, the
  * age in ms of the oldest message that is due or held, of any consumer that is not paused, or of the oldest event, of any
- * sink; `writable`, false on a standby and on a read-only server; `waiting`, for each consumer `{ consumer, dueMs, held }`.
+ * sink; `writable`, false on a standby and on a read-only server; `waiting`, for each consumer `{ consumer, dueMs, held }`;
+ * `sinks`, for each sink `{ sink, dueMs, held }`, where held means that a relay publishes to it right now.
  *
  * A message that is tried again is as old as its delay is over. What is held is looked for among the leases that end
  * next, a thousand of each kind: a stuck worker extends its own, so it stays among them. Indexes: work_due, lane_due,
  * work_lane, delivery_live.
  */
 export const HEALTH = `
-with input as materialized (select $1::text::jsonb names),
+with input as materialized (select j->'consumers' names, j->'sinks' sinks from (select $1::text::jsonb j) given),
 awake as materialized (
   select name from ob.consumer where not paused
   union
@@ -138,12 +139,22 @@ waiting as materialized (
     having count(*) > 0
   ) held on true
 ),
-event as (
-  select max(extract(epoch from ob.now() - head.due_at) * 1000) ms from ob.shard s cross join lateral (
+part as (
+  select sink, shard, token is not null and due_at > ob.now() held from ob.shard
+  union all
+  select x.name collate "C", g.shard, false
+  from input, jsonb_array_elements_text(sinks) x(name), generate_series(0, 31) g(shard)
+  where not exists (select 1 from ob.shard known where known.sink = x.name collate "C")
+),
+event as materialized (
+  select p.sink, max(extract(epoch from ob.now() - head.due_at) * 1000) ms, bool_or(p.held) held
+  from part p left join lateral (
     select d.due_at from ob.delivery d
-    where d.sink = s.sink and d.shard = s.shard and d.parked is null and not d.waiting order by d.n limit 1) head
+    where d.sink = p.sink and d.shard = p.shard and d.parked is null and not d.waiting order by d.n limit 1) head on true
+  group by p.sink
 )
-select coalesce(greatest(0, (select ms from event), (select max(greatest(due_ms, held_ms)) from waiting)), 0)::bigint::text lag,
+select coalesce(greatest(0, (select max(ms) from event), (select max(greatest(due_ms, held_ms)) from waiting)), 0)::bigint::text lag,
   (not pg_is_in_recovery() and current_setting('transaction_read_only') = 'off')::text writable,
   (select coalesce(jsonb_agg(jsonb_build_object('consumer', name, 'dueMs', due_ms::bigint, 'held', held)), '[]')
-   from waiting)::text waiting`
+   from waiting)::text waiting,
+  (select coalesce(jsonb_agg(jsonb_build_object('sink', sink, 'dueMs', ms::bigint, 'held', held)), '[]') from event)::text sinks`

@@ -2,6 +2,7 @@
  * The client as one handler gets it: pg's own in every respect, except that it knows what is unanswered, refuses to
  * end the transaction, and is of no use once the handler has returned.
  */
+import { sleep } from '../../../backoff.js'
 import type { OnceboxError } from '../../../errors.js'
 import { isConnectionLoss, type Loan, sqlState } from '../../driver.js'
 import { refusal } from '../handler-sql.js'
@@ -22,6 +23,7 @@ interface Submittable {
   text?: unknown
   callback?: unknown
   cursor?: { text?: unknown }
+  read?: unknown
   handleReadyForQuery?: (...args: unknown[]) => unknown
   handleError?: (...args: unknown[]) => unknown
 }
@@ -30,6 +32,8 @@ type Callback = (error: unknown, result?: unknown) => void
 interface Lent {
   readonly session: Session
   open: boolean
+  /** Cursors that are open: they, and what is queued behind them, wait for somebody to read on. */
+  cursors: number
 }
 
 /** The status comes in the same packet as the error, or in the next. */
@@ -60,12 +64,12 @@ function isOver({ open, session }: Lent): boolean {
 
 export function lendClient(session: Session): Loan<Client> {
   const { client } = session
-  const loan: Lent = { session, open: true }
+  const loan: Lent = { session, open: true, cursors: 0 }
   let bound: Map<unknown, unknown> | undefined
 
   function query(...args: unknown[]): unknown {
     const error = isOver(loan) ? transactionClosed() : (endedByHandler(session) ?? refusal(textOf(args[0])))
-    return error ? fail(error, args) : track(session, args)
+    return error ? fail(error, args) : track(loan, args)
   }
 
   const tx = new Proxy(client, {
@@ -90,10 +94,20 @@ export function lendClient(session: Session): Loan<Client> {
   return { tx, giveBack }
 
   function giveBack(): void | Promise<void> {
+    if (session.unanswered > 0) return leave(session.unanswered)
     loan.open = false
-    if (session.unanswered > 0) throw unawaitedQuery(session.unanswered)
     const status = knownStatus(client)
     return status === undefined ? transactionStatus(client).then(check) : check(status)
+  }
+
+  /** What is under way runs to its end, and so does what its author sends behind it. */
+  async function leave(unanswered: number): Promise<never> {
+    try {
+      while (session.unanswered > 0 && loan.cursors === 0 && !session.over) await sleep(1)
+    } finally {
+      loan.open = false
+    }
+    throw unawaitedQuery(unanswered)
   }
 
   function check(status: Status): void {
@@ -115,13 +129,15 @@ function textOf(statement: unknown): unknown {
 }
 
 /** Passes a statement on and counts it until it is answered, in whichever of pg's forms it came. */
-function track(session: Session, args: unknown[]): unknown {
+function track(loan: Lent, args: unknown[]): unknown {
+  const { session } = loan
   const send = session.client.query as (...args: unknown[]) => unknown
   const statement = (args[0] ?? {}) as Submittable
   const answered = session.expect()
   try {
-    if (typeof statement.submit === 'function') watchSubmittable(statement, answered)
-    else {
+    if (typeof statement.submit === 'function') {
+      watchSubmittable(statement, isCursor(statement) ? countCursor(loan, answered) : answered)
+    } else {
       const at = args.findIndex((arg) => typeof arg === 'function')
       if (at > 0) args[at] = watchCallback(args[at] as Callback, answered)
       else if (typeof statement.callback === 'function') {
@@ -153,6 +169,20 @@ function watchCallback(callback: Callback, answered: (error?: unknown) => void):
   return (error, result) => {
     answered(error ?? undefined)
     callback(error, result)
+  }
+}
+
+function isCursor({ cursor, read }: Submittable): boolean {
+  return cursor !== undefined || typeof read === 'function'
+}
+
+function countCursor(loan: Lent, answered: (error?: unknown) => void): (error?: unknown) => void {
+  let open = true
+  loan.cursors += 1
+  return (error) => {
+    if (open) loan.cursors -= 1
+    open = false
+    answered(error)
   }
 }
 

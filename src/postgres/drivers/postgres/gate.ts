@@ -7,6 +7,7 @@ import type { OnceboxError } from '../../../errors.js'
 import { fromTheDatabase } from '../../errors.js'
 import { refusal } from '../handler-sql.js'
 import { handlerCalled, transactionClosed } from '../loan-errors.js'
+import { firstWords } from '../sql-text.js'
 
 export type Rows = Record<string, unknown>[]
 
@@ -20,6 +21,9 @@ export interface Pending extends Promise<Rows> {
   readonly options?: { readonly simple?: boolean }
   readonly cursorFn?: unknown
   readonly active?: boolean
+  readonly executed?: boolean
+  /** Set when it is put into another one that is sent. */
+  readonly fragment?: boolean
 }
 
 export interface Handle {
@@ -57,6 +61,7 @@ export class Gate {
   readonly #transaction: Gate | undefined
   readonly #pending = new Set<Pending>()
   readonly #expected = new Set<Promise<unknown>>()
+  readonly #unsent = new Set<Pending>()
 
   constructor(raw: Handle, transaction?: Gate) {
     this.raw = raw
@@ -79,12 +84,35 @@ export class Gate {
     return [...this.#pending].filter((query) => !query.cursorFn || query.active)
   }
 
+  /** How many statements were made and never sent: postgres.js sends what somebody awaits. */
+  get forgotten(): number {
+    return [...this.#unsent].filter((query) => !query.executed && !query.fragment && isStatement(query)).length
+  }
+
+  /** Remembers a query until it is sent, or put into another one. Only a handler forgets any. */
+  made(query: Pending): void {
+    if (this.#transaction) this.#unsent.add(query)
+  }
+
+  /** What is put into another query is a part of it. */
+  used(parts: readonly unknown[]): void {
+    if (this.#unsent.size === 0) return
+    for (const part of parts) {
+      if (typeof part !== 'object' || part === null) continue
+      if (this.#unsent.delete(part as Pending)) continue
+      if (Array.isArray(part)) this.used(part)
+      // The values of a row.
+      else if (Object.getPrototypeOf(part) === Object.prototype) this.used(Object.values(part))
+    }
+  }
+
   /** Why a query may not pass, if so. */
   refuse(query: Pending): OnceboxError | undefined {
     return this.open && this.transactionOpen ? refusal(textOf(query)) : transactionClosed()
   }
 
   pass(query: Pending, nested: boolean): void {
+    this.#unsent.delete(query)
     if (this.#pending.size === 0) this.owedSince = performance.now()
     this.#pending.add(query)
     this.#transaction?.pass(query, nested)
@@ -124,6 +152,21 @@ export class Gate {
     while (closing() && performance.now() < end) await sleep(1)
   }
 
+  /**
+   * Waits until what was sent is answered, and what its author sends behind it, unless a cursor waits for somebody to
+   * read on. Answers how many statements were left behind.
+   */
+  async left(): Promise<number> {
+    await this.sent()
+    await this.cursorsClosed()
+    const count = this.unanswered
+    while (this.unanswered > 0 && this.transactionOpen && !this.#sent.some((query) => query.cursorFn)) {
+      await sleep(1)
+      await this.sent()
+    }
+    return count
+  }
+
   /** Waits until what was sent is answered. */
   async settled(): Promise<void> {
     await this.sent()
@@ -147,7 +190,10 @@ export class Gate {
 export function guard(raw: Handle, gate: Gate, nested = false): Handle {
   const watch = (query: unknown): unknown => watched(query, gate, nested)
   const handle = new Proxy(raw, {
-    apply: (target, _, args: unknown[]) => watch(Reflect.apply(target, undefined, args)),
+    apply(target, _, args: unknown[]) {
+      gate.used(args)
+      return watch(Reflect.apply(target, undefined, args))
+    },
     get(target, key) {
       const value: unknown = Reflect.get(target, key, target)
       switch (key) {
@@ -183,15 +229,30 @@ function textOf({ strings }: Pending): string | undefined {
   return strings && strings.length > 1 ? strings.join('$1') : strings?.[0]
 }
 
+/** The words that begin a statement. What begins with another is a fragment that was not used. */
+const STATEMENT =
+  /^(ALTER|ANALYZE|CALL|COMMENT|COPY|CREATE|DELETE|DO|DROP|GRANT|INSERT|LOCK|MERGE|NOTIFY|REFRESH|REVOKE|SELECT|SET|TRUNCATE|UPDATE|VALUES|WITH)$/
+
+function isStatement(query: Pending): boolean {
+  const text = textOf(query)
+  // A file has no text before it is read.
+  return text === undefined || STATEMENT.test(firstWords(text, 0)[0] ?? '')
+}
+
 /** Fragments and identifiers pass through here too; only what is sent ever calls its handler. */
 function watched(query: unknown, gate: Gate, nested: boolean): unknown {
   const pending = query as Pending
   const send = pending?.handler
   if (typeof send !== 'function') return query
+  gate.made(pending)
   pending.handler = Object.assign(
     (sent: Pending) => {
       const error = gate.refuse(sent)
-      if (error) return sent.reject?.(error)
+      if (error) {
+        // One that nobody awaits must not end the process. Not `catch`, which would send it.
+        void Promise.prototype.then.call(sent, ignore, ignore)
+        return sent.reject?.(error)
+      }
       gate.pass(sent, nested)
       return send(sent)
     },
