@@ -21,7 +21,11 @@ export interface ConsumerWorker {
   readonly failing: boolean
   /** Tells of failures to get it going. */
   readonly trouble: Trouble
-  start(): void
+  /**
+   * Runs once it is `ready`, and once every stop that was asked for before is over; a stop that is asked for meanwhile
+   * has the last word.
+   */
+  start(ready?: Promise<unknown>): Promise<void>
   wake(): void
   /**
    * Finishes what runs and releases the rest; after `timeoutMs` what still runs is aborted. With `others`, what runs on
@@ -54,8 +58,9 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
   let stopping = false
   /** The whole box is being stopped, arrivals included. */
   let ending = false
-  /** How often it was told to stop: a drain that a stop has overtaken starts nothing more. */
+  /** How often it was told to stop: a start or a drain that a stop has overtaken starts nothing more. */
   let stops = 0
+  /** All stops under way. */
   let halting: Promise<unknown> | undefined
   const draining = new Set<Promise<unknown>>()
   let inFlight = 0
@@ -180,6 +185,25 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
 
   const loop: Loop = createLoop({ slots: options.concurrency, step, nextDueMs, failed })
 
+  const halt = async (timeoutMs: number, others: Promise<unknown> | undefined): Promise<void> => {
+    stopping = true
+    ending = others !== undefined
+    const ended = Promise.all([loop.stop(), others, Promise.allSettled(draining)])
+    const timer = setTimeout(() => {
+      stop.abort(new OnceboxError('STOPPED', `the box stopped while ${name} was still running`))
+    }, timeoutMs)
+    try {
+      await ended
+      // What was given back on arrival while the database was away is on its way.
+      await Promise.allSettled(releasing)
+    } finally {
+      clearTimeout(timer)
+      ending = false
+      // What arrives from now on is run again: `handle` works on a box that is stopped too.
+      if (stop.aborted) stop = new Abort()
+    }
+  }
+
   return {
     consumer,
     get inline() {
@@ -192,40 +216,31 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
       return loop.alive && trouble.failures > 2 * options.concurrency
     },
     trouble,
-    start() {
+    async start(ready) {
+      const turn = stops
+      await ready
+      while (halting) await halting
       // What runs is stopped by the handle that it was started with.
-      if (loop.alive) return
+      if (stops !== turn || loop.alive) return
       stopping = false
       stop = new Abort()
       loop.start()
     },
     wake: () => loop.wake(),
-    async stop(timeoutMs, others) {
+    stop(timeoutMs, others) {
       stops++
-      stopping = true
-      ending = others !== undefined
-      const ended = Promise.all([loop.stop(), others, Promise.allSettled(draining)])
-      // What was given back on arrival while the database was away is on its way.
-      const stopped = ended.then(() => Promise.allSettled(releasing))
-      halting = stopped
-      const timer = setTimeout(() => {
-        stop.abort(new OnceboxError('STOPPED', `the box stopped while ${name} was still running`))
-      }, timeoutMs)
-      try {
-        await stopped
-      } finally {
-        clearTimeout(timer)
-        if (halting === stopped) halting = undefined
-        ending = false
-        // What arrives from now on is run again: `handle` works on a box that is stopped too.
-        if (stop.aborted) stop = new Abort()
-      }
+      const stopped = halt(timeoutMs, others)
+      const all = Promise.allSettled([halting, stopped]).then(() => {
+        if (halting === all) halting = undefined
+      })
+      halting = all
+      return stopped
     },
     drain() {
       const turn = stops
       return async () => {
         // A stop under way ends first.
-        await halting?.catch(() => undefined)
+        await halting
         if (stops !== turn) return false
         const round = drainRound(() => stops !== turn)
         draining.add(round)
