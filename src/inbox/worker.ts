@@ -7,12 +7,13 @@ import { createLoop, type Loop } from '../worker/loop.js'
 import { Pace } from '../worker/pace.js'
 import type { Trouble } from '../worker/trouble.js'
 import { sleep } from '../backoff.js'
-import { claimMessages, type Claim } from './claim.js'
+import { claimMessages, type Claim, type Due } from './claim.js'
 import type { ConsumerDeclaration } from './consumer.js'
 import { runClaim } from './group.js'
 import { claimLanes } from './lanes.js'
 import { createPlans } from './plans.js'
 import type { Worker } from './running.js'
+import { isAway } from './transaction.js'
 
 export interface ConsumerWorker {
   readonly consumer: ConsumerDeclaration
@@ -48,6 +49,11 @@ const LANES_LOOK_MS = 5_000
 const LATE_LOOK_MS = 1_000
 /** Commits may lag behind their time by this much before they wait for the next look without the hint. */
 const LATE_MARGIN_MS = 2_000
+/**
+ * For so long after an outage nothing is taken from others whose lease ran out in it. They met it too, and give back what
+ * they hold within a second; taken from them, it would count as a death.
+ */
+const GRACE_MS = 3_000
 /** Of several slots one may work while the next one fails. */
 const CALM_MS = 1_000
 
@@ -66,6 +72,8 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
   let inFlight = 0
   let lastLanes = -Infinity
   let lanesFirst = options.order === 'key'
+  /** When the database was away last. */
+  let lastAway = -Infinity
   let low: { readonly at: string; readonly until: number } | undefined
 
   const losses: Worker['losses'] = new Map()
@@ -75,19 +83,23 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
 
   const claim = async (until?: string): Promise<Claim | undefined> => {
     // Leases that ran out while the database was away are ours to give back: to claim them would count as a death.
-    if (releasing.size > 0) await Promise.allSettled(releasing)
+    if (releasing.size > 0) {
+      await Promise.allSettled(releasing)
+      lastAway = performance.now()
+    }
     const size = pace.claimSize
+    const due: Due = { until, calm: performance.now() - lastAway < GRACE_MS }
     const loose = async (): Promise<Claim | undefined> => {
       const hinted = hint()
-      let found = await claimMessages(runtime, consumer, size, { low: hinted, until })
+      let found = await claimMessages(runtime, consumer, size, { low: hinted, ...due })
       if (!found && hinted !== undefined) {
         low = undefined
-        found = await claimMessages(runtime, consumer, size, { low: undefined, until })
+        found = await claimMessages(runtime, consumer, size, { low: undefined, ...due })
       }
       pace.claimed(found?.queue.length ?? 0, size)
       return found
     }
-    const lanes = (): Promise<Claim | undefined> => claimLanes(runtime, consumer, size, until)
+    const lanes = (): Promise<Claim | undefined> => claimLanes(runtime, consumer, size, due)
     if (options.order === 'none') {
       const found = await loose()
       if (found) return remember(found)
@@ -163,6 +175,7 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
   }
 
   const failed = (error: unknown): void => {
+    if (isAway(error)) lastAway = performance.now()
     if (!stopping) trouble.failed(error)
   }
   const tellTakeover = ({ queue }: Claim): void => {
