@@ -213,7 +213,7 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
     for (let attempt = 0; state === 'started'; attempt++) {
       try {
         await announce()
-        if (state === 'started') worker.start()
+        if (state === 'started') void worker.start()
         return
       } catch (error) {
         worker.trouble.failed(error)
@@ -234,7 +234,7 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
     await warnAboutNames()
     await waker.listen((error) => wakeUps.failed(error))
     if (stops !== turn) return waker.close()
-    for (const worker of workers.values()) worker.start()
+    for (const worker of workers.values()) void worker.start()
     relays.start()
     janitor.start()
     sources.startAll()
@@ -279,9 +279,7 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
       return {
         name,
         async start() {
-          await checkVersion(db)
-          await announce()
-          worker.start()
+          await worker.start(checkVersion(db).then(announce))
         },
         stop: async (stopOptions) => worker.stop(stopTimeout(stopOptions)),
         async drain() {

@@ -87,11 +87,18 @@ export interface LooseClaim extends Claim {
 /** Released messages go ahead of the backlog that piled up since they were claimed. */
 const FIRST_IN_LINE_MS = -3_600_000
 
+/** What a claim takes of what is due. */
+export interface Due {
+  readonly until: string | undefined
+  /** Nothing that somebody holds, even if the lease is over. */
+  readonly calm: boolean
+}
+
 export async function claimMessages(
   runtime: Runtime,
   consumer: ConsumerDeclaration,
   limit: number,
-  due: { readonly low: string | undefined; readonly until: string | undefined },
+  due: Due & { readonly low: string | undefined },
 ): Promise<Claim | undefined> {
   const token = randomUUID()
   const { leaseMs } = consumer.options

@@ -7,7 +7,7 @@
 import type { Incoming, Outcome } from '../message.js'
 import { OTHER_CONSUMERS } from '../postgres/sql/receive.js'
 import type { Runtime } from '../runtime.js'
-import type { ConsumerDeclaration } from './consumer.js'
+import { identityUnknown, type ConsumerDeclaration } from './consumer.js'
 import { runDirect } from './direct.js'
 import { handleFor } from './inline/handle.js'
 import type { Worker } from './running.js'
@@ -66,7 +66,7 @@ async function deliverNow(
   )
   const perMessage = new Map<Prepared, Ackable[]>(accepted.map((message) => [message, []]))
   const except = pairsOf(accepted, now)
-  if (accepted.length > 0 && (await isStoredForAny(runtime, accepted, declared, except, options))) {
+  if (accepted.length > 0 && (await isStoredForAny(runtime, accepted, { declared, except, ...options }))) {
     const stored = { consumers: declared, only: options.only, except, unrouted: 'skip' } as const
     const outcomes = await receive(runtime, accepted, stored)
     accepted.forEach((message, at) => {
@@ -130,17 +130,30 @@ function pairsOf(messages: readonly Prepared[], now: readonly Worker[]): [consum
   )
 }
 
-/** Is there anybody, here or in another process, for whom these messages have to be stored? */
+/**
+ * Is there anybody, here or in another process, for whom these messages have to be stored? Throws if one that would run
+ * now has a business key that only others can compute: it would run two messages about one fact.
+ */
 async function isStoredForAny(
   runtime: Runtime,
   messages: readonly Prepared[],
-  declared: readonly ConsumerDeclaration[],
-  except: readonly (readonly [consumer: string, type: string])[],
-  { only, how }: DeliverOptions,
+  options: DeliverOptions & {
+    readonly declared: readonly ConsumerDeclaration[]
+    readonly except: readonly (readonly [consumer: string, type: string])[]
+  },
 ): Promise<boolean> {
+  const { declared, except, only, how } = options
   const local = declared.filter((consumer) => how(consumer) === 'store' && isMeant(consumer, only))
-  if (messages.some(({ type }) => local.some((consumer) => consumer.handlerOf(type) !== undefined))) return true
+  const storedHere = messages.some(({ type }) => local.some((consumer) => consumer.handlerOf(type) !== undefined))
+  const running = new Set(except.map(([consumer]) => consumer))
+  const keyless = declared
+    .filter((consumer) => running.has(consumer.name) && how(consumer) === 'run' && !consumer.options.identity)
+    .map(({ name }) => name)
+  if (storedHere && keyless.length === 0) return true
   const types = [...new Set(messages.map(({ type }) => type))]
-  const others = await runtime.db.run(OTHER_CONSUMERS, { t: types, not: except })
-  return others.some((row) => only === undefined || only.includes(row['consumer'] as string))
+  const rows = await runtime.db.run(OTHER_CONSUMERS, { t: types, not: except, keyless })
+  const others = rows as { consumer: string; guessed: string }[]
+  const guessed = others.find((row) => row.guessed === 'true')
+  if (guessed) throw identityUnknown(guessed.consumer)
+  return storedHere || others.some(({ consumer }) => only === undefined || only.includes(consumer))
 }

@@ -14,7 +14,7 @@ import {
 } from '../postgres/sql/lanes.js'
 import { STILL_CLAIMED } from '../postgres/sql/settle.js'
 import type { Runtime } from '../runtime.js'
-import { decodeRows, failureRow, settlementOf, type Claim, type ClaimedMessage } from './claim.js'
+import { decodeRows, failureRow, settlementOf, type Claim, type ClaimedMessage, type Due } from './claim.js'
 import type { ConsumerDeclaration } from './consumer.js'
 import { extendAllRows, extendRows, waitText, type LeasedRows } from './extend.js'
 
@@ -30,11 +30,11 @@ export async function claimLanes(
   runtime: Runtime,
   consumer: ConsumerDeclaration,
   limit: number,
-  until: string | undefined,
+  due: Due,
 ): Promise<Claim | undefined> {
   const token = randomUUID()
   const who = { c: consumer.name, k: token }
-  const claimed = await runtime.db.run(CLAIM_LANES, { ...who, lease: consumer.options.leaseMs, n: limit, until })
+  const claimed = await runtime.db.run(CLAIM_LANES, { ...who, lease: consumer.options.leaseMs, n: limit, ...due })
   if (claimed.length === 0) return undefined
   const keys = claimed.map((row) => row['key'] as string)
   // A hot key is read many at a time; many keys share the batch.

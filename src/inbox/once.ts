@@ -75,8 +75,9 @@ export async function once<R>(
   let horizon: Horizon
   try {
     horizon = await horizonOf(runtime, name, declared, tx)
-    const rows = await db.run(ONCE_BEGIN, null, tx)
-    xid = rows[0]!['xid'] as string
+    const [begun] = await db.run(ONCE_BEGIN, [name], tx)
+    if (begun!['keyed'] === 'true' && !declared?.options.identity) throw identityUnknown(name)
+    xid = begun!['xid'] as string
     const renamed = markId !== prepared.id || markSource !== prepared.source
     const row = {
       s: markSource,
@@ -160,7 +161,6 @@ async function horizonOf(
 ): Promise<Horizon> {
   if (declared) return { c: name, r: declared.options.retainMs, u: declared.options.untimed }
   const [row] = await db.run(ONCE_OPTIONS, [name], tx)
-  if (row?.['identity'] === 'true') throw identityUnknown(name)
   return { c: name, r: Number(row?.['retainMs'] ?? DEFAULT_RETAIN_MS), u: (row?.['untimed'] ?? 'accept') as string }
 }
 

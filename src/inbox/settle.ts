@@ -61,8 +61,9 @@ export async function recordFailure(
 }
 
 /** How many of its attempts found no handler: they ran nothing, so nothing but a missing handler is judged by them. */
-export async function missedAttempts({ runtime, consumer }: Worker, { source, id }: ClaimedMessage): Promise<number> {
-  const rows = await runtime.db.run(MISSED_ATTEMPTS, { c: consumer.name, s: source, i: id })
+export async function missedAttempts({ runtime, consumer }: Worker, message: ClaimedMessage): Promise<number> {
+  const { source, id, attempts } = message
+  const rows = await runtime.db.run(MISSED_ATTEMPTS, { c: consumer.name, s: source, i: id, attempts })
   return Number(rows[0]!['missed'])
 }
 

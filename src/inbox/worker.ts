@@ -7,12 +7,13 @@ import { createLoop, type Loop } from '../worker/loop.js'
 import { Pace } from '../worker/pace.js'
 import type { Trouble } from '../worker/trouble.js'
 import { sleep } from '../backoff.js'
-import { claimMessages, type Claim } from './claim.js'
+import { claimMessages, type Claim, type Due } from './claim.js'
 import type { ConsumerDeclaration } from './consumer.js'
 import { runClaim } from './group.js'
 import { claimLanes } from './lanes.js'
 import { createPlans } from './plans.js'
 import type { Worker } from './running.js'
+import { isAway } from './transaction.js'
 
 export interface ConsumerWorker {
   readonly consumer: ConsumerDeclaration
@@ -21,7 +22,11 @@ export interface ConsumerWorker {
   readonly failing: boolean
   /** Tells of failures to get it going. */
   readonly trouble: Trouble
-  start(): void
+  /**
+   * Runs once it is `ready`, and once every stop that was asked for before is over; a stop that is asked for meanwhile
+   * has the last word.
+   */
+  start(ready?: Promise<unknown>): Promise<void>
   wake(): void
   /**
    * Finishes what runs and releases the rest; after `timeoutMs` what still runs is aborted. With `others`, what runs on
@@ -44,6 +49,11 @@ const LANES_LOOK_MS = 5_000
 const LATE_LOOK_MS = 1_000
 /** Commits may lag behind their time by this much before they wait for the next look without the hint. */
 const LATE_MARGIN_MS = 2_000
+/**
+ * For so long after an outage nothing is taken from others whose lease ran out in it. They met it too, and give back what
+ * they hold within a second; taken from them, it would count as a death.
+ */
+const GRACE_MS = 3_000
 /** Of several slots one may work while the next one fails. */
 const CALM_MS = 1_000
 
@@ -54,13 +64,16 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
   let stopping = false
   /** The whole box is being stopped, arrivals included. */
   let ending = false
-  /** How often it was told to stop: a drain that a stop has overtaken starts nothing more. */
+  /** How often it was told to stop: a start or a drain that a stop has overtaken starts nothing more. */
   let stops = 0
+  /** All stops under way. */
   let halting: Promise<unknown> | undefined
   const draining = new Set<Promise<unknown>>()
   let inFlight = 0
   let lastLanes = -Infinity
   let lanesFirst = options.order === 'key'
+  /** When the database was away last. */
+  let lastAway = -Infinity
   let low: { readonly at: string; readonly until: number } | undefined
 
   const losses: Worker['losses'] = new Map()
@@ -70,19 +83,23 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
 
   const claim = async (until?: string): Promise<Claim | undefined> => {
     // Leases that ran out while the database was away are ours to give back: to claim them would count as a death.
-    if (releasing.size > 0) await Promise.allSettled(releasing)
+    if (releasing.size > 0) {
+      await Promise.allSettled(releasing)
+      lastAway = performance.now()
+    }
     const size = pace.claimSize
+    const due: Due = { until, calm: performance.now() - lastAway < GRACE_MS }
     const loose = async (): Promise<Claim | undefined> => {
       const hinted = hint()
-      let found = await claimMessages(runtime, consumer, size, { low: hinted, until })
+      let found = await claimMessages(runtime, consumer, size, { low: hinted, ...due })
       if (!found && hinted !== undefined) {
         low = undefined
-        found = await claimMessages(runtime, consumer, size, { low: undefined, until })
+        found = await claimMessages(runtime, consumer, size, { low: undefined, ...due })
       }
       pace.claimed(found?.queue.length ?? 0, size)
       return found
     }
-    const lanes = (): Promise<Claim | undefined> => claimLanes(runtime, consumer, size, until)
+    const lanes = (): Promise<Claim | undefined> => claimLanes(runtime, consumer, size, due)
     if (options.order === 'none') {
       const found = await loose()
       if (found) return remember(found)
@@ -158,6 +175,7 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
   }
 
   const failed = (error: unknown): void => {
+    if (isAway(error)) lastAway = performance.now()
     if (!stopping) trouble.failed(error)
   }
   const tellTakeover = ({ queue }: Claim): void => {
@@ -180,6 +198,25 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
 
   const loop: Loop = createLoop({ slots: options.concurrency, step, nextDueMs, failed })
 
+  const halt = async (timeoutMs: number, others: Promise<unknown> | undefined): Promise<void> => {
+    stopping = true
+    ending = others !== undefined
+    const ended = Promise.all([loop.stop(), others, Promise.allSettled(draining)])
+    const timer = setTimeout(() => {
+      stop.abort(new OnceboxError('STOPPED', `the box stopped while ${name} was still running`))
+    }, timeoutMs)
+    try {
+      await ended
+      // What was given back on arrival while the database was away is on its way.
+      await Promise.allSettled(releasing)
+    } finally {
+      clearTimeout(timer)
+      ending = false
+      // What arrives from now on is run again: `handle` works on a box that is stopped too.
+      if (stop.aborted) stop = new Abort()
+    }
+  }
+
   return {
     consumer,
     get inline() {
@@ -192,40 +229,31 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
       return loop.alive && trouble.failures > 2 * options.concurrency
     },
     trouble,
-    start() {
+    async start(ready) {
+      const turn = stops
+      await ready
+      while (halting) await halting
       // What runs is stopped by the handle that it was started with.
-      if (loop.alive) return
+      if (stops !== turn || loop.alive) return
       stopping = false
       stop = new Abort()
       loop.start()
     },
     wake: () => loop.wake(),
-    async stop(timeoutMs, others) {
+    stop(timeoutMs, others) {
       stops++
-      stopping = true
-      ending = others !== undefined
-      const ended = Promise.all([loop.stop(), others, Promise.allSettled(draining)])
-      // What was given back on arrival while the database was away is on its way.
-      const stopped = ended.then(() => Promise.allSettled(releasing))
-      halting = stopped
-      const timer = setTimeout(() => {
-        stop.abort(new OnceboxError('STOPPED', `the box stopped while ${name} was still running`))
-      }, timeoutMs)
-      try {
-        await stopped
-      } finally {
-        clearTimeout(timer)
-        if (halting === stopped) halting = undefined
-        ending = false
-        // What arrives from now on is run again: `handle` works on a box that is stopped too.
-        if (stop.aborted) stop = new Abort()
-      }
+      const stopped = halt(timeoutMs, others)
+      const all = Promise.allSettled([halting, stopped]).then(() => {
+        if (halting === all) halting = undefined
+      })
+      halting = all
+      return stopped
     },
     drain() {
       const turn = stops
       return async () => {
         // A stop under way ends first.
-        await halting?.catch(() => undefined)
+        await halting
         if (stops !== turn) return false
         const round = drainRound(() => stops !== turn)
         draining.add(round)

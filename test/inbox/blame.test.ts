@@ -137,6 +137,31 @@ describe('no call, no verdict', () => {
     expect(attempts).toEqual([4])
   })
 
+  test.for([1, 3])('nor do %i of them leave it more attempts after a retry by a person', async (misses) => {
+    await using box = await server.open()
+    const before = createBox({ db: fromPg(server.pool), schema: box.schema, logger: recorder() })
+    before.consumer('a', { other: () => undefined })
+    let runs = 0
+    const fail = (): never => {
+      runs++
+      throw new Error('no')
+    }
+    box.consumer('a', { note: fail }, { retry: { attempts: 2, baseMs: 0 } })
+    await box.receive(note('1'))
+    for (let time = 0; time < misses; time++) {
+      await before.drain()
+      await box.clock.advance(3_600_000)
+    }
+    expect(await box.fate('1')).toMatchObject({ attempts: misses, error: { code: 'HANDLER_MISSING' } })
+    expect(await box.admin.discard({ id: '1', state: 'pending' }, { reason: 'no handler' })).toBe(1)
+    for (let time = 1; time <= 2; time++) {
+      expect(await box.admin.retry({ id: '1' })).toBe(1)
+      await box.drain()
+      expect(await box.fate('1')).toMatchObject({ state: 'dead', attempts: 2 })
+      expect(runs).toBe(2 * time)
+    }
+  })
+
   test('nor do they leave a message fewer attempts than its policy says', async () => {
     await using box = await server.open()
     const before = createBox({ db: fromPg(server.pool), schema: box.schema, logger: recorder() })

@@ -235,3 +235,72 @@ test(
   },
   HOT_KEY_MS + 120_000,
 )
+
+test.each(['key', 'none'] as const)(
+  'what a live worker held through an outage is left to it to give back, order: %s',
+  { timeout: 60_000 },
+  async (order) => {
+    await using box = await server.open()
+    const runs: string[] = []
+    const held = gate()
+    const process = async (name: string) => {
+      const proxy = await startProxy(server.url)
+      const pool = new pg.Pool({ connectionString: proxy.url, max: 5 })
+      pool.on('error', () => {})
+      const away = gate()
+      const quiet = { debug() {}, info() {}, warn() {}, error() {} }
+      const one = createBox({
+        db: fromPg(pool),
+        schema: box.schema,
+        logger: quiet,
+        hooks: { error: () => away.open() },
+      })
+      one.consumer(
+        'a',
+        {
+          async note(message, { tx, signal }) {
+            runs.push(`${name} ${message.id} ${message.attempt}`)
+            await box.write(tx, 'a', message)
+            if (runs.length > 1) return
+            held.open()
+            await new Promise((resolve) => signal.addEventListener('abort', resolve))
+          },
+        },
+        { order, leaseMs: LEASE_MS, concurrency: 1, retry: { attempts: 1 } },
+      )
+      const cut = async () => {
+        await proxy.refuse()
+        proxy.cutAll()
+      }
+      const end = async () => {
+        await proxy.accept()
+        await one.stop()
+        await pool.end()
+        await proxy.close()
+      }
+      return { one, away, cut, accept: () => proxy.accept(), end }
+    }
+    const holder = await process('holder')
+    const other = await process('other')
+    await holder.one.start()
+    await box.receive(note('1', { key: 'one' }))
+    await held.opened
+    await other.one.start()
+    await Promise.all([holder.cut(), other.cut()])
+    await other.away.opened
+    const holds = async () => (await box.sql(`select token from ${ROWS[order]} where token is not null`))[0]?.['token']
+    const token = await holds()
+    await waitUntil(
+      async () =>
+        (await box.sql(`select 1 from ${ROWS[order]} where token is not null and due_at <= ob.now()`)).length > 0,
+    )
+    await box.receive(note('2', { key: 'two' }))
+    await other.accept()
+    await waitUntil(async () => (await box.ids()).includes('2'))
+    expect(await holds()).toBe(token)
+    await holder.accept()
+    await waitUntil(async () => (await box.ids()).includes('1'))
+    expect(runs.map((run) => run.split(' ').slice(1).join(' '))).toEqual(['1 1', '2 1', '1 1'])
+    await Promise.all([holder.end(), other.end()])
+  },
+)

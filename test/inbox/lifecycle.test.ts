@@ -85,6 +85,35 @@ describe('start and stop', () => {
     await waitUntil(async () => (await box.ids()).length === 3)
   })
 
+  test.for(['itself', 'its box', 'both'])(
+    'a consumer that is started while %s is being stopped runs after it',
+    async (who) => {
+      await using box = await server.open()
+      const running = gate()
+      const released = gate()
+      const consumer = box.consumer('a', {
+        async note(message, { tx }) {
+          running.open()
+          await released.opened
+          await box.write(tx, 'a', message)
+        },
+      })
+      await box.start()
+      await box.receive(note('1'))
+      await running.opened
+      const stopped: Promise<void>[] = []
+      if (who !== 'itself') stopped.push(box.stop())
+      if (who !== 'its box') stopped.push(consumer.stop())
+      const started = consumer.start()
+      // It gets as far as it can while the handler holds the stop up.
+      for (let look = 0; look < 50; look++) await box.sql('select 1')
+      released.open()
+      await Promise.all([...stopped, started])
+      await box.receive(note('2'))
+      await waitUntil(async () => (await box.ids()).length === 2)
+    },
+  )
+
   test('a second consumer of one name is CONSUMER_EXISTS', async () => {
     await using box = await server.open()
     box.consumer('a', { note: () => undefined })

@@ -18,6 +18,18 @@ function processOf(box: Bench, options?: ConsumerOptions<MessageMap>) {
   return Object.assign(other, { warnings })
 }
 
+/** A source that delivers what the test hands it. */
+function handSource() {
+  let to: (batch: Incoming[]) => Promise<readonly Outcome[]> = () => Promise.reject(new Error('not started'))
+  const source: Source = {
+    async start(deliver) {
+      to = deliver
+    },
+    async stop() {},
+  }
+  return { source, deliver: (batch: Incoming[]) => to(batch) }
+}
+
 describe('a consumer with a business key', () => {
   const identity = (message: { data: unknown }) => (message.data as { invoice: string }).invoice
   const paid = (id: string, invoice: string): Incoming => note(id, { data: { invoice } })
@@ -52,18 +64,42 @@ describe('a consumer with a business key', () => {
   test('gets nothing acknowledged away by a source of a process that lacks it', async () => {
     await using box = await server.open()
     await processOf(box, { identity }).migrate()
-    let deliver: (batch: Incoming[]) => Promise<readonly Outcome[]> = () => Promise.reject(new Error('not started'))
-    const source: Source = {
-      async start(to) {
-        deliver = to
-      },
-      async stop() {},
-    }
+    const { source, deliver } = handSource()
     const receiver = processOf(box)
     receiver.from(source)
     await receiver.start()
     await expect(deliver([paid('1', 'i')])).rejects.toMatchObject({ code: 'IDENTITY_UNKNOWN' })
     await receiver.stop()
+  })
+
+  test('is not run on arrival by a process that declares it without its key', async () => {
+    await using box = await server.open()
+    const worker = processOf(box, { mode: 'inline', identity })
+    await worker.migrate()
+    expect(await worker.handle(paid('1', 'i'))).toMatchObject({ status: 'handled' })
+
+    const refused = { code: 'IDENTITY_UNKNOWN' }
+    const { source, deliver } = handSource()
+    const older = processOf(box, { mode: 'inline' })
+    // It takes the same messages, and has them stored where they come from a source.
+    older.consumer('b', { audited: () => undefined, note: () => undefined })
+    older.from(source)
+    await older.start()
+    await expect(older.handle(paid('2', 'i'))).rejects.toMatchObject(refused)
+    await expect(older.handle([paid('3', 'i'), paid('4', 'i')])).rejects.toMatchObject(refused)
+    await expect(deliver([paid('5', 'i')])).rejects.toMatchObject(refused)
+    await expect(deliver([{ ...paid('6', 'i'), redelivered: true }])).rejects.toMatchObject(refused)
+    const client = await server.pool.connect()
+    await client.query('begin')
+    const once = older.once(client, 'a', { id: '7', type: 'note', data: { invoice: 'i' } }, () => 1)
+    await expect(once).rejects.toMatchObject(refused)
+    await client.query('commit')
+    client.release()
+    // What is for others is none of its business.
+    expect(await older.handle({ id: 'x', type: 'audited', data: 1 })).toMatchObject({ status: 'handled' })
+    await older.stop()
+    expect(await box.ids()).toEqual(['1'])
+    expect(await box.sql(`select id from ob.message where type = 'note'`)).toEqual([{ id: expect.any(String) }])
   })
 
   test('gets its events over a link inside one database only where its key is known', async () => {

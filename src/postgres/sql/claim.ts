@@ -1,12 +1,13 @@
 /** Statements that lease messages to a worker, one by one (no order). For ordered consumers see lanes.ts. */
 
 /**
- * Claims due messages. In: `{ c consumer, k token, lease ms, n limit, low, until }`. Out: the claimed messages.
+ * Claims due messages. In: `{ c consumer, k token, lease ms, n limit, low, until, calm }`. Out: the claimed messages.
  *
  * A claim counts nothing: it only notes that a token was still there (`suspect`), which means that the last worker
  * died. `ctid = any(array(…))` fixes the plan: as a join, a generic plan would hash a million rows. `low` skips the
  * dead index entries that a pinned xmin keeps alive; it is left out once a second, so late commits are found.
  * `until` leaves out what has fallen due since: a drain would go on for ever with what asks to be run again at once.
+ * `calm` leaves out what carries a token: after an outage its holder, if it lives, is about to give it back.
  *
  * Nobody waits for a claim to reach the disk: a server that crashes forgets it together with everything that was done
  * under it, because the log keeps its order. What is settled under a claim is as durable as ever.
@@ -21,6 +22,7 @@ c as (
     where consumer = (select j->>'c' from p) and lane is null and parked is null
       and due_at <= ob.now() and due_at >= (select coalesce((j->>'low')::timestamptz, '-infinity') from p)
       and due_at <= (select coalesce((j->>'until')::timestamptz, 'infinity') from p)
+      and (token is null or (select (j->>'calm')::boolean is not true from p))
       and not exists (select 1 from ob.consumer o where o.name = (select j->>'c' from p) and o.paused)
     order by due_at, seq limit (select (j->>'n')::int from p) for update skip locked))
   returning w.*

@@ -1,8 +1,8 @@
 /** Statements for strict order per key: workers claim lanes, not messages. */
 
 /**
- * Claims due lanes. In: `{ c, k, lease, n, until }`. Out: their keys, and whether their last worker died. Like CLAIM it
- * does not wait for the disk, and takes nothing that has fallen due after `until`. A lane whose holder is waiting to extend
+ * Claims due lanes. In: `{ c, k, lease, n, until, calm }`. Out: their keys, and whether their last worker died. Like CLAIM
+ * it does not wait for the disk, and takes nothing that has fallen due after `until`, nor, if `calm`, carries a token. A lane whose holder is waiting to extend
  * it (EXTEND_LANE) is left to that holder.
  */
 export const CLAIM_LANES = `
@@ -14,7 +14,8 @@ where l.ctid = any (array(
   where consumer = (select j->>'c' from p) and due_at <= ob.now() and due_at < 'infinity'
     and due_at <= (select coalesce((j->>'until')::timestamptz, 'infinity') from p)
     and not exists (select 1 from ob.consumer o where o.name = (select j->>'c' from p) and o.paused)
-    and (token is null or pg_try_advisory_xact_lock(hashtextextended(token::text, 0)))
+    and (token is null or (select (j->>'calm')::boolean is not true from p)
+      and pg_try_advisory_xact_lock(hashtextextended(token::text, 0)))
   order by due_at limit (select (j->>'n')::int from p) for update skip locked))
 returning l.key, l.suspect::text`
 

@@ -166,12 +166,18 @@ order by x->>'c' collate "C", x->>'s' collate "C", x->>'i' collate "C", x->>'r',
 on conflict (consumer, source, id, reason, hash) where id is not null do nothing
 returning q.n::text, q.consumer, q.source, q.id, q.reason`
 
-/** Consumers of these types, beyond those that run now. In: `{ t types, not: [[consumer, type], …] }`. */
+/**
+ * Consumers of these types, beyond those that run now. In: `{ t types, not: [[consumer, type], …], keyless: [consumer, …] }`.
+ * With `guessed`: one of `keyless`, which run now and have no business key here, but have one in another process.
+ */
 export const OTHER_CONSUMERS = `
 with p as materialized (select $1::text::jsonb j)
-select distinct s.consumer
+select distinct s.consumer, 'false' guessed
 from p, jsonb_array_elements_text(j->'t') t(type) join ob.subscription s on s.type in (t.type, '*')
-where (s.consumer, t.type) not in (select x->>0, x->>1 from jsonb_array_elements(j->'not') x)`
+where (s.consumer, t.type) not in (select x->>0, x->>1 from jsonb_array_elements(j->'not') x)
+union all
+select o.name, 'true' from p, jsonb_array_elements_text(j->'keyless') k(name) join ob.consumer o on o.name = k.name
+where o.identity`
 
 /** Wakes the workers of other processes. Sent after the commit: inside a transaction it would serialise commits. */
 export const NOTIFY = `select pg_notify($1::text::jsonb->>0, '')`

@@ -138,10 +138,17 @@ where w.consumer = p.j->>'c' and w.source = p.j->>'s' and w.id = p.j->>'i'
 returning w.attempts::text`
 
 /**
- * How many of a message's failed attempts found no handler for it. In: `{ c, s, i }`. One row: `missed`. Index: the primary
- * key of `attempt`.
+ * How many of a message's failed attempts found no handler for it. In: `{ c, s, i, attempts so far }`. One row: `missed`.
+ * Only those since it was last retried or replayed, which counts from one again: there the history, which keeps all
+ * attempts, does not go up, or is ahead of the count. Index: the primary key of `attempt`.
  */
 export const MISSED_ATTEMPTS = `
-with p as materialized (select $1::text::jsonb j)
-select count(*)::text missed from p, ob.attempt a
-where a.consumer = j->>'c' and a.source = j->>'s' and a.id = j->>'i' and a.error::jsonb->>'code' = 'HANDLER_MISSING'`
+with p as materialized (select $1::text::jsonb j),
+history as materialized (
+  select a.n, a.attempt, a.error, a.attempt <= lag(a.attempt) over (order by a.n) anew from p, ob.attempt a
+  where a.consumer = j->>'c' and a.source = j->>'s' and a.id = j->>'i'
+)
+select count(*)::text missed from p, history h
+where h.error::jsonb->>'code' = 'HANDLER_MISSING'
+  and h.n >= (select coalesce(max(n) filter (where anew), 0) from history)
+  and (select attempt from history order by n desc limit 1) <= (j->>'attempts')::int`
