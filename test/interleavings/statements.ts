@@ -51,6 +51,8 @@ export const OUTSIDE: Readonly<Record<string, string>> = {
   REGISTER: 'writes options and subscriptions',
   SET_PAUSED: 'writes an option',
   QUARANTINE,
+  QUARANTINE_OF_NOBODY: QUARANTINE,
+  LOCK_QUARANTINED: 'locks rows of the quarantine; what is done to them meets on that lock',
   DISCARD_QUARANTINED: QUARANTINE,
   REMOVE_QUARANTINED: QUARANTINE,
   PRUNE_QUARANTINE: QUARANTINE,

@@ -61,12 +61,24 @@ update ob.consumer o set
   identity_until = case when c.identity then ${WORD_HOLDS} else o.identity_until end
 from c join locked using (name) where o.name = c.name`
 
-/** Messages that no consumer wanted until now, oldest first. In: `{ after number }`. */
+/**
+ * The numbers of messages that no consumer wanted until now, oldest first. In: `{ types, after }`, where `*` stands for
+ * every type. Out: 50 000 at most. Without bodies: many are of types that nobody takes. Index: quarantine_type.
+ */
 export const UNROUTED = `
-select q.n::text, q.source, q.id, q.type, q.key, q.body, encode(q.hash, 'hex') hash, q.envelope from ob.quarantine q
-where q.reason = 'unrouted' and q.discarded is null and q.body is not null and q.id is not null
-  and q.n > ($1::text::jsonb->>'after')::bigint
-order by q.n limit 500`
+with input as materialized (
+  select array(select jsonb_array_elements_text(j->'types')) types, (j->>'after')::bigint after
+  from (select $1::text::jsonb j) x
+)
+select found.n::text from input cross join lateral (
+  (select q.n from ob.quarantine q
+   where '*' <> all (input.types) and q.type = any (input.types) and q.reason = 'unrouted' and q.discarded is null
+     and q.body is not null and q.id is not null and q.n > input.after order by q.n limit 50000)
+  union all
+  (select q.n from ob.quarantine q
+   where '*' = any (input.types) and q.reason = 'unrouted' and q.discarded is null
+     and q.body is not null and q.id is not null and q.n > input.after order by q.n limit 50000)
+) found order by found.n`
 
 /**
  * Which consumers there are. In: the names that are asked for. Out: every registered one, and of those asked for the ones
@@ -79,10 +91,6 @@ union
 select x.name collate "C" from input, jsonb_array_elements_text(names) x(name)
 where exists (select 1 from ob.message m where m.consumer = x.name collate "C")
   or exists (select 1 from ob.quarantine q where q.consumer = x.name collate "C")`
-
-/** Removes quarantined messages that found their consumer. */
-export const REMOVE_QUARANTINED = `
-delete from ob.quarantine q using jsonb_array_elements_text($1::text::jsonb) x where q.n = x::bigint returning q.n::text`
 
 /**
  * What `health()` asks. In: the names of the local consumers, which may not be registered yet. Out, in one row: `lag`, the
