@@ -63,21 +63,23 @@ from c join locked using (name) where o.name = c.name`
 
 /**
  * The numbers of messages that no consumer wanted until now, oldest first. In: `{ types, after }`, where `*` stands for
- * every type. Out: 50 000 at most. Without bodies: many are of types that nobody takes. Index: quarantine_type.
+ * every type. Out: 50 000 at most. Without bodies: many are of types that nobody takes. Whether there is any of a type is
+ * looked up first, and mostly there is none. Indexes: quarantine_type, then the primary key.
  */
 export const UNROUTED = `
-with input as materialized (
-  select array(select jsonb_array_elements_text(j->'types')) types, (j->>'after')::bigint after
-  from (select $1::text::jsonb j) x
+with input as materialized (select $1::text::jsonb j),
+wanted as materialized (select distinct jsonb_array_elements_text(j->'types') collate "C" as type from input),
+present as materialized (
+  select array(select wanted.type from wanted where wanted.type = (select q.type from ob.quarantine q
+      where q.reason = 'unrouted' and q.type >= wanted.type order by q.type limit 1)) types,
+    exists (select 1 from wanted where wanted.type = '*') every, (j->>'after')::bigint after
+  from input
 )
-select found.n::text from input cross join lateral (
-  (select q.n from ob.quarantine q
-   where '*' <> all (input.types) and q.type = any (input.types) and q.reason = 'unrouted' and q.discarded is null
-     and q.body is not null and q.id is not null and q.n > input.after order by q.n limit 50000)
-  union all
-  (select q.n from ob.quarantine q
-   where '*' = any (input.types) and q.reason = 'unrouted' and q.discarded is null
-     and q.body is not null and q.id is not null and q.n > input.after order by q.n limit 50000)
+select found.n::text from present cross join lateral (
+  select q.n from ob.quarantine q
+  where (present.every or present.types <> '{}') and (present.every or q.type = any (present.types))
+    and q.reason = 'unrouted' and q.discarded is null and q.body is not null and q.id is not null
+    and q.n > present.after order by q.n limit 50000
 ) found order by found.n`
 
 /**
