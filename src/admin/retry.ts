@@ -1,11 +1,11 @@
 /** Makes messages pending again: redrives what is dead, releases what is in quarantine, replays what was handled. */
 import type { ConsumerDeclaration } from '../inbox/consumer.js'
+import { createRelease, type Held } from '../inbox/release.js'
 import type { State } from '../message.js'
 import type { Row } from '../postgres/database.js'
 import { REPLAY, RETRY, RETRY_DELIVERIES } from '../postgres/sql/bulk.js'
 import type { Runtime } from '../runtime.js'
 import { changeAll, checkBulkNames } from './bulk.js'
-import { release } from './release.js'
 import type { Bulk, Filter } from './types.js'
 
 export async function retry(
@@ -27,7 +27,7 @@ export async function retry(
       return (
         (await unpark(runtime, parked, states)) +
         (await replay(runtime, handled, consumers)) +
-        (await release(runtime, consumers, held))
+        (await createRelease(runtime, { consumers, by: 'person' })(held.map(toHeld))).stored
       )
     },
     outbox: (rows, states) => publishAgain(runtime, rows, states),
@@ -43,6 +43,10 @@ async function replay({ db }: Runtime, rows: readonly Row[], local: readonly Con
   if (rows.length === 0) return 0
   const c = local.map(({ name, options }) => ({ n: name, o: options.order === 'key' }))
   return (await db.run(REPLAY, { k: rows.map(keyOf), c })).length
+}
+
+function toHeld(row: Row): Held {
+  return { n: row['n'] as string, state: row['state'] as Held['state'] }
 }
 
 async function publishAgain({ db }: Runtime, rows: readonly Row[], states: readonly State[]): Promise<number> {

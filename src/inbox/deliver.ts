@@ -62,7 +62,7 @@ async function deliverNow(
   const refused = messages.filter((message): message is Refused => 'reason' in message)
   await quarantine(
     runtime,
-    refused.map((one) => ({ consumer: NO_CONSUMER, refused: one })),
+    refused.map((one) => ({ consumer: NO_CONSUMER, refused: one, meant: options.only })),
   )
   const perMessage = new Map<Prepared, Ackable[]>(accepted.map((message) => [message, []]))
   const except = pairsOf(accepted, now)
@@ -88,7 +88,7 @@ async function deliverNow(
     const consumers = perMessage.get(message)!
     if (consumers.length > 0 || options.unrouted === 'skip') return sumUp(message.id, consumers)
     const detail = `no consumer takes messages of type ${message.type}`
-    unrouted.push({ consumer: NO_CONSUMER, refused: refuse(message, 'unrouted', detail) })
+    unrouted.push({ consumer: NO_CONSUMER, refused: refuse(message, 'unrouted', detail), meant: options.only })
     return quarantinedOutcome(message.id, 'unrouted')
   })
   await quarantine(runtime, unrouted)

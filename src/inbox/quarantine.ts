@@ -2,7 +2,7 @@
 import { storableText } from '../failure.js'
 import type { Entry } from '../hooks.js'
 import type { Message, MessageMap, QuarantineReason } from '../message.js'
-import { CONFIRM, QUARANTINE } from '../postgres/sql/receive.js'
+import { CONFIRM, QUARANTINE, QUARANTINE_OF_NOBODY } from '../postgres/sql/receive.js'
 import { tell, type Runtime } from '../runtime.js'
 import { toMessage, type Prepared, type Refused } from './prepare.js'
 
@@ -15,11 +15,15 @@ const MAX_BATCH_BYTES = 8 * 1024 * 1024
 export interface Quarantined {
   readonly consumer: string
   readonly refused: Refused
+  /** Of no consumer: those that its source is for; undefined for all. A release goes to nobody else. */
+  readonly meant?: readonly string[] | undefined
 }
 
 export async function quarantine(runtime: Runtime, list: readonly Quarantined[], tx?: unknown): Promise<void> {
-  for (const part of parts(list)) {
-    const rows = part.map(({ consumer, refused }) => ({
+  const ofNobody = list.filter(({ consumer }) => consumer === NO_CONSUMER)
+  const others = list.filter(({ consumer }) => consumer !== NO_CONSUMER)
+  for (const part of [...parts(ofNobody), ...parts(others)]) {
+    const rows = part.map(({ consumer, refused, meant }) => ({
       c: consumer,
       s: refused.source,
       i: refused.id,
@@ -32,8 +36,10 @@ export async function quarantine(runtime: Runtime, list: readonly Quarantined[],
       y: refused.bytes && Buffer.from(refused.bytes).toString('base64'),
       h: refused.hash,
       e: refused.envelope,
+      m: meant,
     }))
-    const added = await runtime.db.run(QUARANTINE, rows, tx)
+    const statement = part[0]!.consumer === NO_CONSUMER ? QUARANTINE_OF_NOBODY : QUARANTINE
+    const added = await runtime.db.run(statement, rows, tx)
     // What was there already is to be as safe as what was added.
     if (added.length === 0 && tx === undefined) await runtime.db.run(CONFIRM, 'quarantined')
     if (added.length > 0) tellNew(runtime, part, added)

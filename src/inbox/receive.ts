@@ -23,6 +23,10 @@ export interface ReceiveOptions {
   readonly unrouted?: 'quarantine' | 'skip' | undefined
   /** Released by a person: the age was judged already. */
   readonly force?: boolean
+  /** In a transaction of the caller, who rolls back and tries again: a conflict has ended it. */
+  readonly atomic?: boolean
+  /** The message was in a batch that waited too long for a lock. */
+  readonly alone?: boolean
 }
 
 /** One call of `receive`, from its first statement to its last. */
@@ -32,8 +36,6 @@ interface Reception extends ReceiveOptions {
    * come before it. Which consumers keep an order may be known to other processes alone, so it goes for all.
    */
   readonly heldBack: Set<string>
-  /** The message was in a batch that waited too long for a lock. */
-  readonly alone?: boolean
 }
 
 /** How long a batch waits for a copy of one of its messages that is being handled on arrival; then each by itself. */
@@ -56,7 +58,7 @@ export async function receive(
   const batch: { at: number; message: Prepared }[] = []
   messages.forEach((message, at) => {
     if ('reason' in message) {
-      refused.push({ consumer: NO_CONSUMER, refused: message })
+      refused.push({ consumer: NO_CONSUMER, refused: message, meant: options.only })
       outcomes[at] = quarantinedOutcome(message.incoming.id, message.reason)
     } else batch.push({ at, message })
   })
@@ -82,7 +84,7 @@ async function receiveBatch(runtime: Runtime, batch: readonly Prepared[], option
   try {
     answer = await storeCalmly(runtime, batch, options)
   } catch (error) {
-    if (!isConflict(error)) throw error
+    if (!isConflict(error) || options.atomic) throw error
     return oneByOne(runtime, batch, options)
   }
   const perMessage = batch.map(({ type }) => {
@@ -157,7 +159,7 @@ async function storeCalmly(runtime: Runtime, batch: readonly Prepared[], options
       return await store(runtime, batch, options)
     } catch (error) {
       // To wait for a lock once more would take as long again.
-      if (!isConflict(error) || sqlState(error) === '55P03' || tries === TRIES) throw error
+      if (!isConflict(error) || sqlState(error) === '55P03' || tries === TRIES || options.atomic) throw error
       await sleep(backoffMs(tries, 2, 50))
     }
   }
@@ -250,7 +252,7 @@ async function finish(
     if (consumers.size > 0) return sumUp(message.id, [...consumers.values()])
     if (options.unrouted === 'skip') return sumUp(message.id, [])
     const detail = `no consumer takes messages of type ${message.type}`
-    unrouted.push({ consumer: NO_CONSUMER, refused: refuse(message, 'unrouted', detail) })
+    unrouted.push({ consumer: NO_CONSUMER, refused: refuse(message, 'unrouted', detail), meant: options.only })
     return quarantinedOutcome(message.id, 'unrouted')
   })
   if (unrouted.length > 0) await quarantine(runtime, unrouted)

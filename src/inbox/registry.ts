@@ -1,14 +1,12 @@
 /** Registry: tells receivers in other processes which consumers there are and what they take. */
 import { hostname } from 'node:os'
 import { nearest } from '../check-options.js'
-import type { Incoming } from '../message.js'
 import type { Row } from '../postgres/database.js'
-import { KNOWN_CONSUMERS, REGISTER, REMOVE_QUARANTINED, RENEW, UNROUTED } from '../postgres/sql/registry.js'
+import { KNOWN_CONSUMERS, REGISTER, RENEW, UNROUTED } from '../postgres/sql/registry.js'
 import type { Runtime } from '../runtime.js'
 import { asReceiverSeesIt, type ConsumerDeclaration } from './consumer.js'
-import { prepare, type Prepared, type Refused } from './prepare.js'
 import { NO_CONSUMER } from './quarantine.js'
-import { receive } from './receive.js'
+import { createRelease } from './release.js'
 
 /** Writes consumers and their subscriptions, and warns where another process has said something else. */
 export async function register(runtime: Runtime, consumers: readonly ConsumerDeclaration[]): Promise<void> {
@@ -75,46 +73,23 @@ export async function unknownConsumers(
     })
 }
 
-/** Messages that nobody wanted when they came, and that somebody takes now, go through the front door again. */
+/**
+ * Messages that nobody wanted when they came, and that somebody takes now, go through the front door again, in the order in
+ * which they came. Answers how many left the quarantine for it.
+ */
 export async function releaseUnrouted(
   runtime: Runtime,
   consumers: readonly ConsumerDeclaration[],
-  newTypes: readonly string[],
+  types: readonly string[],
 ): Promise<number> {
-  const wanted = (type: string): boolean => newTypes.includes(type) || newTypes.includes('*')
+  const releasing = createRelease(runtime, { consumers, by: 'start' })
   let released = 0
   let after = '0'
-  while (newTypes.length > 0) {
-    const rows = await runtime.db.run(UNROUTED, { after })
+  while (types.length > 0) {
+    const rows = await runtime.db.run(UNROUTED, { types, after })
     if (rows.length === 0) break
     after = rows.at(-1)!['n'] as string
-    const own = rows.filter((row) => wanted(row['type'] as string))
-    const messages: (Prepared | Refused)[] = []
-    for (const row of own) {
-      const message = await prepare(runtime, toIncoming(row), { consumers, anySize: true })
-      // Its source has chosen what counts as the same body.
-      messages.push('reason' in message ? message : { ...message, hash: (row['hash'] as string) || null })
-    }
-    const outcomes = await receive(runtime, messages, { consumers, unrouted: 'skip', force: true })
-    // Also what was refused on this occasion: it is in quarantine for that reason now.
-    const routed = own.filter((_, at) => !['skipped', 'busy'].includes(outcomes[at]!.status)).map((row) => row['n'])
-    if (routed.length > 0) await runtime.db.run(REMOVE_QUARANTINED, routed)
-    released += routed.length
+    released += (await releasing(rows.map((row) => ({ n: row['n'] as string, state: 'quarantined' })))).removed
   }
   return released
-}
-
-/** A quarantined row as it once came in. */
-export function toIncoming(row: Row): Incoming {
-  const rest = row['envelope']
-    ? (JSON.parse(row['envelope'] as string) as Pick<Incoming, 'subject' | 'time' | 'headers'>)
-    : {}
-  return {
-    ...rest,
-    id: row['id'] as string,
-    source: row['source'] as string,
-    type: row['type'] as string,
-    ...(row['key'] !== null && { key: row['key'] as string }),
-    body: row['body'] as string,
-  }
 }

@@ -461,4 +461,12 @@ create table ob.catch_up (
 insert into ob.catch_up (sink, holds) select name, true from ob.sink;
 `,
   },
+  {
+    version: 9,
+    name: 'meant',
+    sql: `-- A source may be for some consumers alone. What it brought and nobody could take remembers them: a release goes to nobody
+-- else. Null for all, and for what was quarantined before, or by an older version.
+alter table ob.quarantine add column meant text[] collate "C";
+`,
+  },
 ]

@@ -351,10 +351,10 @@ describe('who gets a message', () => {
     expect(await box.receive(note('1', { key: 'k', headers }))).toMatchObject({ status: 'duplicate' })
   })
 
-  test('a consumer added later gets what nobody wanted, whatever its age, and nothing that others have handled', async () => {
+  test('a consumer added later gets what nobody wanted, unless it is too old, and nothing that others have handled', async () => {
     await using box = await server.open()
     box.consumer('a', { note: () => undefined })
-    await box.receive([note('1'), note('2', { type: 'other', time: new Date() })])
+    await box.receive([note('1'), note('2', { type: 'other', time: new Date() }), note('3', { type: 'other' })])
     await box.drain()
     await box.clock.advance(60 * 86_400_000)
     const seen: string[] = []
@@ -362,7 +362,12 @@ describe('who gets a message', () => {
     late.consumer('late', { note: ({ id }) => void seen.push(id), other: ({ id }) => void seen.push(id) })
     await late.migrate()
     await late.drain()
-    expect(seen).toEqual(['2'])
+    expect(seen).toEqual(['3'])
+    // A person may say that it is new.
+    expect(await box.quarantine()).toMatchObject([{ consumer: 'late', id: '2', reason: 'too-old' }])
+    expect(await late.admin.retry({ reason: 'too-old' })).toBe(1)
+    await late.drain()
+    expect(seen).toEqual(['3', '2'])
   })
 
   test('without any consumer everything is kept', async () => {

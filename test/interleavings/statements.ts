@@ -65,6 +65,8 @@ export const OUTSIDE: Readonly<Record<string, string>> = {
   RENEW: 'writes options',
   SET_PAUSED: 'writes an option',
   QUARANTINE,
+  QUARANTINE_OF_NOBODY: QUARANTINE,
+  LOCK_QUARANTINED: 'locks rows of the quarantine; what is done to them meets on that lock',
   DISCARD_QUARANTINED: QUARANTINE,
   REMOVE_QUARANTINED: QUARANTINE,
   PRUNE_QUARANTINE: QUARANTINE,

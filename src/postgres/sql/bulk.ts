@@ -159,6 +159,26 @@ select q.n::text, q.consumer, q.source, q.id, q.type, q.key, q.reason, q.body, e
   encode(q.hash, 'hex') hash, q.envelope
 from jsonb_array_elements_text($1::text::jsonb) x join ob.quarantine q on q.n = x::bigint order by q.n`
 
+/**
+ * Locks what is to be released, before it is received in the same transaction. In: `{ rows: [[number, state], …], wait }`,
+ * where `wait` is for how long. Out, by number: those that are still there in that state, and whom they are meant for, as
+ * JSON, null for all. They are locked in the order in which copies of them come in, see QUARANTINE_OF_NOBODY.
+ */
+export const LOCK_QUARANTINED = `
+with input as materialized (
+  select j, set_config('lock_timeout', j->>'wait', true) from (select $1::text::jsonb j) x
+),
+locked as materialized (
+  select q.n, q.meant from input, jsonb_array_elements(j->'rows') x join ob.quarantine q on q.n = (x->>0)::bigint
+  where case when q.discarded is null then 'quarantined' else 'discarded' end = x->>1
+  order by q.consumer, q.source, q.id, q.reason, q.hash for update of q
+)
+select locked.n::text, to_json(locked.meant)::text meant from locked order by locked.n`
+
+/** Removes messages from quarantine, locked before, that were received. In: their numbers. */
+export const REMOVE_QUARANTINED = `
+delete from ob.quarantine q using jsonb_array_elements_text($1::text::jsonb) x where q.n = x::bigint returning q.n::text`
+
 /** Publishes events again that are dead or discarded. In: `{ k: [[n, sink], …], s: parked }`. Out: those that were changed. */
 export const RETRY_DELIVERIES = `
 with p as materialized (select $1::text::jsonb j),

@@ -156,14 +156,50 @@ returning w.consumer, w.source, w.id`
 /**
  * Puts messages in quarantine, once each. In: a list of `{ c consumer, s source, i id, t type, k key, r reason,
  * d detail, b body, y bytes (base64), h hash, e envelope }`. A message missing from the answer was there already.
+ *
+ * They are numbered as they came, for that is the order of their release, and inserted in the order of their key, or two
+ * batches that share ids would deadlock.
  */
 export const QUARANTINE = `
-insert into ob.quarantine as q (consumer, source, id, type, key, reason, detail, body, bytes, hash, envelope)
-select x->>'c', x->>'s', x->>'i', x->>'t', x->>'k', x->>'r', x->>'d', x->>'b', decode(x->>'y', 'base64'),
+with message as materialized (
+  select x, ord, nextval((select pg_get_serial_sequence('ob.quarantine', 'n')::regclass)) number
+  from (select x, ord from jsonb_array_elements($1::text::jsonb) with ordinality a(x, ord) order by ord) came
+)
+insert into ob.quarantine as q (n, consumer, source, id, type, key, reason, detail, body, bytes, hash, envelope)
+overriding system value
+select number, x->>'c', x->>'s', x->>'i', x->>'t', x->>'k', x->>'r', x->>'d', x->>'b', decode(x->>'y', 'base64'),
        decode(x->>'h', 'hex'), x->>'e'
-from jsonb_array_elements($1::text::jsonb) with ordinality a(x, ord)
+from message
 order by x->>'c' collate "C", x->>'s' collate "C", x->>'i' collate "C", x->>'r', x->>'h', ord
 on conflict (consumer, source, id, reason, hash) where id is not null do nothing
+returning q.n::text, q.consumer, q.source, q.id, q.reason`
+
+/**
+ * Puts messages in quarantine that are nobody's, once each. In: a list as for QUARANTINE, of no consumer, with `m`, the
+ * consumers that they are meant for, missing for all. One that is there already is meant for those of both then. A message
+ * missing from the answer was there already, and for these consumers.
+ */
+export const QUARANTINE_OF_NOBODY = `
+with single as materialized (
+  select distinct on (x->>'s', x->>'i', x->>'r', x->>'h', case when x->>'i' is null then ord end) x, ord
+  from jsonb_array_elements($1::text::jsonb) with ordinality a(x, ord)
+  order by x->>'s', x->>'i', x->>'r', x->>'h', case when x->>'i' is null then ord end, ord
+),
+message as materialized (
+  select x, ord, nextval((select pg_get_serial_sequence('ob.quarantine', 'n')::regclass)) number
+  from (select x, ord from single order by ord) came
+)
+insert into ob.quarantine as q
+  (n, consumer, source, id, type, key, reason, detail, body, bytes, hash, envelope, meant)
+overriding system value
+select number, x->>'c', x->>'s', x->>'i', x->>'t', x->>'k', x->>'r', x->>'d', x->>'b', decode(x->>'y', 'base64'),
+       decode(x->>'h', 'hex'), x->>'e',
+       case when jsonb_typeof(x->'m') = 'array' then array(select jsonb_array_elements_text(x->'m')) end
+from message
+order by x->>'s' collate "C", x->>'i' collate "C", x->>'r', x->>'h', ord
+on conflict (consumer, source, id, reason, hash) where id is not null do update set
+  meant = case when excluded.meant is not null then array(select distinct unnest(q.meant || excluded.meant) order by 1) end
+  where q.meant is not null and (excluded.meant is null or not q.meant @> excluded.meant)
 returning q.n::text, q.consumer, q.source, q.id, q.reason`
 
 /**

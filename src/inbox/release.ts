@@ -1,0 +1,222 @@
+/**
+ * Release: messages leave the quarantine through the front door, for the consumers that they were meant for.
+ *
+ * They are locked, received and removed in one transaction: never are they in both places, or in neither, and whoever
+ * comes second finds them gone. By the time that he looks, the copy that came first may be forgotten.
+ */
+import { backoffMs, sleep } from '../backoff.js'
+import type { Incoming, Outcome } from '../message.js'
+import type { Row } from '../postgres/database.js'
+import { sqlState } from '../postgres/driver.js'
+import { LOCK_QUARANTINED, READ_QUARANTINED, REMOVE_QUARANTINED } from '../postgres/sql/bulk.js'
+import { tell, type Runtime } from '../runtime.js'
+import type { ConsumerDeclaration } from './consumer.js'
+import { prepare, type Prepared, type Refused } from './prepare.js'
+import { NO_CONSUMER } from './quarantine.js'
+import { receive } from './receive.js'
+import { isConflict } from './transaction.js'
+
+export interface ReleaseOptions {
+  readonly consumers: readonly ConsumerDeclaration[]
+  /** A person has judged their age. A start has not: what may have been handled and forgotten is too old. */
+  readonly by: 'person' | 'start'
+}
+
+/** A row of the quarantine, as it was found. */
+export interface Held {
+  readonly n: string
+  readonly state: 'quarantined' | 'discarded'
+}
+
+export interface Released {
+  /** Messages that were stored for a consumer. */
+  readonly stored: number
+  /** Messages that left the quarantine, or moved on to another reason. */
+  readonly removed: number
+}
+
+/** Releases rows in the order of their numbers, in as many calls as it takes. */
+export type Release = (held: readonly Held[]) => Promise<Released>
+
+interface Candidate extends Held {
+  readonly consumer: string
+  readonly message: Prepared | Refused
+}
+
+/** Bodies may be large, those that were too large among them. */
+const READ_AT_ONCE = { person: 50, start: 500 }
+
+/** How long to wait for somebody who holds one of the rows. */
+const LOCK_WAIT = { batch: '1s', alone: '100ms' }
+
+/** So often a deadlock or a serialization failure is tried again before each goes by itself. */
+const TRIES = 4
+
+/** Refused after they were prepared: their fingerprint is the one that their source chose. */
+const PREPARED: readonly unknown[] = ['conflict', 'too-old', 'unrouted']
+
+export function createRelease(runtime: Runtime, options: ReleaseOptions): Release {
+  /** Keys of which something stayed behind: what comes after it stays too, or it would come before it. */
+  const heldBack = new Set<string>()
+  return async (held) => {
+    const size = READ_AT_ONCE[options.by]
+    let stored = 0
+    let removed = 0
+    for (let at = 0; at < held.length; at += size) {
+      const candidates = await read(runtime, held.slice(at, at + size), options)
+      const released = await releaseSome(runtime, candidates, options, heldBack)
+      stored += released.stored
+      removed += released.removed
+    }
+    return { stored, removed }
+  }
+}
+
+/** What they are is judged as for any other message, before the transaction: schemas and identities may take their time. */
+async function read(runtime: Runtime, held: readonly Held[], options: ReleaseOptions): Promise<Candidate[]> {
+  const rows = await runtime.db.run(
+    READ_QUARANTINED,
+    held.map(({ n }) => n),
+  )
+  const states = new Map(held.map(({ n, state }) => [n, state]))
+  const candidates: Candidate[] = []
+  for (const row of rows) {
+    const n = row['n'] as string
+    const consumer = row['consumer'] as string
+    const consumers = options.consumers.filter(({ name }) => consumer === NO_CONSUMER || name === consumer)
+    const prepared = await prepare(runtime, toIncoming(row), { consumers, anySize: true })
+    const refused = 'reason' in prepared
+    // What a person releases in vain stays as it is; by itself, a message moves on to the reason that holds now.
+    if (refused && options.by === 'person') continue
+    const message = !refused && PREPARED.includes(row['reason']) ? { ...prepared, hash: hashOf(row) } : prepared
+    candidates.push({ n, state: states.get(n)!, consumer, message })
+  }
+  return candidates
+}
+
+/** All of them at once; if somebody is in the way, one after the other. */
+async function releaseSome(
+  runtime: Runtime,
+  candidates: readonly Candidate[],
+  options: ReleaseOptions,
+  heldBack: Set<string>,
+): Promise<Released> {
+  const free = candidates.filter(({ message: { key } }) => key === undefined || !heldBack.has(key))
+  for (let tries = 1; free.length > 0; tries++) {
+    try {
+      return await move(runtime, free, options)
+    } catch (error) {
+      if (!isConflict(error)) throw error
+      // To wait for a lock once more would take as long again.
+      if (sqlState(error) === '55P03' || tries === TRIES) break
+      await sleep(backoffMs(tries, 2, 50))
+    }
+  }
+  if (free.length <= 1) {
+    const key = free[0]?.message.key
+    if (key !== undefined) heldBack.add(key)
+    return { stored: 0, removed: 0 }
+  }
+  let stored = 0
+  let removed = 0
+  for (const one of free) {
+    const released = await releaseSome(runtime, [one], options, heldBack)
+    stored += released.stored
+    removed += released.removed
+  }
+  return { stored, removed }
+}
+
+async function move(runtime: Runtime, candidates: readonly Candidate[], options: ReleaseOptions): Promise<Released> {
+  const byNumber = new Map(candidates.map((candidate) => [candidate.n, candidate]))
+  const alone = candidates.length === 1
+  const late: (() => void)[] = []
+  const work = async (tx: unknown): Promise<Released> => {
+    const rows = candidates.map(({ n, state }) => [n, state])
+    const wait = alone ? LOCK_WAIT.alone : LOCK_WAIT.batch
+    const locked = await runtime.db.run(LOCK_QUARANTINED, { rows, wait }, tx)
+    const inside = within(runtime, tx, late)
+    const gone: string[] = []
+    let stored = 0
+    for (const { only, some } of runsOf(locked, byNumber)) {
+      const messages = some.map(({ message }) => message)
+      const force = options.by === 'person'
+      const how = { consumers: options.consumers, only, unrouted: 'skip', force, atomic: true, alone } as const
+      const outcomes = await receive(inside, messages, how)
+      some.forEach(({ n, consumer }, at) => {
+        if (isThrough(outcomes[at]!, consumer !== NO_CONSUMER)) gone.push(n)
+        if (outcomes[at]!.consumers.some(({ status }) => status === 'stored')) stored++
+      })
+    }
+    if (gone.length > 0) await runtime.db.run(REMOVE_QUARANTINED, gone, tx)
+    return { stored, removed: gone.length }
+  }
+  const released = await runtime.db.transaction(work, 'read committed')
+  for (const say of late) say()
+  return released
+}
+
+interface Run {
+  /** For these consumers; undefined for all. */
+  readonly only: readonly string[] | undefined
+  readonly some: Candidate[]
+}
+
+/** Neighbours that are for the same consumers: to sort them by consumer would mix up the order of a key. */
+function runsOf(locked: readonly Row[], byNumber: ReadonlyMap<string, Candidate>): Run[] {
+  const runs: Run[] = []
+  let last: string | undefined
+  for (const row of locked) {
+    const candidate = byNumber.get(row['n'] as string)!
+    const meant =
+      candidate.consumer === NO_CONSUMER ? (row['meant'] as string | null) : JSON.stringify([candidate.consumer])
+    const label = meant ?? 'all'
+    if (label !== last) runs.push({ only: meant === null ? undefined : (JSON.parse(meant) as string[]), some: [] })
+    runs.at(-1)!.some.push(candidate)
+    last = label
+  }
+  return runs
+}
+
+/** Every statement in this transaction; what is to be said of it is said after the commit. */
+function within(runtime: Runtime, tx: unknown, late: (() => void)[]): Runtime {
+  const { db, log } = runtime
+  return {
+    ...runtime,
+    db: { ...db, run: (statement, param) => db.run(statement, param, tx) },
+    hooks: { quarantined: (entry) => void late.push(() => tell(runtime, 'quarantined', entry)) },
+    log: {
+      debug: (about, text) => log.debug(about, text),
+      info: (about, text) => log.info(about, text),
+      warn: (about, text) => void late.push(() => log.warn(about, text)),
+      error: (about, text) => log.error(about, text),
+    },
+  }
+}
+
+/**
+ * Is the message safe elsewhere? For one consumer, if it is stored for it, or was with the same body. For all, if any
+ * wants it, for a consumer that refuses it has put it in its own quarantine, or if it is kept for another reason now.
+ */
+function isThrough({ status, consumers }: Outcome, one: boolean): boolean {
+  if (consumers.length === 0) return status === 'quarantined'
+  return !one || consumers.every((outcome) => outcome.status !== 'quarantined')
+}
+
+/** A quarantined row as it once came in. */
+function toIncoming(row: Row): Incoming {
+  const envelope = (row['envelope'] ? JSON.parse(row['envelope'] as string) : {}) as Partial<Incoming>
+  return {
+    ...envelope,
+    id: (row['id'] ?? undefined) as string | undefined,
+    source: row['source'] as string,
+    type: row['type'] as string,
+    ...(row['key'] !== null && { key: row['key'] as string }),
+    data: undefined,
+    body: typeof row['body'] === 'string' ? row['body'] : Buffer.from((row['bytes'] as string | null) ?? '', 'base64'),
+  }
+}
+
+function hashOf(row: Row): string | null {
+  return (row['hash'] as string) || null
+}
