@@ -40,68 +40,25 @@ export const SENT = `
 select source, id, type, key, body, envelope, (extract(epoch from created_at) * 1000)::bigint::text received
 from ob.outbox where $1::text is not null order by n`
 
-/** Locks the set of sinks, so that it is read and changed by one at a time. A statement of its own: the next one sees all. */
+/**
+ * Locks the set of sinks, so that it is read and changed by one at a time. A statement of its own: the next one sees all.
+ * A process that stands still before it commits loses its session, and with it the lock, which all relays need.
+ */
 export const LOCK_SINKS = `
-select version::text from ob.sink_set where $1::text is not null for update`
+with limits as materialized (
+  select set_config('lock_timeout', '5000', true), set_config('idle_in_transaction_session_timeout', '5000', true)
+  where $1::text is not null
+)
+select s.version::text from limits, ob.sink_set s for update of s`
 
 /**
- * Registers the sinks of a box, all in one statement, under LOCK_SINKS: events that waited for a sink are then given to
- * all of them. A sink wants what any process says that was seen lately; what was put aside is looked at again, and a sink
- * that wants more than before publishes nothing until it is through. In: `{ process, host, ms for which a process counts
- * without a sign of life, look again at what was put aside, s: [{ n name, t types or null, k keepMs }] }`. Out, as JSON:
- * `differ`, what others say who do not agree: `[{ sink, host, types }]`.
+ * Registers the sinks of a box, all in one statement, which locks the set itself: events that waited for a sink are then
+ * given to all of them. In: `{ process, host, ms for which a process counts without a sign of life, look again at what was put
+ * aside, s: [{ n name, t types or null, k keepMs }] }`. Out, as JSON: `differ`, what others say who do not agree:
+ * `[{ sink, host, types }]`.
  */
 export const REGISTER_SINKS = `
-with p as materialized (select $1::text::jsonb j),
-own as materialized (
-  select x->>'n' sink, (x->>'k')::bigint keep_ms, case when jsonb_typeof(x->'t') = 'array'
-    then array(select t collate "C" from jsonb_array_elements_text(x->'t') t order by 1) end types
-  from p, jsonb_array_elements(j->'s') x
-),
-others as materialized (
-  select d.sink, d.host, d.types, d.keep_ms from p, ob.sink_declaration d
-  where d.process <> (j->>'process')::uuid and d.sink in (select sink from own)
-    and d.seen_at >= ob.now() - (j->>'ms')::float8 * interval '1 ms'
-),
-forgotten as (
-  delete from ob.sink_declaration d using p
-  where d.process <> (j->>'process')::uuid and d.seen_at < ob.now() - (j->>'ms')::float8 * interval '1 ms'
-),
-declared as (
-  insert into ob.sink_declaration as d (sink, process, host, types, keep_ms)
-  select sink, (j->>'process')::uuid, j->>'host', types, keep_ms from own, p
-  on conflict (sink, process) do update set
-    types = excluded.types, keep_ms = excluded.keep_ms, host = excluded.host, seen_at = excluded.seen_at
-),
-said as (select sink, types, keep_ms from own union all select sink, types, keep_ms from others),
-wanted as materialized (
-  select sink, max(keep_ms) keep_ms, case when not bool_or(types is null) then
-    array(select distinct unnest(x.types) from said x where x.sink = said.sink order by 1) end types
-  from said group by sink
-),
-before as materialized (select name, types from ob.sink),
-more as materialized (
-  select w.sink from wanted w left join before b on b.name = w.sink
-  where b.name is null or (b.types is not null and (w.types is null or not w.types <@ b.types))
-),
-written as (
-  insert into ob.sink as k (name, types, keep_ms) select sink, types, keep_ms from wanted order by sink
-  on conflict (name) do update set types = excluded.types, keep_ms = excluded.keep_ms
-    where (k.types, k.keep_ms) is distinct from (excluded.types, excluded.keep_ms)
-  returning 1
-),
-counted as (update ob.sink_set set version = version + 1 where exists (select 1 from written)),
-shards as (
-  insert into ob.shard (sink, shard) select sink, g from own, generate_series(0, 31) g order by sink, g
-  on conflict do nothing
-),
-again as (
-  insert into ob.catch_up as c (sink, holds) select sink, sink in (select sink from more) from own, p
-  where sink in (select sink from more) or (j->>'again')::boolean
-  on conflict (sink) do update set holds = true, due_at = '-infinity', n = 0 where excluded.holds
-)
-select coalesce((select jsonb_agg(jsonb_build_object('sink', o.sink, 'host', o.host, 'types', to_jsonb(o.types)))
-  from others o join own using (sink) where o.types is distinct from own.types), '[]')::text differ`
+select ob.register_sinks($1::text::jsonb)::text differ`
 
 /** A process stops: what it said of its sinks no longer counts. In: the process. */
 export const RETIRE_SINKS = `
@@ -109,11 +66,13 @@ delete from ob.sink_declaration where process = ($1::text::jsonb->>0)::uuid`
 
 /**
  * Whether the sinks that this statement sees are those there are, and stay so until it has committed: `locked` is the
- * version as it is now, `known` that of the snapshot. Where they differ, the statement must judge nothing.
+ * version as it is now, `known` that of the snapshot. Where they differ, the statement must judge nothing. It waits a
+ * second at most, then fails with 55P03: who holds the set for longer must not keep what has its sink from being published.
  */
 const SINKS_STAND = `
 known as materialized (select version from ob.sink_set),
-locked as materialized (select version from ob.sink_set for share),
+limits as materialized (select set_config('lock_timeout', '1000', true)),
+locked as materialized (select s.version from limits, ob.sink_set s for share of s),
 stand as materialized (select 1 from known, locked where known.version = locked.version)`
 
 /**
