@@ -4,7 +4,7 @@
  */
 import type { Row } from '../postgres/database.js'
 import { sqlState } from '../postgres/driver.js'
-import { ASSIGN, CATCH_UP, FINISH_LEFT, REGISTER_SINKS, RETIRE_SINKS } from '../postgres/sql/outbox.js'
+import { ASSIGN, CATCH_UP, FINISH_LEFT, RECLAIM, REGISTER_SINKS, RETIRE_SINKS } from '../postgres/sql/outbox.js'
 import type { Runtime } from '../runtime.js'
 import type { Attached } from './options.js'
 
@@ -61,7 +61,7 @@ export async function catchUp({ db }: Runtime, sink: string): Promise<boolean> {
 }
 
 /** Somebody holds the set of sinks: the next round will do. */
-function orNone(error: unknown): readonly Row[] {
+export function orNone(error: unknown): readonly Row[] {
   if (sqlState(error) === '55P03') return []
   throw error
 }
@@ -71,5 +71,13 @@ export async function finishLeft({ db }: Runtime, stopping: () => boolean): Prom
   for (let after: unknown = '0'; typeof after === 'string' && !stopping();) {
     const rows = await db.run(FINISH_LEFT, { after, n: AT_ONCE })
     after = rows[0]!['last']
+  }
+}
+
+/** Finds other sinks for events of a sink that was removed before they were committed. */
+export async function reclaim({ db }: Runtime, stopping: () => boolean): Promise<void> {
+  for (let found = Infinity; found > 0 && !stopping();) {
+    const [row] = await db.run(RECLAIM, [AT_ONCE]).catch(orNone)
+    found = Number(row?.['found'] ?? 0)
   }
 }

@@ -55,6 +55,8 @@ export const OUTSIDE: Readonly<Record<string, string>> = {
   REMOVE_QUARANTINED: QUARANTINE,
   PRUNE_QUARANTINE: QUARANTINE,
   UNROUTED: QUARANTINE,
+  RECLAIM: 'finds events whose sink is gone for good; ASSIGN judges them',
+  MARK_REMOVED: 'ends what REMOVE_DELIVERIES has done',
   CRITERIA: 'a piece of other statements',
   HELD_BACK: 'a piece of other statements',
   MAX_BIGINT: 'a number',

@@ -1,3 +1,9 @@
+-- Sinks that were removed, and the last event that was sent by then: its transaction may have been open, and commit later.
+create table ob.removed_sink (
+  sink text collate "C" primary key,
+  n bigint not null
+);
+
 -- Sinks are registered by one statement: a process that stands still between two would keep the set of sinks locked, and
 -- with it all relays. A sink wants what any process says that was seen lately; what was put aside is looked at again, and
 -- a sink that wants more than before publishes nothing until it is through. In and out: see REGISTER_SINKS.
@@ -9,6 +15,7 @@ begin
   -- Some sessions need settings first, and then the statement is not the whole transaction.
   perform set_config('lock_timeout', '15000', true), set_config('idle_in_transaction_session_timeout', '5000', true);
   perform 1 from ob.sink_set for update;
+  delete from ob.removed_sink r where r.sink in (select x->>'n' from jsonb_array_elements(given->'s') x);
   with p as materialized (select given j),
   own as materialized (
     select x->>'n' sink, (x->>'k')::bigint keep_ms, case when jsonb_typeof(x->'t') = 'array'

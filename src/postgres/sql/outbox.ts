@@ -345,7 +345,7 @@ update ob.shard h set token = null, due_at = ob.now() from p where h.sink = j->>
 /**
  * Removes a sink, under LOCK_SINKS, unless it is in use. In: `{ sink, ms for which a process counts without a sign of
  * life }`. Out: whether it is `known`, and `users`: the processes that have it attached, as JSON; it stays if there is one, or
- * if a relay holds one of its shards (`leased`).
+ * if a relay holds one of its shards (`leased`). And `last`, the number of the last event that was sent until now.
  */
 export const REMOVE_SINK = `
 with p as materialized (select $1::text::jsonb j),
@@ -367,25 +367,79 @@ known as materialized (
 declarations as (delete from ob.sink_declaration d using p, free where d.sink = j->>'sink'),
 catching_up as (delete from ob.catch_up c using p, free where c.sink = j->>'sink'),
 leases as (delete from ob.shard h using p, free where h.sink = j->>'sink'),
+unmarked as (delete from ob.removed_sink r using p where r.sink = j->>'sink'),
 gone as (delete from ob.sink k using p, free where k.name = j->>'sink' returning 1),
 counted as (update ob.sink_set set version = version + 1 where exists (select 1 from gone))
 select known.it::text known, (exists (select 1 from shards where live))::text leased,
-  coalesce((select jsonb_agg(host) from users), '[]')::text users from known`
+  coalesce((select jsonb_agg(host) from users), '[]')::text users,
+  greatest((select max(n) from ob.outbox), pg_sequence_last_value(pg_get_serial_sequence('ob.outbox', 'n')), 0)::text last
+from known`
 
 /**
- * Deletes deliveries of a sink that there is no longer. In: `{ sink, n how many }`. Out: their numbers, for FINISH_SHARED.
- * Indexes: delivery_live, delivery_waiting and delivery_parked.
+ * Deletes deliveries of a sink that there is no longer. In: `{ sink, n how many, last number }`: later ones are of a process
+ * that has attached the sink again. Out: their numbers, for FINISH_SHARED. No row back: there are none, others hold them,
+ * or the sink is back; see MARK_REMOVED. Indexes: delivery_live, delivery_waiting and delivery_parked.
  */
 export const REMOVE_DELIVERIES = `
-with p as materialized (select j->>'sink' sink, (j->>'n')::int n from (select $1::text::jsonb j) x)
-delete from ob.delivery d where d.ctid = any (array(
-    (select d.ctid from ob.delivery d where d.sink = (select sink from p) and d.parked is null and not d.waiting
-     limit (select n from p))
-    union all
-    (select d.ctid from ob.delivery d where d.sink = (select sink from p) and d.parked is null and d.waiting
-     limit (select n from p))
-    union all
-    (select d.ctid from ob.delivery d where d.sink = (select sink from p) and d.parked is not null
-     limit (select n from p))))
-  and d.sink = (select sink from p) and not exists (select 1 from ob.sink k where k.name = (select sink from p))
+with p as materialized (
+  select j->>'sink' sink, (j->>'n')::int n, (j->>'last')::bigint last from (select $1::text::jsonb j) x
+),${SINKS_STAND},
+free as materialized (select 1 from stand where not exists (select 1 from p join ob.sink k on k.name = p.sink))
+delete from ob.delivery d where exists (select 1 from free) and d.ctid = any (
+    array(select d.ctid from ob.delivery d
+      where d.sink = (select sink from p) and d.parked is null and not d.waiting and d.n <= (select last from p)
+      limit (select n from p) for update skip locked)
+    || array(select d.ctid from ob.delivery d
+      where d.sink = (select sink from p) and d.parked is null and d.waiting and d.n <= (select last from p)
+      limit (select n from p) for update skip locked)
+    || array(select d.ctid from ob.delivery d
+      where d.sink = (select sink from p) and d.parked is not null and d.n <= (select last from p)
+      limit (select n from p) for update skip locked))
 returning d.n::text`
+
+/**
+ * Ends a removal. In: `{ sink, last number }`. Out: `done`; `back`, a process has attached the sink again; or `more`: there
+ * are deliveries left, or the sinks have just changed.
+ */
+export const MARK_REMOVED = `
+with p as materialized (select j->>'sink' sink, (j->>'last')::bigint last from (select $1::text::jsonb j) x),${SINKS_STAND},
+state as materialized (
+  select case when not exists (select 1 from stand) then 'more'
+    when exists (select 1 from ob.sink k where k.name = p.sink) then 'back'
+    when exists (select 1 from ob.delivery d where d.sink = p.sink and d.parked is null and not d.waiting and d.n <= p.last)
+      or exists (select 1 from ob.delivery d where d.sink = p.sink and d.parked is null and d.waiting and d.n <= p.last)
+      or exists (select 1 from ob.delivery d where d.sink = p.sink and d.parked is not null and d.n <= p.last) then 'more'
+    else 'done' end state from p
+),
+marked as (
+  insert into ob.removed_sink as r (sink, n) select p.sink, p.last from p, state where state = 'done'
+  on conflict (sink) do update set n = excluded.n
+)
+select state from state`
+
+/**
+ * Finds other sinks for events whose transactions were open while their sink was removed, and committed since: nobody else
+ * would. A sink that has had such an event may get it again. In: how many to look at. Out: how many there were. Indexes:
+ * delivery_live and delivery_waiting.
+ */
+export const RECLAIM = `
+with p as materialized (select ($1::text::jsonb->>0)::int n),${SINKS_STAND},
+removed as materialized (
+  select r.sink, r.n from stand, ob.removed_sink r where not exists (select 1 from ob.sink k where k.name = r.sink)
+),
+gone as (
+  delete from ob.delivery d where d.ctid = any (
+    array(select d.ctid from removed r
+      join ob.delivery d on d.sink = r.sink and d.parked is null and not d.waiting and d.n <= r.n
+      limit (select n from p) for update of d skip locked)
+    || array(select d.ctid from removed r
+      join ob.delivery d on d.sink = r.sink and d.parked is null and d.waiting and d.n <= r.n
+      limit (select n from p) for update of d skip locked))
+  returning d.n, d.shard, d.key, d.due_at
+),
+unassigned as (
+  insert into ob.delivery (n, sink, shard, key, due_at)
+  select distinct on (n) n, '', shard, key, due_at from gone order by n
+  on conflict do nothing
+)
+select count(*)::text found from gone`

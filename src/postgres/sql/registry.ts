@@ -91,10 +91,11 @@ delete from ob.quarantine q using jsonb_array_elements_text($1::text::jsonb) x w
  *
  * A message that is tried again is as old as its delay is over. What is held is looked for among the leases that end
  * next, a thousand of each kind: a stuck worker extends its own, so it stays among them. Indexes: work_due, lane_due,
- * work_lane, delivery_live.
+ * work_lane, delivery_live, delivery_waiting. Events of a sink that is not registered (any more) count too: its name is
+ * found by jumping along these indexes. So do events that have fallen due while no relay runs.
  */
 export const HEALTH = `
-with input as materialized (select $1::text::jsonb names),
+with recursive input as materialized (select $1::text::jsonb names),
 awake as materialized (
   select name from ob.consumer where not paused
   union
@@ -138,10 +139,35 @@ waiting as materialized (
     having count(*) > 0
   ) held on true
 ),
+sinks(name) as (
+  (select sink from ob.delivery where sink > '' and parked is null and not waiting order by sink, shard, n limit 1)
+  union all
+  select (select d.sink from ob.delivery d where d.sink > sinks.name and d.parked is null and not d.waiting
+    order by d.sink, d.shard, d.n limit 1)
+  from sinks where sinks.name is not null
+),
+sleepers(name) as (
+  (select sink from ob.delivery where sink > '' and parked is null and waiting order by sink, due_at limit 1)
+  union all
+  select (select d.sink from ob.delivery d where d.sink > sleepers.name and d.parked is null and d.waiting
+    order by d.sink, d.due_at limit 1)
+  from sleepers where sleepers.name is not null
+),
 event as (
-  select max(extract(epoch from ob.now() - head.due_at) * 1000) ms from ob.shard s cross join lateral (
-    select d.due_at from ob.delivery d
-    where d.sink = s.sink and d.shard = s.shard and d.parked is null and not d.waiting order by d.n limit 1) head
+  select max(extract(epoch from ob.now() - head.due_at) * 1000) ms from (
+    select d.due_at from ob.shard s cross join lateral (
+      select d.due_at from ob.delivery d
+      where d.sink = s.sink and d.shard = s.shard and d.parked is null and not d.waiting order by d.n limit 1) d
+    union all
+    select d.due_at from sinks cross join lateral (
+      select d.due_at from ob.delivery d where d.sink = sinks.name and d.parked is null and not d.waiting
+      order by d.shard, d.n limit 1) d
+    union all
+    select d.due_at from sleepers cross join lateral (
+      select d.due_at from ob.delivery d
+      where d.sink = sleepers.name and d.parked is null and d.waiting and d.due_at <= ob.now()
+      order by d.due_at limit 1) d
+  ) head
 )
 select coalesce(greatest(0, (select ms from event), (select max(greatest(due_ms, held_ms)) from waiting)), 0)::bigint::text lag,
   (not pg_is_in_recovery() and current_setting('transaction_read_only') = 'off')::text writable,
