@@ -106,7 +106,8 @@ async function relayLeased(runtime: Runtime, attached: Attached, lease: Lease, c
   }
   if (lease.lost) return true
   const verdicts = await publishWithCare(attached, events, care)
-  care.published(lease.shards)
+  if (verdicts.published.length > 0) care.published(lease.shards)
+  else care.blamed(lease.shards)
   await complete(runtime, attached, lease, verdicts)
   return true
 }
