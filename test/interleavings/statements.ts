@@ -55,6 +55,7 @@ export const OUTSIDE: Readonly<Record<string, string>> = {
   REMOVE_QUARANTINED: QUARANTINE,
   PRUNE_QUARANTINE: QUARANTINE,
   UNROUTED: QUARANTINE,
+  COMPLETED: 'is asked once COMPLETE has ended',
   RECLAIM: 'finds events whose sink is gone for good; ASSIGN judges them',
   MARK_REMOVED: 'ends what REMOVE_DELIVERIES has done',
   CRITERIA: 'a piece of other statements',

@@ -146,3 +146,30 @@ test('an event that has fallen due while no relay runs counts for health', async
   await server.sql(box.schema, `update ob.delivery set due_at = due_at - interval '2 h'`)
   expect(await box.health({ maxLagMs: 60_000 })).toMatchObject({ ok: false })
 })
+
+test('where the answer of a completion is lost, hooks.dead is told all the same', async () => {
+  await using proxy = await startProxy(server.url)
+  const pool = new pg.Pool({ connectionString: proxy.url, max: 5 })
+  pool.on('error', () => {})
+  const dead: string[] = []
+  const hooks = { dead: ({ message }: { message: { id: string } }) => void dead.push(message.id) }
+  const box = await server.open({ db: fromPg(pool), hooks })
+  box.to(recordingSink({ name: 's', answer: () => ({ error: new Error('never'), retry: false }) }))
+  const held = proxy.intercept({ at: 'after', statement: /\) recorded|::text recorded/ })
+  await server.send(box, { id: 'a' })
+  const drained = box.drain()
+  ;(await held).cut()
+  await drained
+  expect(dead).toEqual(['a'])
+  await box.stop()
+  await pool.end()
+})
+
+test('an event that was left behind is finished where only one of its sinks is left', async () => {
+  const box = await server.open()
+  box.to(recordingSink({ name: 's' }))
+  await server.send(box, { id: 'a' })
+  await server.sql(box.schema, 'delete from ob.delivery')
+  await box.start()
+  await waitUntil(async () => (await server.sql(box.schema, 'select 1 from ob.outbox')).length === 0)
+})

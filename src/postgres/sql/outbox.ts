@@ -284,6 +284,19 @@ select ((select count(*) from d) + (select count(*) from f))::text recorded,
   coalesce((select jsonb_agg(n::text) from o where shared), '[]')::text shared`
 
 /**
+ * Whether COMPLETE has done its work, after its answer was lost. In: what COMPLETE was given. Out: how many deliveries are
+ * as it leaves them: gone, or with the error. Index: the primary key.
+ */
+export const COMPLETED = `
+with p as materialized (select $1::text::jsonb j)
+select (
+  (select count(*) from p, jsonb_array_elements_text(j->'done') x
+   where not exists (select 1 from ob.delivery d where d.n = x::bigint and d.sink = j->>'sink'))
+  + (select count(*) from p, jsonb_array_elements(j->'fail') x
+   where exists (select 1 from ob.delivery d
+     where d.n = (x->>'n')::bigint and d.sink = j->>'sink' and d.error = x->>'e')))::text recorded`
+
+/**
  * Finishes events of several sinks, after the completion of the last of them has committed: two that complete at the
  * same time see each other's delivery, and neither of them finishes the event.
  */
@@ -300,13 +313,13 @@ update ob.outbox e set published_at = ob.now() from o, keep where e.n = o.n and 
 
 /**
  * Finishes events that all their sinks have published, but whose last relay died before FINISH_SHARED: an event without
- * a delivery. Only several sinks can leave one. In: `{ after the number, n how many to look at }`. Out: the `last` number
+ * a delivery. Several sinks can leave one, and one of them may be removed since. In: `{ after the number, n how many to look at }`. Out: the `last` number
  * it looked at; null at the end. Index: the primary keys.
  */
 export const FINISH_LEFT = `
 with p as materialized (select (j->>'after')::bigint after, (j->>'n')::int n from (select $1::text::jsonb j) x),
 seen as materialized (
-  select o.n from ob.outbox o where o.n > (select after from p) and (select count(*) from ob.sink) > 1
+  select o.n from ob.outbox o where o.n > (select after from p)
   order by o.n limit (select n from p)
 ),
 o as materialized (
