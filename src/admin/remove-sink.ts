@@ -1,7 +1,8 @@
 /** Removes a sink that no process has any more, with what was still to be published to it. */
+import { sleep } from '../backoff.js'
 import { OnceboxError } from '../errors.js'
-import { GONE_MS } from '../outbox/assign.js'
-import { FINISH_SHARED, LOCK_SINKS, REMOVE_DELIVERIES, REMOVE_SINK } from '../postgres/sql/outbox.js'
+import { GONE_MS, orNone } from '../outbox/assign.js'
+import { FINISH_SHARED, LOCK_SINKS, MARK_REMOVED, REMOVE_DELIVERIES, REMOVE_SINK } from '../postgres/sql/outbox.js'
 import type { Runtime } from '../runtime.js'
 import { audit } from './bulk.js'
 
@@ -17,14 +18,19 @@ export async function removeSink(runtime: Runtime, sink: string): Promise<number
   if (row!['known'] !== 'true') throw unknown(sink)
   const users = JSON.parse(row!['users'] as string) as string[]
   if (users.length > 0 || row!['leased'] === 'true') throw inUse(sink, users)
-  // From here on nothing is added to it. A removal that dies halfway is finished by the next one.
+  // From here on nothing is added to it but by a process that attaches it again. A removal that dies halfway is finished by
+  // the next one.
+  const last = row!['last']
   let count = 0
-  for (let removed = Infinity; removed > 0; count += removed) {
-    removed = await db.transaction(async (tx) => {
-      const rows = await db.run(REMOVE_DELIVERIES, { sink, n: AT_ONCE }, tx)
-      if (rows.length > 0) await db.run(FINISH_SHARED, rows.map((one) => one['n']), tx) // prettier-ignore
-      return rows.length
-    }, 'read committed')
+  for (;;) {
+    const rows = await db.run(REMOVE_DELIVERIES, { sink, n: AT_ONCE, last }).catch(orNone)
+    if (rows.length > 0) await db.run(FINISH_SHARED, rows.map((one) => one['n'])) // prettier-ignore
+    count += rows.length
+    if (rows.length > 0) continue
+    const [end] = await db.run(MARK_REMOVED, { sink, last }).catch(orNone)
+    if (end?.['state'] === 'back') throw inUse(sink, [])
+    if (end?.['state'] === 'done') break
+    await sleep(50)
   }
   await audit(runtime, 'remove-sink', { sink, count })
   return count

@@ -19,6 +19,8 @@ export interface Care {
   isProven(shards: readonly number[]): boolean
   threw(shards: readonly number[]): void
   published(shards: readonly number[]): void
+  /** Some were blamed, and nothing was published: the proof is used up. */
+  blamed(shards: readonly number[]): void
 }
 
 /** So many throws in a row, and events are published apart though nothing was accepted in between. */
@@ -26,6 +28,9 @@ const THROWS = 6
 const APART_MS = 600_000
 /** So many events thrown back in a row, and the destination is taken to be down for the rest of the round. */
 const IN_A_ROW = 4
+/** But where they come back at once, many more are tried: among many that are thrown back the others need their turn. */
+const MOST_IN_A_ROW = 64
+const AT_ONCE_MS = 1_000
 
 export function createCare(): Care {
   let throwsInARow = 0
@@ -48,6 +53,9 @@ export function createCare(): Care {
       for (const shard of shards) thrown.delete(shard)
       for (const shard of thrown.keys()) thrown.set(shard, true)
     },
+    blamed(shards) {
+      for (const shard of shards) if (thrown.has(shard)) thrown.set(shard, false)
+    },
   }
 }
 
@@ -56,23 +64,28 @@ export async function publishApart(
   events: readonly OutgoingEvent[],
   options: PublishOptions & { readonly isProven: boolean },
 ): Promise<Verdicts> {
-  const round: Round = { published: [], failed: [], thrown: [], row: 0, last: undefined }
+  const round: Round = { since: performance.now(), published: [], failed: [], thrown: [], row: 0, last: undefined }
   // In random order: some that are always thrown back must not be the only ones that are ever tried.
   for (const group of shuffle(groupBy(events, ({ shard }) => shard))) {
-    if (round.row >= IN_A_ROW) break
+    if (isEnough(round)) break
     const suspects = new Set(group.filter(({ attempts }) => attempts > 0).map(laneOf))
     const rest = group.filter((event) => !suspects.has(laneOf(event)))
     const together = rest.length > 1 && (await tryPublish(round, sink, rest, options))
     const single = together ? group.filter((event) => suspects.has(laneOf(event))) : group
     for (const lane of shuffle(groupBy(single, laneOf))) {
-      if (round.row >= IN_A_ROW) break
+      if (isEnough(round)) break
       await publishLane(round, sink, lane, options)
     }
   }
   return judge(round, options)
 }
 
+function isEnough({ row, since }: Round): boolean {
+  return row >= MOST_IN_A_ROW || (row >= IN_A_ROW && performance.now() - since > AT_ONCE_MS)
+}
+
 interface Round {
+  readonly since: number
   readonly published: OutgoingEvent[]
   readonly failed: Verdicts['failed']
   /** Events that were thrown back alone. */
@@ -125,7 +138,9 @@ function judge(round: Round, { retry, isProven }: PublishOptions & { readonly is
   const accepted = published.length + failed.length > 0
   const failedBefore = thrown.every(({ event }) => event.attempts > 0)
   // Those at the end of a long row were thrown back because the destination went away.
-  const alone = round.row >= IN_A_ROW ? thrown.slice(0, -round.row) : thrown
+  // What proof there is from before is good for a few.
+  const few = accepted || !isProven ? thrown.slice(0, -round.row) : thrown.slice(0, IN_A_ROW - 1)
+  const alone = round.row >= IN_A_ROW ? few : thrown
   const blamed = accepted || isProven || failedBefore ? alone : []
   if (!accepted && blamed.length === 0) throw new DestinationDown(last)
   for (const { event, error } of blamed) {

@@ -17,6 +17,7 @@ import { MOVE } from '../postgres/sql/link.js'
 import {
   CLAIM_SHARDS,
   COMPLETE,
+  COMPLETED,
   EXTEND_SHARDS,
   FINISH_SHARED,
   READ_SHARDS,
@@ -106,7 +107,8 @@ async function relayLeased(runtime: Runtime, attached: Attached, lease: Lease, c
   }
   if (lease.lost) return true
   const verdicts = await publishWithCare(attached, events, care)
-  care.published(lease.shards)
+  if (verdicts.published.length > 0) care.published(lease.shards)
+  else care.blamed(lease.shards)
   await complete(runtime, attached, lease, verdicts)
   return true
 }
@@ -145,19 +147,24 @@ async function complete(
   lease: Lease,
   { published, failed }: Verdicts,
 ): Promise<void> {
-  const rows = await persistently(lease, () =>
-    runtime.db.run(COMPLETE, {
-      sink: name,
-      k: lease.token,
-      done: published.map(({ n }) => n),
-      fail: failed.map(({ event, failure, delayMs }) => ({
-        n: event.n,
-        ms: delayMs,
-        p: delayMs === null ? 'dead' : undefined,
-        e: JSON.stringify(failure),
-      })),
-    }),
-  )
+  const given = {
+    sink: name,
+    k: lease.token,
+    done: published.map(({ n }) => n),
+    fail: failed.map(({ event, failure, delayMs }) => ({
+      n: event.n,
+      ms: delayMs,
+      p: delayMs === null ? 'dead' : undefined,
+      e: JSON.stringify(failure),
+    })),
+  }
+  const rows = await persistently(lease, async (isRepeat) => {
+    const [row] = await runtime.db.run(COMPLETE, given)
+    if (!isRepeat || row!['recorded'] !== '0') return [row!]
+    // The answer was lost, not the statement: what it shared is not known any more, and FINISH_SHARED judges each.
+    const [done] = await runtime.db.run(COMPLETED, given)
+    return [{ ...done, shared: JSON.stringify(given.done) }]
+  })
   const { recorded, shared } = rows[0] as { recorded: string; shared: string }
   if (Number(recorded) < published.length + failed.length) {
     runtime.log.warn(
@@ -175,10 +182,13 @@ async function finishShared({ db }: Runtime, shared: readonly string[]): Promise
 }
 
 /** The batch is published: it pays to insist on recording it while nobody else can have the shards. */
-async function persistently(lease: Lease, record: () => Promise<readonly Row[]>): Promise<readonly Row[]> {
+async function persistently(
+  lease: Lease,
+  record: (isRepeat: boolean) => Promise<readonly Row[]>,
+): Promise<readonly Row[]> {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await record()
+      return await record(attempt > 1)
     } catch (error) {
       if (!isConnectionLoss(error) || lease.lost || attempt >= COMPLETE_TRIES) throw error
       await sleep(backoffMs(attempt, 50, 1_000))

@@ -5,7 +5,7 @@ import type { Sink } from '../brokers/sink.js'
 import type { MessageMap } from '../message.js'
 import { watch, type Runtime } from '../runtime.js'
 import { backoffMs, sleep } from '../backoff.js'
-import { finishLeft, registerSinks, retireSinks, SEEN_EVERY_MS, type Differing } from './assign.js'
+import { finishLeft, reclaim, registerSinks, retireSinks, SEEN_EVERY_MS, type Differing } from './assign.js'
 import { nameOfSink, resolveSinkOptions, type Attached, type SinkOptions } from './options.js'
 import { createRelayLoop, type RelayLoop } from './relay-loop.js'
 
@@ -54,6 +54,7 @@ export function createRelays(runtime: Runtime): Relays {
     try {
       const differing = await registerSinks(runtime, self, attached(), 'go on')
       differing.forEach(warn)
+      await reclaim(runtime, () => stopping)
     } catch (error) {
       runtime.log.debug({ error: String(error) }, 'sinks could not be registered again')
     }
@@ -62,6 +63,7 @@ export function createRelays(runtime: Runtime): Relays {
   const tidy = async (stopped: Promise<void>): Promise<void> => {
     for (let attempt = 0; !stopping; attempt++) {
       try {
+        await reclaim(runtime, () => stopping)
         return await finishLeft(runtime, () => stopping)
       } catch (error) {
         runtime.log.debug({ error: String(error) }, 'published events could not be finished, and are tried again')

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { shardOf } from '../../src/outbox/shard.js'
 import { waitUntil } from '../support/wait.js'
 import { recordingSink, useServer } from './fixture.js'
 
@@ -216,3 +217,19 @@ test('an event on which the sink throws is found and blamed, and the others go t
     { parked: 'dead', attempts: 3 },
   ])
 }, 90_000)
+
+test('among many events that make the sink throw, the others get their turn, and the many are counted', async () => {
+  const box = await server.open()
+  const sink = box.to(recordingSink({ name: 's' }), { retry: { baseMs: 60_000, jitter: 'none' } })
+  const { publish } = sink
+  sink.publish = async (batch) => {
+    if (batch.some(({ data }) => data === 'bad')) throw new Error('cannot be written')
+    return publish(batch)
+  }
+  const keys = Array.from({ length: 2_000 }, (_, at) => `k${at}`).filter((key) => shardOf(key) < 4)
+  const events = keys.slice(0, 50).map((key, at) => ({ id: key, key, data: at < 45 ? 'bad' : 'good' }))
+  await server.send(box, ...events)
+  await box.start()
+  await waitUntil(() => sink.ids.length === 5)
+  await waitUntil(async () => (await left(box.schema)).some(({ attempts }) => Number(attempts) > 0))
+})

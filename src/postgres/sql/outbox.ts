@@ -40,68 +40,25 @@ export const SENT = `
 select source, id, type, key, body, envelope, (extract(epoch from created_at) * 1000)::bigint::text received
 from ob.outbox where $1::text is not null order by n`
 
-/** Locks the set of sinks, so that it is read and changed by one at a time. A statement of its own: the next one sees all. */
+/**
+ * Locks the set of sinks, so that it is read and changed by one at a time. A statement of its own: the next one sees all.
+ * A process that stands still before it commits loses its session, and with it the lock, which all relays need.
+ */
 export const LOCK_SINKS = `
-select version::text from ob.sink_set where $1::text is not null for update`
+with limits as materialized (
+  select set_config('lock_timeout', '5000', true), set_config('idle_in_transaction_session_timeout', '5000', true)
+  where $1::text is not null
+)
+select s.version::text from limits, ob.sink_set s for update of s`
 
 /**
- * Registers the sinks of a box, all in one statement, under LOCK_SINKS: events that waited for a sink are then given to
- * all of them. A sink wants what any process says that was seen lately; what was put aside is looked at again, and a sink
- * that wants more than before publishes nothing until it is through. In: `{ process, host, ms for which a process counts
- * without a sign of life, look again at what was put aside, s: [{ n name, t types or null, k keepMs }] }`. Out, as JSON:
- * `differ`, what others say who do not agree: `[{ sink, host, types }]`.
+ * Registers the sinks of a box, all in one statement, which locks the set itself: events that waited for a sink are then
+ * given to all of them. In: `{ process, host, ms for which a process counts without a sign of life, look again at what was put
+ * aside, s: [{ n name, t types or null, k keepMs }] }`. Out, as JSON: `differ`, what others say who do not agree:
+ * `[{ sink, host, types }]`.
  */
 export const REGISTER_SINKS = `
-with p as materialized (select $1::text::jsonb j),
-own as materialized (
-  select x->>'n' sink, (x->>'k')::bigint keep_ms, case when jsonb_typeof(x->'t') = 'array'
-    then array(select t collate "C" from jsonb_array_elements_text(x->'t') t order by 1) end types
-  from p, jsonb_array_elements(j->'s') x
-),
-others as materialized (
-  select d.sink, d.host, d.types, d.keep_ms from p, ob.sink_declaration d
-  where d.process <> (j->>'process')::uuid and d.sink in (select sink from own)
-    and d.seen_at >= ob.now() - (j->>'ms')::float8 * interval '1 ms'
-),
-forgotten as (
-  delete from ob.sink_declaration d using p
-  where d.process <> (j->>'process')::uuid and d.seen_at < ob.now() - (j->>'ms')::float8 * interval '1 ms'
-),
-declared as (
-  insert into ob.sink_declaration as d (sink, process, host, types, keep_ms)
-  select sink, (j->>'process')::uuid, j->>'host', types, keep_ms from own, p
-  on conflict (sink, process) do update set
-    types = excluded.types, keep_ms = excluded.keep_ms, host = excluded.host, seen_at = excluded.seen_at
-),
-said as (select sink, types, keep_ms from own union all select sink, types, keep_ms from others),
-wanted as materialized (
-  select sink, max(keep_ms) keep_ms, case when not bool_or(types is null) then
-    array(select distinct unnest(x.types) from said x where x.sink = said.sink order by 1) end types
-  from said group by sink
-),
-before as materialized (select name, types from ob.sink),
-more as materialized (
-  select w.sink from wanted w left join before b on b.name = w.sink
-  where b.name is null or (b.types is not null and (w.types is null or not w.types <@ b.types))
-),
-written as (
-  insert into ob.sink as k (name, types, keep_ms) select sink, types, keep_ms from wanted order by sink
-  on conflict (name) do update set types = excluded.types, keep_ms = excluded.keep_ms
-    where (k.types, k.keep_ms) is distinct from (excluded.types, excluded.keep_ms)
-  returning 1
-),
-counted as (update ob.sink_set set version = version + 1 where exists (select 1 from written)),
-shards as (
-  insert into ob.shard (sink, shard) select sink, g from own, generate_series(0, 31) g order by sink, g
-  on conflict do nothing
-),
-again as (
-  insert into ob.catch_up as c (sink, holds) select sink, sink in (select sink from more) from own, p
-  where sink in (select sink from more) or (j->>'again')::boolean
-  on conflict (sink) do update set holds = true, due_at = '-infinity', n = 0 where excluded.holds
-)
-select coalesce((select jsonb_agg(jsonb_build_object('sink', o.sink, 'host', o.host, 'types', to_jsonb(o.types)))
-  from others o join own using (sink) where o.types is distinct from own.types), '[]')::text differ`
+select ob.register_sinks($1::text::jsonb)::text differ`
 
 /** A process stops: what it said of its sinks no longer counts. In: the process. */
 export const RETIRE_SINKS = `
@@ -109,11 +66,13 @@ delete from ob.sink_declaration where process = ($1::text::jsonb->>0)::uuid`
 
 /**
  * Whether the sinks that this statement sees are those there are, and stay so until it has committed: `locked` is the
- * version as it is now, `known` that of the snapshot. Where they differ, the statement must judge nothing.
+ * version as it is now, `known` that of the snapshot. Where they differ, the statement must judge nothing. It waits a
+ * second at most, then fails with 55P03: who holds the set for longer must not keep what has its sink from being published.
  */
 const SINKS_STAND = `
 known as materialized (select version from ob.sink_set),
-locked as materialized (select version from ob.sink_set for share),
+limits as materialized (select set_config('lock_timeout', '1000', true)),
+locked as materialized (select s.version from limits, ob.sink_set s for share of s),
 stand as materialized (select 1 from known, locked where known.version = locked.version)`
 
 /**
@@ -325,6 +284,19 @@ select ((select count(*) from d) + (select count(*) from f))::text recorded,
   coalesce((select jsonb_agg(n::text) from o where shared), '[]')::text shared`
 
 /**
+ * Whether COMPLETE has done its work, after its answer was lost. In: what COMPLETE was given. Out: how many deliveries are
+ * as it leaves them: gone, or with the error. Index: the primary key.
+ */
+export const COMPLETED = `
+with p as materialized (select $1::text::jsonb j)
+select (
+  (select count(*) from p, jsonb_array_elements_text(j->'done') x
+   where not exists (select 1 from ob.delivery d where d.n = x::bigint and d.sink = j->>'sink'))
+  + (select count(*) from p, jsonb_array_elements(j->'fail') x
+   where exists (select 1 from ob.delivery d
+     where d.n = (x->>'n')::bigint and d.sink = j->>'sink' and d.error = x->>'e')))::text recorded`
+
+/**
  * Finishes events of several sinks, after the completion of the last of them has committed: two that complete at the
  * same time see each other's delivery, and neither of them finishes the event.
  */
@@ -341,13 +313,13 @@ update ob.outbox e set published_at = ob.now() from o, keep where e.n = o.n and 
 
 /**
  * Finishes events that all their sinks have published, but whose last relay died before FINISH_SHARED: an event without
- * a delivery. Only several sinks can leave one. In: `{ after the number, n how many to look at }`. Out: the `last` number
+ * a delivery. Several sinks can leave one, and one of them may be removed since. In: `{ after the number, n how many to look at }`. Out: the `last` number
  * it looked at; null at the end. Index: the primary keys.
  */
 export const FINISH_LEFT = `
 with p as materialized (select (j->>'after')::bigint after, (j->>'n')::int n from (select $1::text::jsonb j) x),
 seen as materialized (
-  select o.n from ob.outbox o where o.n > (select after from p) and (select count(*) from ob.sink) > 1
+  select o.n from ob.outbox o where o.n > (select after from p)
   order by o.n limit (select n from p)
 ),
 o as materialized (
@@ -386,7 +358,7 @@ update ob.shard h set token = null, due_at = ob.now() from p where h.sink = j->>
 /**
  * Removes a sink, under LOCK_SINKS, unless it is in use. In: `{ sink, ms for which a process counts without a sign of
  * life }`. Out: whether it is `known`, and `users`: the processes that have it attached, as JSON; it stays if there is one, or
- * if a relay holds one of its shards (`leased`).
+ * if a relay holds one of its shards (`leased`). And `last`, the number of the last event that was sent until now.
  */
 export const REMOVE_SINK = `
 with p as materialized (select $1::text::jsonb j),
@@ -408,25 +380,79 @@ known as materialized (
 declarations as (delete from ob.sink_declaration d using p, free where d.sink = j->>'sink'),
 catching_up as (delete from ob.catch_up c using p, free where c.sink = j->>'sink'),
 leases as (delete from ob.shard h using p, free where h.sink = j->>'sink'),
+unmarked as (delete from ob.removed_sink r using p where r.sink = j->>'sink'),
 gone as (delete from ob.sink k using p, free where k.name = j->>'sink' returning 1),
 counted as (update ob.sink_set set version = version + 1 where exists (select 1 from gone))
 select known.it::text known, (exists (select 1 from shards where live))::text leased,
-  coalesce((select jsonb_agg(host) from users), '[]')::text users from known`
+  coalesce((select jsonb_agg(host) from users), '[]')::text users,
+  greatest((select max(n) from ob.outbox), pg_sequence_last_value(pg_get_serial_sequence('ob.outbox', 'n')), 0)::text last
+from known`
 
 /**
- * Deletes deliveries of a sink that there is no longer. In: `{ sink, n how many }`. Out: their numbers, for FINISH_SHARED.
- * Indexes: delivery_live, delivery_waiting and delivery_parked.
+ * Deletes deliveries of a sink that there is no longer. In: `{ sink, n how many, last number }`: later ones are of a process
+ * that has attached the sink again. Out: their numbers, for FINISH_SHARED. No row back: there are none, others hold them,
+ * or the sink is back; see MARK_REMOVED. Indexes: delivery_live, delivery_waiting and delivery_parked.
  */
 export const REMOVE_DELIVERIES = `
-with p as materialized (select j->>'sink' sink, (j->>'n')::int n from (select $1::text::jsonb j) x)
-delete from ob.delivery d where d.ctid = any (array(
-    (select d.ctid from ob.delivery d where d.sink = (select sink from p) and d.parked is null and not d.waiting
-     limit (select n from p))
-    union all
-    (select d.ctid from ob.delivery d where d.sink = (select sink from p) and d.parked is null and d.waiting
-     limit (select n from p))
-    union all
-    (select d.ctid from ob.delivery d where d.sink = (select sink from p) and d.parked is not null
-     limit (select n from p))))
-  and d.sink = (select sink from p) and not exists (select 1 from ob.sink k where k.name = (select sink from p))
+with p as materialized (
+  select j->>'sink' sink, (j->>'n')::int n, (j->>'last')::bigint last from (select $1::text::jsonb j) x
+),${SINKS_STAND},
+free as materialized (select 1 from stand where not exists (select 1 from p join ob.sink k on k.name = p.sink))
+delete from ob.delivery d where exists (select 1 from free) and d.ctid = any (
+    array(select d.ctid from ob.delivery d
+      where d.sink = (select sink from p) and d.parked is null and not d.waiting and d.n <= (select last from p)
+      limit (select n from p) for update skip locked)
+    || array(select d.ctid from ob.delivery d
+      where d.sink = (select sink from p) and d.parked is null and d.waiting and d.n <= (select last from p)
+      limit (select n from p) for update skip locked)
+    || array(select d.ctid from ob.delivery d
+      where d.sink = (select sink from p) and d.parked is not null and d.n <= (select last from p)
+      limit (select n from p) for update skip locked))
 returning d.n::text`
+
+/**
+ * Ends a removal. In: `{ sink, last number }`. Out: `done`; `back`, a process has attached the sink again; or `more`: there
+ * are deliveries left, or the sinks have just changed.
+ */
+export const MARK_REMOVED = `
+with p as materialized (select j->>'sink' sink, (j->>'last')::bigint last from (select $1::text::jsonb j) x),${SINKS_STAND},
+state as materialized (
+  select case when not exists (select 1 from stand) then 'more'
+    when exists (select 1 from ob.sink k where k.name = p.sink) then 'back'
+    when exists (select 1 from ob.delivery d where d.sink = p.sink and d.parked is null and not d.waiting and d.n <= p.last)
+      or exists (select 1 from ob.delivery d where d.sink = p.sink and d.parked is null and d.waiting and d.n <= p.last)
+      or exists (select 1 from ob.delivery d where d.sink = p.sink and d.parked is not null and d.n <= p.last) then 'more'
+    else 'done' end state from p
+),
+marked as (
+  insert into ob.removed_sink as r (sink, n) select p.sink, p.last from p, state where state = 'done'
+  on conflict (sink) do update set n = excluded.n
+)
+select state from state`
+
+/**
+ * Finds other sinks for events whose transactions were open while their sink was removed, and committed since: nobody else
+ * would. A sink that has had such an event may get it again. In: how many to look at. Out: how many there were. Indexes:
+ * delivery_live and delivery_waiting.
+ */
+export const RECLAIM = `
+with p as materialized (select ($1::text::jsonb->>0)::int n),${SINKS_STAND},
+removed as materialized (
+  select r.sink, r.n from stand, ob.removed_sink r where not exists (select 1 from ob.sink k where k.name = r.sink)
+),
+gone as (
+  delete from ob.delivery d where d.ctid = any (
+    array(select d.ctid from removed r
+      join ob.delivery d on d.sink = r.sink and d.parked is null and not d.waiting and d.n <= r.n
+      limit (select n from p) for update of d skip locked)
+    || array(select d.ctid from removed r
+      join ob.delivery d on d.sink = r.sink and d.parked is null and d.waiting and d.n <= r.n
+      limit (select n from p) for update of d skip locked))
+  returning d.n, d.shard, d.key, d.due_at
+),
+unassigned as (
+  insert into ob.delivery (n, sink, shard, key, due_at)
+  select distinct on (n) n, '', shard, key, due_at from gone order by n
+  on conflict do nothing
+)
+select count(*)::text found from gone`

@@ -102,10 +102,11 @@ where exists (select 1 from ob.message m where m.consumer = x.name collate "C")
  *
  * A message that is tried again is as old as its delay is over. What is held is looked for among the leases that end
  * next, a thousand of each kind: a stuck worker extends its own, so it stays among them. Indexes: work_due, lane_due,
- * work_lane, delivery_live.
+ * work_lane, delivery_live, delivery_waiting. Events of a sink that is not registered (any more) count too: its name is
+ * found by jumping along these indexes. So do events that have fallen due while no relay runs.
  */
 export const HEALTH = `
-with input as materialized (select j->'consumers' names, j->'sinks' sinks from (select $1::text::jsonb j) given),
+with recursive input as materialized (select j->'consumers' names, j->'sinks' sinks from (select $1::text::jsonb j) given),
 awake as materialized (
   select name from ob.consumer where not paused
   union
@@ -149,19 +150,39 @@ waiting as materialized (
     having count(*) > 0
   ) held on true
 ),
+live(name) as (
+  (select sink from ob.delivery where sink > '' and parked is null and not waiting order by sink, shard, n limit 1)
+  union all
+  select (select d.sink from ob.delivery d where d.sink > live.name and d.parked is null and not d.waiting
+    order by d.sink, d.shard, d.n limit 1)
+  from live where live.name is not null
+),
+sleepers(name) as (
+  (select sink from ob.delivery where sink > '' and parked is null and waiting order by sink, due_at limit 1)
+  union all
+  select (select d.sink from ob.delivery d where d.sink > sleepers.name and d.parked is null and d.waiting
+    order by d.sink, d.due_at limit 1)
+  from sleepers where sleepers.name is not null
+),
 part as (
   select sink, shard, token is not null and due_at > ob.now() held from ob.shard
   union all
   select x.name collate "C", g.shard, false
-  from input, jsonb_array_elements_text(sinks) x(name), generate_series(0, 31) g(shard)
+  from (select jsonb_array_elements_text(sinks) from input union select name from live where name is not null) x(name),
+    generate_series(0, 31) g(shard)
   where not exists (select 1 from ob.shard known where known.sink = x.name collate "C")
 ),
-event as materialized (
-  select p.sink, max(extract(epoch from ob.now() - head.due_at) * 1000) ms, bool_or(p.held) held
-  from part p left join lateral (
+head as (
+  select p.sink, p.held, d.due_at from part p left join lateral (
     select d.due_at from ob.delivery d
-    where d.sink = p.sink and d.shard = p.shard and d.parked is null and not d.waiting order by d.n limit 1) head on true
-  group by p.sink
+    where d.sink = p.sink and d.shard = p.shard and d.parked is null and not d.waiting order by d.n limit 1) d on true
+  union all
+  select sleepers.name, false, d.due_at from sleepers cross join lateral (
+    select d.due_at from ob.delivery d
+    where d.sink = sleepers.name and d.parked is null and d.waiting and d.due_at <= ob.now() order by d.due_at limit 1) d
+),
+event as materialized (
+  select sink, max(extract(epoch from ob.now() - due_at) * 1000) ms, bool_or(held) held from head group by sink
 )
 select coalesce(greatest(0, (select max(ms) from event), (select max(greatest(due_ms, held_ms)) from waiting)), 0)::bigint::text lag,
   (not pg_is_in_recovery() and current_setting('transaction_read_only') = 'off')::text writable,
