@@ -6,16 +6,16 @@
  * Heartbeats have a third of their own lease. Anything else may take its time.
  */
 import type { StatementOptions } from './driver.js'
-import { CLAIM, EXTEND, NEXT_DUE } from './sql/claim.js'
+import { CLAIM, EXTEND, EXTEND_ONE, NEXT_DUE } from './sql/claim.js'
 import { FAIL_INLINE } from './sql/inline.js'
-import { CLAIM_LANES, EXTEND_LANES, FAIL_LANE, READ_LANES, RELEASE_LANES } from './sql/lanes.js'
+import { CLAIM_LANES, EXTEND_LANE, EXTEND_LANES, FAIL_LANE, READ_LANES, RELEASE_LANES } from './sql/lanes.js'
 import { CLAIM_SHARDS, COMPLETE, EXTEND_SHARDS, READ_SHARDS, RELEASE_SHARDS } from './sql/outbox.js'
 import { CLASSIFY, NOTIFY, RECEIVE, UNPARK_FAILED } from './sql/receive.js'
 import { DEAF, SESSION_DEFAULTS } from './sql/session.js'
 import { COUNT_ATTEMPT, FAIL, STILL_CLAIMED, TRANSACTION_STATUS } from './sql/settle.js'
 
 /** Sent while a handler runs, to keep its claim. */
-const URGENT = new Set([EXTEND, EXTEND_LANES, EXTEND_SHARDS])
+const URGENT = new Set([EXTEND, EXTEND_ONE, EXTEND_LANES, EXTEND_LANE, EXTEND_SHARDS])
 
 const SHORT = new Set([
   ...[CLAIM, CLAIM_LANES, CLAIM_SHARDS, READ_LANES, READ_SHARDS, NEXT_DUE],
