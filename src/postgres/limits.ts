@@ -17,9 +17,9 @@ import { DEAF, SESSION_DEFAULTS } from './sql/session.js'
 import { COUNT_ATTEMPT, FAIL, STILL_CLAIMED, TRANSACTION_STATUS } from './sql/settle.js'
 
 /** Sent while a handler runs, to keep its claim. */
-const URGENT = new Set([EXTEND, EXTEND_LANES, EXTEND_SHARDS])
+const URGENT = new Set([EXTEND, EXTEND_ONE, EXTEND_LANES, EXTEND_LANE, EXTEND_SHARDS])
 
-/** The same for rows that somebody has locked: on the connection for heartbeats, others would wait behind them. */
+/** Those of them that wait for a row that somebody has locked. */
 const WAITING = new Set([EXTEND_ONE, EXTEND_LANE])
 
 const SHORT = new Set([
@@ -43,9 +43,9 @@ export class Limits {
     const { lease, wait } = (param ?? {}) as { lease?: unknown; wait?: unknown }
     if (typeof lease === 'number') this.shortMs = Math.max(SHORTEST_MS, Math.min(this.shortMs, lease / 2))
     const pulseMs = typeof lease === 'number' ? Math.max(SHORTEST_PULSE_MS, lease / 3) : this.shortMs
-    if (URGENT.has(statement)) return { limitMs: pulseMs, urgent: true }
     // What it may wait for a lock is said as PostgreSQL reads it, in ms.
-    if (WAITING.has(statement)) return { limitMs: pulseMs + Number.parseInt(String(wait), 10) }
+    const lockMs = WAITING.has(statement) ? Number.parseInt(String(wait), 10) : 0
+    if (URGENT.has(statement)) return { limitMs: pulseMs + lockMs, urgent: true }
     return { limitMs: SHORT.has(statement) ? this.shortMs : LONG_MS }
   }
 }

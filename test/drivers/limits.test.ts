@@ -31,8 +31,8 @@ test.each([
 test.each([
   ['EXTEND_ONE', EXTEND_ONE],
   ['EXTEND_LANE', EXTEND_LANE],
-])('%s has a third of its lease beside what it waits for a lock, and no heartbeat waits behind it', (_, statement) => {
-  expect(new Limits().optionsOf(statement, { lease: 9_000, wait: '2000ms' })).toEqual({ limitMs: 5_000 })
+])('%s has a third of its lease beside what it waits for a lock, on the same connection', (_, statement) => {
+  expect(new Limits().optionsOf(statement, { lease: 9_000, wait: '2000ms' })).toEqual({ limitMs: 5_000, urgent: true })
 })
 
 test('retention may take its time', () => {

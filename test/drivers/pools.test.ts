@@ -90,6 +90,75 @@ test('a pool of one connection of postgres.js keeps its claims', { timeout: 240_
   expect(calls).toBe(1)
 })
 
+describe('a pool of one connection, which a handler holds', () => {
+  const POOLS = {
+    pg: () => {
+      const pool = new pg.Pool({ connectionString: database.url, max: 1 })
+      onTestFinished(() => pool.end())
+      return fromPg(pool)
+    },
+    'postgres.js': () => {
+      const sql = postgres(database.url, { max: 1, onnotice: () => {} })
+      onTestFinished(() => sql.end({ timeout: 0 }))
+      return fromPostgres(sql)
+    },
+  }
+  const ROWS = {
+    none: 'work',
+    key: 'lane',
+  }
+
+  test.each(Object.entries(POOLS).flatMap(([client, make]) => Object.keys(ROWS).map((order) => [client, order, make])))(
+    '%s, order %s: a heartbeat waits for a row that others keep locked',
+    { timeout: 240_000 },
+    async (_client, order, make) => {
+      const schema = scratchSchemaName()
+      const box = createBox({ db: (make as () => never)(), schema })
+      const [inside, go] = [gate(), gate()]
+      let calls = 0
+      let aborted = false
+      box.consumer(
+        'slow',
+        {
+          note: async (_message, { signal }) => {
+            calls += 1
+            signal.addEventListener('abort', () => (aborted = true))
+            inside.open()
+            await go.opened
+          },
+        },
+        { leaseMs: 3_000, order: order as 'none' | 'key', group: { messages: 1 } },
+      )
+      await box.migrate()
+      onTestFinished(() => box.stop({ timeoutMs: 0 }))
+      await box.start()
+      await box.receive({ ...note('a'), key: 'hot' })
+      await inside.opened
+
+      const locker = await direct.connect()
+      try {
+        await locker.query(`begin; select from ${schema}.${ROWS[order as keyof typeof ROWS]} for update`)
+        const waits = async (): Promise<boolean> => {
+          const { rows } = await direct.query(`select from pg_stat_activity
+            where datname = current_database() and wait_event_type = 'Lock' and query like '%${schema}%'`)
+          return rows.length > 0
+        }
+        await waitUntil(async () => aborted || (await waits()), { everyMs: 5, what: 'a heartbeat that waits' })
+      } finally {
+        await locker.query('rollback')
+        locker.release()
+      }
+      expect(aborted).toBe(false)
+      go.open()
+      await waitUntil(async () => {
+        const { rows } = await direct.query(`select from ${schema}.work`)
+        return rows.length === 0
+      })
+      expect(calls).toBe(1)
+    },
+  )
+})
+
 test('heartbeats do not wait behind statements that wait for a lock', { timeout: 240_000 }, async () => {
   const pool = new pg.Pool({ connectionString: database.url, max: 1 })
   onTestFinished(() => pool.end())

@@ -92,10 +92,7 @@ class PostgresDriver implements Driver<Handle> {
     const work = (prepare: boolean): Promise<Rows> =>
       options.settings === undefined
         ? this.#send(root, text, values, prepare)
-        : root.begin(BEGIN['read committed'], async (tx) => {
-            tx.unsafe(options.settings!).catch(ignore)
-            return this.#send(tx, text, values, prepare)
-          })
+        : behind(options.settings, root, (tx) => this.#send(tx, text, values, prepare))
     try {
       return await this.#answered(work(true), options.limitMs)
     } catch (error) {
@@ -217,6 +214,12 @@ class PostgresDriver implements Driver<Handle> {
       },
     }
   }
+}
+
+/** One statement behind SET LOCAL, with all the care that a transaction takes of a connection that is lost. */
+function behind(settings: string, root: Root, work: (tx: Handle) => Promise<Rows>): Promise<Rows> {
+  const run = new Run<Rows>(settings)
+  return run.outcome(root.begin(BEGIN['read committed'], (raw) => run.inside(raw, work)))
 }
 
 async function sameTransaction(raw: Handle, start: Promise<Rows | void>): Promise<boolean> {

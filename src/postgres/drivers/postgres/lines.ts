@@ -12,6 +12,7 @@ export interface LineOptions {
   readonly host?: readonly string[] | undefined
   readonly port?: readonly number[] | undefined
   readonly path?: string | false | undefined
+  readonly sslnegotiation?: unknown
 }
 
 export interface Mark {
@@ -21,6 +22,9 @@ export interface Mark {
 
 /** Marks are shared by what is sent within so many ms: to count all sockets for each statement would cost too much. */
 const SAME_MS = 20
+
+/** Turns of the event loop in which postgres.js writes to a new socket; it takes one. */
+const TURNS_TO_WRITE = 5
 
 export class Lines {
   readonly #open = new Map<Socket, { readonly listens: boolean }>()
@@ -32,7 +36,7 @@ export class Lines {
   }
 
   /** postgres.js hands a copy of its options for the connection that listens. */
-  #connect({ path, host, port }: LineOptions, listens: boolean): Socket {
+  #connect({ path, host, port, sslnegotiation }: LineOptions, listens: boolean): Socket {
     // Not awaited: what is written meanwhile waits, and postgres.js expects errors as events.
     const socket = path ? connect(path) : connect(port![0]!, host![0])
     // For the words of its errors, and the name on the server's certificate.
@@ -40,6 +44,7 @@ export class Lines {
     this.#open.set(socket, { listens })
     // postgres.js removes all listeners at times, and a dead socket must go in any case.
     socket.once('close', () => this.#open.delete(socket))
+    if (sslnegotiation !== 'direct') unblock(socket)
     return socket
   }
 
@@ -80,4 +85,31 @@ export class Lines {
   get size(): number {
     return this.#open.size
   }
+}
+
+/**
+ * A socket that closes while postgres.js is about to write blocks that connection for good: what it writes from then on,
+ * the startup message included, piles up until it is too long to wait. So a socket on which nothing is written at once is
+ * closed, whereupon postgres.js opens another one and the pile grows; and the pile itself goes nowhere.
+ */
+function unblock(socket: Socket): void {
+  const write = socket.write.bind(socket) as (...args: unknown[]) => boolean
+  let written = false
+  socket.write = (...args: unknown[]): boolean => {
+    const [first] = args
+    // The first packet is the length of itself and nothing else.
+    if (!written && Buffer.isBuffer(first) && first.readInt32BE(0) !== first.length) {
+      socket.destroy()
+      return false
+    }
+    written = true
+    return write(...args)
+  }
+  let turns = TURNS_TO_WRITE
+  const look = (): void => {
+    if (written || socket.destroyed) return
+    if (--turns > 0) setImmediate(look)
+    else socket.destroy()
+  }
+  setImmediate(look)
 }

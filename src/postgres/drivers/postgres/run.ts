@@ -66,6 +66,8 @@ export class Run<R> {
       this.#failed = { error }
       // The ROLLBACK of postgres.js would wait behind the running statement.
       if (gate.cancelAll()) this.#giveUp(error)
+      // The session has ended and its socket is about to: a ROLLBACK written in between would block the connection.
+      if (isFatal(gate.failure)) this.giveUp(error)
       // The statement is told of a lost connection before the transaction is.
       await new Promise(setImmediate)
       if (this.#lost) return await never()
@@ -89,6 +91,12 @@ export class Run<R> {
     this.#lost = true
     if (this.#gate) this.#gate.open = false
   }
+}
+
+/** What a server says as its last words on a connection. */
+function isFatal(error: unknown): boolean {
+  const { severity } = (error ?? {}) as { severity?: unknown }
+  return severity === 'FATAL' || severity === 'PANIC'
 }
 
 /** Nobody waits for it any more. */
