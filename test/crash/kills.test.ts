@@ -35,7 +35,8 @@ describe.each<[string, number, ConsumerSpec]>([
     id: ids[seq]!,
     type: consumer.name,
     key: `key-${seq % KEYS}`,
-    data: { seq },
+    // A batch is over before a kill could hit it, unless its messages take a moment each.
+    data: { seq, ...(consumer.batched && { sleepMs: 2 }) },
   })
 
   /** In order of `seq`, each batch with copies of what came before or is in it. */

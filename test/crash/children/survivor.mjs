@@ -18,6 +18,8 @@ const clients = {
       postgres(DATABASE, {
         max: 6,
         onnotice: () => {},
+        // Its own look at the types of a new connection rejects unheard when that connection dies: see docs/drivers.md.
+        fetch_types: false,
         connection: { application_name: 'survivor' },
         backoff: () => 0.05,
       }),
