@@ -103,7 +103,7 @@ export function spawnChild(file: string | URL, options: ChildOptions = {}): Chil
     send(command, fields = {}) {
       process_.send({ command, ...fields }, () => {})
     },
-    next(name, { timeoutMs = 20_000 } = {}) {
+    next(name, { timeoutMs = 90_000 } = {}) {
       return new Promise((resolve, reject) => {
         const finish = (settle: () => void) => {
           waiting.delete(check)
