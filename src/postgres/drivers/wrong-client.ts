@@ -37,7 +37,7 @@ export function isPgPool(it: unknown): boolean {
   return typeof totalCount === 'number' || typeof query !== 'function' || !isPglite(it)
 }
 
-export function isPgClient(it: unknown): boolean {
+function isPgClient(it: unknown): boolean {
   const { query, escapeIdentifier } = parts(it)
   return typeof query === 'function' && typeof escapeIdentifier === 'function'
 }

@@ -10,7 +10,6 @@ select current_setting('default_transaction_isolation') isolation,
     and source in ('database', 'user', 'database user', 'client', 'session'))::text read_only,
   (select setting from pg_settings where name = 'statement_timeout') statement_timeout,
   (select setting from pg_settings where name = 'lock_timeout') lock_timeout,
-  (select setting from pg_settings where name = 'idle_in_transaction_session_timeout') idle_timeout,
   coalesce((select setting from pg_settings where name = 'transaction_timeout'), '') transaction_timeout
 where $1::text is not null`
 
