@@ -145,9 +145,9 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
     let progressed = false
     const watch = (claimed: Claim): Claim => ({
       ...claimed,
-      settled(done) {
+      settled(done, late) {
         progressed = true
-        claimed.settled(done)
+        claimed.settled(done, late)
       },
       fail(message, verdict) {
         // What failed comes to an end after some attempts; what only asked for another time need not.

@@ -105,7 +105,7 @@ async function runHeld(
     },
     settled(done, late) {
       ended.warned = late?.warned ?? false
-      claim.settled(done)
+      claim.settled(done, late)
     },
   }
   const many = batchRun(worker.consumer.handlerOf(held.type)) !== undefined
