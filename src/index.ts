@@ -17,7 +17,7 @@ export {
   type SendOptions,
 } from './handler.js'
 export type { Entry, Hooks, Place, Retrial } from './hooks.js'
-export type { Admin, Bulk, Criteria, Filter } from './admin/index.js'
+export type { Admin, AuditRecord, Bulk, Criteria, Filter, Signed } from './admin/index.js'
 export type { ConsumerOptions, RetryPolicy } from './inbox/options.js'
 export type { SinkOptions } from './outbox/options.js'
 export {

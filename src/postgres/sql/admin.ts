@@ -117,7 +117,3 @@ order by k.ord, a.n`
 export const SET_PAUSED = `
 update ob.consumer o set paused = (j->>'p')::boolean from (select $1::text::jsonb j) p
 where o.name = j->>'n' returning o.name`
-
-/** Writes down what somebody did. In: `{ a action, d detail }`. */
-export const AUDIT = `
-insert into ob.audit (action, detail) select j->>'a', j->>'d' from (select $1::text::jsonb j) p`
