@@ -30,6 +30,7 @@ export type OnceboxErrorCode =
   | 'SCHEMA_LOCKED'
   | 'SCHEMA_NEWER'
   | 'SCHEMA_OUTDATED'
+  | 'SEARCH_PATH_UNSAFE'
   | 'SEQUENCE_BEHIND'
   | 'SESSION_CHANGED'
   | 'SINK_IN_USE'

@@ -9,6 +9,7 @@ import { causes } from '../failure.js'
 import type { Driver, Isolation, StatementOptions } from './driver.js'
 import { sqlState } from './errors.js'
 import { Limits } from './limits.js'
+import { qualify } from './qualify.js'
 import { type Settings, settingsFor } from './session-defaults.js'
 import { DEAF, SESSION_DEFAULTS } from './sql/session.js'
 import { OPEN } from './sql/settle.js'
@@ -23,7 +24,7 @@ export interface Database<Tx = unknown> {
   readonly channel: string
   run(statement: string, param: unknown, tx?: unknown): Promise<readonly Row[]>
   transaction<R>(work: (tx: Tx) => Promise<R>, isolation?: Isolation): Promise<R>
-  /** The statement with the schema's name in place of `ob`. */
+  /** The statement with the schema's name in place of `ob`, whatever the session's `search_path` is. */
   bind(statement: string): string
 }
 
@@ -33,7 +34,7 @@ export function bindDatabase<Tx, TxIn>(driver: Driver<Tx, TxIn>, schema: string)
   const bind = (statement: string): string => {
     let text = bound.get(statement)
     if (text === undefined) {
-      text = statement.replace(/\bob\./g, () => `${quoted}.`)
+      text = qualify(statement).replace(/\bob\./g, () => `${quoted}.`)
       bound.set(statement, text)
     }
     return text

@@ -9,6 +9,7 @@ import { OnceboxError } from '../errors.js'
 import { backoffMs, sleep } from '../backoff.js'
 import type { Database } from './database.js'
 import { sqlState } from './driver.js'
+import { checkSearchPath } from './search-path.js'
 import { MIGRATIONS } from './migrations.generated.js'
 
 /** The newest schema that this version of the library knows. */
@@ -21,7 +22,7 @@ export interface SchemaVersion {
   readonly compatibleFrom: number
 }
 
-const SCHEMA_EXISTS = `select to_regclass($1::text)::text found`
+const SCHEMA_EXISTS = `select pg_catalog.to_regclass($1::text)::text found`
 const READ_VERSION = `select version::text, compatible_from::text from ob.schema_version where $1::text is not null`
 const WRITE_VERSION = `
 with p as (select $1::text::jsonb j),
@@ -34,6 +35,7 @@ create table if not exists ob.schema_version (version int not null, compatible_f
 const ATTEMPTS = 20
 
 export async function migrate(db: Database, attempts = ATTEMPTS): Promise<{ from: number; to: number }> {
+  await checkSearchPath(db)
   for (let attempt = 0; ; attempt++) {
     const before = await readVersion(db)
     refuseNewer(db.schema, before)
@@ -68,10 +70,12 @@ function locked(schema: string, cause: unknown): OnceboxError {
 }
 
 async function migrateLocked(db: Database, tx: unknown): Promise<{ from: number; to: number }> {
+  // Defaults, views and triggers keep what a name meant to the session that created them.
+  await db.driver.query('set local search_path = pg_catalog, pg_temp', [], tx)
   // The advisory lock has a time limit of its own; the tables' locks have a very short one, because an ALTER that waits
   // behind one slow transaction makes all handlers wait behind it.
   await db.driver.query(`set local lock_timeout = '60s'`, [], tx)
-  await db.driver.query('select pg_advisory_xact_lock($1::text::bigint)', [lockOf(db.schema)], tx)
+  await db.driver.query('select pg_catalog.pg_advisory_xact_lock($1::text::bigint)', [lockOf(db.schema)], tx)
   await db.driver.query(`set local lock_timeout = '100ms'`, [], tx)
   const { version: from } = await readVersion(db, tx)
   if (from >= SCHEMA_VERSION) return { from, to: from }
@@ -101,6 +105,7 @@ export async function readVersion(db: Database, tx?: unknown): Promise<SchemaVer
 
 /** What `start()` asks before it touches anything. */
 export async function checkVersion(db: Database): Promise<void> {
+  await checkSearchPath(db)
   const found = await readVersion(db)
   refuseNewer(db.schema, found)
   if (found.version < SCHEMA_VERSION) {

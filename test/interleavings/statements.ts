@@ -38,6 +38,7 @@ export const OUTSIDE: Readonly<Record<string, string>> = {
   RIGHTS: START,
   SERVER: START,
   MISSING_ABILITY: START,
+  SEARCH_PATH: START,
   SEQUENCES_BEHIND: START,
   REPAIR_SEQUENCES: 'sets sequences, never back; no row is changed',
   LOCK_SEQUENCES: 'one repair of the sequences at a time',

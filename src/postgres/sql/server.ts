@@ -1,5 +1,12 @@
 /** Statements with which `start()` looks at its server. */
 
+/**
+ * The schemas that names are looked for in, as a JSON list, those that are searched without being named too. In: nothing.
+ * It is asked where the path may be a hostile one, so nothing in it is looked for.
+ */
+export const SEARCH_PATH = `
+select pg_catalog.to_json(pg_catalog.current_schemas(true))::pg_catalog.text path where $1::pg_catalog.text is not null`
+
 /** What the server cannot do, in words; null if it does all that is needed. In: nothing. */
 export const MISSING_ABILITY = `select ob.missing_ability() missing where $1::text is not null`
 
