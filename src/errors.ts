@@ -26,6 +26,7 @@ export type OnceboxErrorCode =
   | 'OPTION_INVALID'
   | 'PUBLISH_TIMEOUT'
   | 'RESULT_INVALID'
+  | 'RIGHTS_MISSING'
   | 'ROLLED_BACK'
   | 'SCHEMA_LOCKED'
   | 'SCHEMA_NEWER'

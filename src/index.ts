@@ -39,4 +39,6 @@ export {
   type TypedMessages,
 } from './message.js'
 export type { Driver, Isolation, Loan } from './postgres/driver.js'
+export { migrationSql, type MigrationOptions } from './postgres/migrate.js'
+export { rolesSql, type Role, type RolesOptions } from './postgres/roles.js'
 export type { StandardSchemaV1 } from './standard-schema.js'

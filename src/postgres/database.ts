@@ -28,10 +28,11 @@ export interface Database<Tx = unknown> {
   bind(statement: string): string
 }
 
-export function bindDatabase<Tx, TxIn>(driver: Driver<Tx, TxIn>, schema: string): Database<Tx> {
+/** Puts the schema's name in place of `ob`, whatever the session's `search_path` is. */
+export function bindTo(schema: string): (statement: string) => string {
   const quoted = quoteSchema(schema)
   const bound = new Map<string, string>()
-  const bind = (statement: string): string => {
+  return (statement) => {
     let text = bound.get(statement)
     if (text === undefined) {
       text = qualify(statement).replace(/\bob\./g, () => `${quoted}.`)
@@ -39,6 +40,10 @@ export function bindDatabase<Tx, TxIn>(driver: Driver<Tx, TxIn>, schema: string)
     }
     return text
   }
+}
+
+export function bindDatabase<Tx, TxIn>(driver: Driver<Tx, TxIn>, schema: string): Database<Tx> {
+  const bind = bindTo(schema)
   const limits = new Limits()
   const ask = (statement: string, param: unknown, options: StatementOptions): Promise<readonly Row[]> =>
     driver.query(bind(statement), [JSON.stringify(param)], undefined, options)

@@ -7,8 +7,10 @@
 import { createHash } from 'node:crypto'
 import { OnceboxError } from '../errors.js'
 import { backoffMs, sleep } from '../backoff.js'
-import type { Database } from './database.js'
+import { checkInteger } from '../check-options.js'
+import { bindTo, type Database } from './database.js'
 import { sqlState } from './driver.js'
+import { rightsMissing } from './rights.js'
 import { checkSearchPath } from './search-path.js'
 import { MIGRATIONS } from './migrations.generated.js'
 
@@ -85,14 +87,45 @@ async function migrateLocked(db: Database, tx: unknown): Promise<{ from: number;
     if (!found) await db.driver.query(`create schema ${quoted(db)}`, [], tx)
     await db.driver.query(db.bind(CREATE_VERSION), [], tx)
   }
-  let compatibleFrom = 1
-  for (const { version, sql } of MIGRATIONS) {
-    if (version > from) await db.driver.query(db.bind(sql), [], tx)
-    const breaking = /^-- compatible from: (\d+)$/m.exec(sql)
-    if (breaking) compatibleFrom = Number(breaking[1])
-  }
-  await db.run(WRITE_VERSION, [SCHEMA_VERSION, compatibleFrom], tx)
+  for (const { version, sql } of MIGRATIONS) if (version > from) await db.driver.query(db.bind(sql), [], tx)
+  await db.run(WRITE_VERSION, [SCHEMA_VERSION, compatibleFrom()], tx)
   return { from, to: SCHEMA_VERSION }
+}
+
+/** The oldest version whose library still works with the newest schema. */
+function compatibleFrom(): number {
+  let from = 1
+  for (const { sql } of MIGRATIONS) {
+    const breaking = /^-- compatible from: (\d+)$/m.exec(sql)
+    if (breaking) from = Number(breaking[1])
+  }
+  return from
+}
+
+export interface MigrationOptions {
+  /** The schema of the box. Default: `oncebox`. */
+  schema?: string
+  /** The version that the schema has. Default 0: there is none yet. */
+  from?: number
+}
+
+/**
+ * What `box.migrate()` runs, as one transaction in SQL, for whoever changes databases by hand. It does not register consumers:
+ * `start()` does.
+ */
+export function migrationSql({ schema = 'oncebox', from = 0 }: MigrationOptions = {}): string {
+  checkInteger('migrationSql: from', from, 0, SCHEMA_VERSION)
+  const bind = bindTo(schema)
+  return [
+    'begin;',
+    'set local search_path = pg_catalog, pg_temp;',
+    ...(from === 0 ? [`create schema if not exists ${bind('ob.').slice(0, -1)};`, `${bind(CREATE_VERSION)};`] : []),
+    ...MIGRATIONS.filter(({ version }) => version > from).map(({ sql }) => bind(sql)),
+    bind('delete from ob.schema_version;'),
+    bind(`insert into ob.schema_version values (${SCHEMA_VERSION}, ${compatibleFrom()});`),
+    'commit;',
+    '',
+  ].join('\n')
 }
 
 export async function readVersion(db: Database, tx?: unknown): Promise<SchemaVersion> {
@@ -106,7 +139,9 @@ export async function readVersion(db: Database, tx?: unknown): Promise<SchemaVer
 /** What `start()` asks before it touches anything. */
 export async function checkVersion(db: Database): Promise<void> {
   await checkSearchPath(db)
-  const found = await readVersion(db)
+  const found = await readVersion(db).catch((error: unknown) => {
+    throw sqlState(error) === '42501' ? rightsMissing(db.schema, 'it may not read its version', error) : error
+  })
   refuseNewer(db.schema, found)
   if (found.version < SCHEMA_VERSION) {
     const what = found.version === 0 ? 'does not exist' : `has version ${found.version}`

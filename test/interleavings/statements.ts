@@ -39,6 +39,7 @@ export const OUTSIDE: Readonly<Record<string, string>> = {
   SERVER: START,
   MISSING_ABILITY: START,
   SEARCH_PATH: START,
+  MISSING_RIGHTS: START,
   SEQUENCES_BEHIND: START,
   REPAIR_SEQUENCES: 'sets sequences, never back; no row is changed',
   LOCK_SEQUENCES: 'one repair of the sequences at a time',

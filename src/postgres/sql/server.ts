@@ -7,6 +7,16 @@
 export const SEARCH_PATH = `
 select pg_catalog.to_json(pg_catalog.current_schemas(true))::pg_catalog.text path where $1::pg_catalog.text is not null`
 
+/**
+ * Which of these rights the session's role lacks. In: `{ table: [right, …] }`. Out, in one row: the `role`, and what is
+ * `missing`, as a list for people; null if nothing is.
+ */
+export const MISSING_RIGHTS = `
+select current_user::text "role", (
+  select string_agg(right_to.it || ' on ' || asked.name, ', ' order by asked.name, right_to.it)
+  from jsonb_each($1::text::jsonb) asked(name, rights), jsonb_array_elements_text(asked.rights) right_to(it)
+  where not has_table_privilege('ob.' || asked.name, right_to.it)) missing`
+
 /** What the server cannot do, in words; null if it does all that is needed. In: nothing. */
 export const MISSING_ABILITY = `select ob.missing_ability() missing where $1::text is not null`
 
