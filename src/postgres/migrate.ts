@@ -30,20 +30,35 @@ const WRITE_VERSION = `
 with p as (select $1::text::jsonb j),
 d as (delete from ob.schema_version)
 insert into ob.schema_version select (j->>0)::int, (j->>1)::int from p`
+const LOCK = 'select pg_catalog.pg_advisory_xact_lock($1::text::bigint)'
 const NAMESPACE = `select 1 from pg_catalog.pg_namespace where nspname = $1::text`
 const CREATE_VERSION = `
 create table if not exists ob.schema_version (version int not null, compatible_from int not null)`
 
 const ATTEMPTS = 20
+/** How long the migrations of other processes may take. */
+const OTHERS_MS = 60_000
 
-export async function migrate(db: Database, attempts = ATTEMPTS): Promise<{ from: number; to: number }> {
+/** Who holds an advisory lock. Its number is in two halves; `objsubid` 1 says so. */
+const HOLDER = `
+select a.pid::text, a.usename::text "user", a.application_name application
+from pg_catalog.pg_locks l join pg_catalog.pg_stat_activity a on a.pid = l.pid
+where l.locktype = 'advisory' and l.granted and l.objsubid = 1::smallint and a.datname = pg_catalog.current_database()
+  and l.classid::bigint = (($1::text::bigint >> 32) & 4294967295::bigint)
+  and l.objid::bigint = ($1::text::bigint & 4294967295::bigint)`
+
+export async function migrate(
+  db: Database,
+  attempts = ATTEMPTS,
+  othersMs = OTHERS_MS,
+): Promise<{ from: number; to: number }> {
   await checkSearchPath(db)
   for (let attempt = 0; ; attempt++) {
     const before = await readVersion(db)
     refuseNewer(db.schema, before)
     if (before.version >= SCHEMA_VERSION) return { from: before.version, to: before.version }
     try {
-      return await db.transaction((tx) => migrateLocked(db, tx))
+      return await db.transaction((tx) => migrateLocked(db, tx, othersMs))
     } catch (error) {
       if (!isWorthAnotherTry(error)) throw error
       if (attempt >= attempts) throw sqlState(error) === '55P03' ? locked(db.schema, error) : error
@@ -71,13 +86,27 @@ function locked(schema: string, cause: unknown): OnceboxError {
   )
 }
 
-async function migrateLocked(db: Database, tx: unknown): Promise<{ from: number; to: number }> {
+/** Anybody in the database may take a lock by its number, and keep it. */
+async function lockedBy(db: Database, cause: unknown): Promise<OnceboxError> {
+  const [holder] = await db.driver.query(HOLDER, [lockOf(db.schema)]).catch(() => [])
+  const { pid, user, application } = (holder ?? {}) as Record<string, string>
+  const who = holder ? `process ${pid} of the server, user ${user}, application "${application}"` : 'another session'
+  return new OnceboxError(
+    'SCHEMA_LOCKED',
+    `${who} holds the lock for migrations of schema ${db.schema}; nothing was changed. If it does not migrate, end it with pg_terminate_backend, and run box.migrate() again`,
+    { cause },
+  )
+}
+
+async function migrateLocked(db: Database, tx: unknown, othersMs: number): Promise<{ from: number; to: number }> {
   // Defaults, views and triggers keep what a name meant to the session that created them.
   await db.driver.query('set local search_path = pg_catalog, pg_temp', [], tx)
   // The advisory lock has a time limit of its own; the tables' locks have a very short one, because an ALTER that waits
   // behind one slow transaction makes all handlers wait behind it.
-  await db.driver.query(`set local lock_timeout = '60s'`, [], tx)
-  await db.driver.query('select pg_catalog.pg_advisory_xact_lock($1::text::bigint)', [lockOf(db.schema)], tx)
+  await db.driver.query(`set local lock_timeout = ${othersMs}`, [], tx)
+  await db.driver.query(LOCK, [lockOf(db.schema)], tx).catch(async (error: unknown) => {
+    throw sqlState(error) === '55P03' ? await lockedBy(db, error) : error
+  })
   await db.driver.query(`set local lock_timeout = '100ms'`, [], tx)
   const { version: from } = await readVersion(db, tx)
   if (from >= SCHEMA_VERSION) return { from, to: from }

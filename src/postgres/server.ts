@@ -36,7 +36,7 @@ async function repairSequences(db: Database): Promise<void> {
   if (behind.length === 0) return
   try {
     await db.transaction(async (tx) => {
-      await db.run(LOCK_SEQUENCES, [db.schema], tx)
+      await db.run(LOCK_SEQUENCES, null, tx)
       await db.run(REPAIR_SEQUENCES, null, tx)
     })
   } catch (error) {

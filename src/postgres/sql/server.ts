@@ -37,8 +37,13 @@ select s.sequence::text, s.numbered, s.col from (values
 where $1::text is not null and case when has_sequence_privilege(s.sequence, 'USAGE, SELECT')
   then s.newest > coalesce(pg_sequence_last_value(s.sequence), 0) else false end`
 
-/** One repair at a time: who comes second must see what the first has set. */
-export const LOCK_SEQUENCES = `select pg_advisory_xact_lock(hashtextextended('oncebox sequences ' || ($1::text::jsonb->>0), 0))`
+/**
+ * One repair at a time: who comes second must see what the first has set. In: nothing. A row of ours, which a stranger cannot
+ * lock as they can an advisory lock. Registering sinks takes it too, for a moment.
+ */
+export const LOCK_SEQUENCES = `
+with limited as materialized (select set_config('lock_timeout', '15000', true) it where $1::text is not null)
+select 1 from limited, ob.sink_set s for update of s`
 
 /** Sets every sequence that is behind to the last number of its table, never back. In: nothing. */
 export const REPAIR_SEQUENCES = `
