@@ -17,7 +17,7 @@ export {
   type SendOptions,
 } from './handler.js'
 export type { Entry, Hooks, Place, Retrial } from './hooks.js'
-export type { Admin, Bulk, Criteria, Filter } from './admin/index.js'
+export type { Admin, AuditRecord, Bulk, Criteria, Filter, Signed } from './admin/index.js'
 export type { ConsumerOptions, RetryPolicy } from './inbox/options.js'
 export type { SinkOptions } from './outbox/options.js'
 export {
@@ -39,4 +39,6 @@ export {
   type TypedMessages,
 } from './message.js'
 export type { Driver, Isolation, Loan } from './postgres/driver.js'
+export { migrationSql, type MigrationOptions } from './postgres/migrate.js'
+export { rolesSql, type Role, type RolesOptions } from './postgres/roles.js'
 export type { StandardSchemaV1 } from './standard-schema.js'

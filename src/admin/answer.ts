@@ -4,6 +4,8 @@ import { MAX_RESULT_BYTES, quoteEffect } from '../effects/journal.js'
 import { OnceboxError } from '../errors.js'
 import { ANSWER_EFFECT } from '../postgres/sql/effects.js'
 import type { Runtime } from '../runtime.js'
+import { checkOnlySigned } from './signed.js'
+import type { Signed } from './types.js'
 
 export interface AnswerAt {
   consumer: string
@@ -14,11 +16,12 @@ export interface AnswerAt {
 
 export type Answer = { happened: true; result?: unknown } | { happened: false }
 
-export async function answer(runtime: Runtime, at: AnswerAt, given: Answer): Promise<void> {
+export async function answer(runtime: Runtime, at: AnswerAt, given: Answer, options: Signed = {}): Promise<void> {
   checkKnown('answer', at, ['consumer', 'id', 'source', 'effect'])
   if (typeof given?.happened !== 'boolean') {
     throw new OnceboxError('OPTION_INVALID', 'answer: say { happened: true, result } or { happened: false }')
   }
+  const { by, reason: why } = checkOnlySigned('answer', options)
   const { consumer, id, source, effect } = at
   for (const [name, value] of Object.entries({ consumer, id, effect, ...(source !== undefined && { source }) })) {
     const problem = nameProblem(value)
@@ -26,7 +29,7 @@ export async function answer(runtime: Runtime, at: AnswerAt, given: Answer): Pro
   }
   const { happened } = given
   const result = given.happened ? resultText(given.result) : null
-  const param = { consumer, id, source: source ?? null, effect, quoted: quoteEffect(effect), happened, result }
+  const param = { consumer, id, source: source ?? null, effect, quoted: quoteEffect(effect), happened, result, by, why }
   const rows = await runtime.db.run(ANSWER_EFFECT, param)
   if (rows.some((row) => row['answered'] === 'true')) return
   if (rows.length === 0) {

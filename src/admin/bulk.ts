@@ -4,14 +4,15 @@
  */
 import { checkInteger, checkKnown, checkNumber } from '../check-options.js'
 import { OnceboxError } from '../errors.js'
+import { writeAudit } from '../inbox/audit.js'
 import { unknownConsumers } from '../inbox/registry.js'
 import type { State } from '../message.js'
 import type { Row } from '../postgres/database.js'
-import { AUDIT } from '../postgres/sql/admin.js'
 import { WALK_END } from '../postgres/sql/bulk.js'
 import type { Runtime } from '../runtime.js'
 import { sleep } from '../backoff.js'
 import { checkSelection, type CheckedFilter } from './filter.js'
+import { checkSigned } from './signed.js'
 import type { Bulk, Filter } from './types.js'
 import { placesOf, possibleStates, startOf, step, type Place, type Position } from './walk.js'
 
@@ -23,7 +24,6 @@ export interface Change {
   /** States that it takes, and those it takes unless it is told. */
   readonly takes: readonly State[]
   readonly unlessTold: readonly State[]
-  readonly reason?: string
   /** The consumers that this process has declared. */
   readonly declared: readonly string[]
   /** Changes rows of one place. Answers how many were changed. */
@@ -34,11 +34,12 @@ export interface Change {
 export async function changeAll(
   runtime: Runtime,
   selection: Filter | 'all',
-  options: Bulk & { reason?: string },
+  options: Bulk,
   change: Change,
 ): Promise<number> {
   const filter = checkSelection(change.verb, selection)
   const bulk = checkBulk(change.verb, options)
+  const { by, reason } = checkSigned(change.verb, options)
   const asked = filter.states ?? change.unlessTold
   const states = possibleStates(
     filter,
@@ -60,11 +61,11 @@ export async function changeAll(
     const detail = {
       filter: selection,
       count,
-      reason: change.reason,
+      reason,
       limit: options.limit,
       perSecond: options.perSecond,
     }
-    await audit(runtime, change.verb, detail)
+    await writeAudit(runtime, { action: change.verb, detail, by })
   }
   if (count === 0) await checkConsumer(runtime, filter, change)
   return count
@@ -77,10 +78,6 @@ async function checkConsumer(runtime: Runtime, { box, consumer }: CheckedFilter,
   if (!unknown) return
   const what = `${change.verb}: there is no consumer ${JSON.stringify(consumer)}`
   throw new OnceboxError('FILTER_INVALID', `${what}; ${unknown.hint}`)
-}
-
-export async function audit({ db }: Runtime, action: string, detail: object): Promise<void> {
-  await db.run(AUDIT, { a: action, d: JSON.stringify(detail) })
 }
 
 interface CheckedBulk {

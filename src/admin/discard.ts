@@ -6,9 +6,8 @@ import { DISCARD, DISCARD_DELIVERIES, DISCARD_QUARANTINED } from '../postgres/sq
 import type { Runtime } from '../runtime.js'
 import { changeAll, checkBulkNames } from './bulk.js'
 import { keyOf } from './retry.js'
+import { checkSigned } from './signed.js'
 import type { Bulk, Filter } from './types.js'
-
-const MAX_REASON = 2_000
 
 export async function discard(
   runtime: Runtime,
@@ -17,31 +16,35 @@ export async function discard(
   options: Bulk & { reason: string },
 ): Promise<number> {
   const reason = checkReason(options)
-  return changeAll(runtime, filter, options, {
-    verb: 'discard',
-    declared,
-    takes: ['dead', 'quarantined', 'pending'],
-    unlessTold: ['dead', 'quarantined'],
-    reason,
-    async inbox(rows, states) {
-      const held = rows.filter((row) => row['n'] !== undefined)
-      const stored = rows.filter((row) => row['n'] === undefined)
-      return (await discardStored(runtime, stored, states)) + (await discardHeld(runtime, held, reason))
+  return changeAll(
+    runtime,
+    filter,
+    { ...options, reason },
+    {
+      verb: 'discard',
+      declared,
+      takes: ['dead', 'quarantined', 'pending'],
+      unlessTold: ['dead', 'quarantined'],
+      async inbox(rows, states) {
+        const held = rows.filter((row) => row['n'] !== undefined)
+        const stored = rows.filter((row) => row['n'] === undefined)
+        return (await discardStored(runtime, stored, states)) + (await discardHeld(runtime, held, reason))
+      },
+      async outbox(rows, states) {
+        const k = rows.map((row) => [row['n'], row['consumer']])
+        return (await runtime.db.run(DISCARD_DELIVERIES, { k, s: states })).length
+      },
     },
-    async outbox(rows, states) {
-      const k = rows.map((row) => [row['n'], row['consumer']])
-      return (await runtime.db.run(DISCARD_DELIVERIES, { k, s: states })).length
-    },
-  })
+  )
 }
 
 function checkReason(options: Bulk & { reason: string }): string {
-  checkBulkNames('discard', options ?? {}, ['reason', 'limit', 'perSecond', 'dryRun'])
+  checkBulkNames('discard', options ?? {}, ['reason', 'by', 'limit', 'perSecond', 'dryRun'])
   const reason: unknown = options?.reason
   if (typeof reason !== 'string' || reason.trim() === '') {
     throw new OnceboxError('OPTION_INVALID', `discard needs a reason: discard(filter, { reason: 'sent by mistake' })`)
   }
-  return reason.slice(0, MAX_REASON).toWellFormed().replaceAll('\0', '\uFFFD')
+  return checkSigned('discard', options).reason!
 }
 
 async function discardStored({ db }: Runtime, rows: readonly Row[], states: readonly State[]): Promise<number> {

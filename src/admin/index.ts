@@ -3,17 +3,18 @@ import type { ConsumerDeclaration } from '../inbox/consumer.js'
 import type { MessageMap } from '../message.js'
 import type { Runtime } from '../runtime.js'
 import { answer } from './answer.js'
+import { audit } from './audit.js'
 import { discard } from './discard.js'
 import { message } from './message.js'
 import { messages } from './messages.js'
-import { setPaused } from './pause.js'
+import { pause, resume } from './pause.js'
 import { prune } from './prune.js'
 import { removeSink } from './remove-sink.js'
 import { retry } from './retry.js'
 import { status } from './status.js'
 import type { Admin, Filter } from './types.js'
 
-export type { Admin, Bulk, Counts, Criteria, Filter, Status } from './types.js'
+export type { Admin, AuditRecord, Bulk, Counts, Criteria, Filter, Signed, Status } from './types.js'
 
 export interface AdminDeps {
   /** The consumers that this process has declared. */
@@ -35,10 +36,11 @@ export function createAdmin<M extends MessageMap>(runtime: Runtime, deps: AdminD
     message: (at) => message(runtime, at),
     retry: (filter, options) => waking(retry(runtime, deps.consumers(), filter as Filter, options)),
     discard: (filter, options) => waking(discard(runtime, local(), filter as Filter, options)),
-    pause: (consumer) => setPaused(runtime, registry, consumer, true),
-    resume: (consumer) => waking(setPaused(runtime, registry, consumer, false)),
-    answer: (at, given) => waking(answer(runtime, at, given)),
-    removeSink: (sink) => removeSink(runtime, sink),
-    prune: () => prune(runtime, deps.consumers()),
+    pause: (consumer, options) => pause(runtime, registry, consumer, options),
+    resume: (consumer, options) => waking(resume(runtime, registry, consumer, options)),
+    answer: (at, given, options) => waking(answer(runtime, at, given, options)),
+    removeSink: (sink, options) => removeSink(runtime, sink, options),
+    prune: (options) => prune(runtime, deps.consumers(), options),
+    audit: (page) => audit(runtime, page),
   }
 }

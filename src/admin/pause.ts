@@ -1,9 +1,11 @@
 /** Pauses and resumes a consumer, in all processes: claims look at the row that this writes. */
 import { nearest } from '../check-options.js'
 import { OnceboxError } from '../errors.js'
+import { writeAudit } from '../inbox/audit.js'
 import { SET_PAUSED } from '../postgres/sql/admin.js'
 import type { Runtime } from '../runtime.js'
-import { audit } from './bulk.js'
+import { checkOnlySigned } from './signed.js'
+import type { Signed } from './types.js'
 
 export interface Registry {
   /** Names of the consumers that this process has declared. */
@@ -12,26 +14,41 @@ export interface Registry {
   announce(): Promise<unknown>
 }
 
-export async function setPaused(
-  runtime: Runtime,
-  registry: Registry,
-  consumer: string,
-  paused: boolean,
-): Promise<void> {
-  let known = await write(runtime, consumer, paused)
-  if (!known && registry.local.includes(consumer)) {
-    await registry.announce()
-    known = await write(runtime, consumer, paused)
-  }
-  if (!known) {
-    const near = typeof consumer === 'string' ? nearest(consumer, registry.local) : undefined
-    const hint = near ? `did you mean ${near}?` : 'status() lists those there are'
-    throw new OnceboxError('CONSUMER_UNKNOWN', `there is no consumer ${JSON.stringify(consumer)}; ${hint}`)
-  }
-  await audit(runtime, paused ? 'pause' : 'resume', { consumer })
+export function pause(runtime: Runtime, registry: Registry, consumer: string, options?: Signed): Promise<void> {
+  return change({ runtime, registry, action: 'pause' }, consumer, options)
 }
 
-async function write({ db }: Runtime, consumer: unknown, paused: boolean): Promise<boolean> {
+export function resume(runtime: Runtime, registry: Registry, consumer: string, options?: Signed): Promise<void> {
+  return change({ runtime, registry, action: 'resume' }, consumer, options)
+}
+
+interface Wanted {
+  readonly runtime: Runtime
+  readonly registry: Registry
+  readonly action: 'pause' | 'resume'
+}
+
+async function change(wanted: Wanted, consumer: string, options: Signed = {}): Promise<void> {
+  const { registry, action } = wanted
+  const signed = checkOnlySigned(action, options)
+  let known = await write(wanted, consumer, signed)
+  if (!known && registry.local.includes(consumer)) {
+    await registry.announce()
+    known = await write(wanted, consumer, signed)
+  }
+  if (known) return
+  const near = typeof consumer === 'string' ? nearest(consumer, registry.local) : undefined
+  const hint = near ? `did you mean ${near}?` : 'status() lists those there are'
+  throw new OnceboxError('CONSUMER_UNKNOWN', `there is no consumer ${JSON.stringify(consumer)}; ${hint}`)
+}
+
+async function write({ runtime, action }: Wanted, consumer: unknown, { by, reason }: Signed): Promise<boolean> {
   if (typeof consumer !== 'string' || consumer.includes('\0') || !consumer.isWellFormed()) return false
-  return (await db.run(SET_PAUSED, { n: consumer, p: paused })).length > 0
+  const { db } = runtime
+  return db.transaction(async (tx) => {
+    const rows = await db.run(SET_PAUSED, { n: consumer, p: action === 'pause' }, tx)
+    if (rows.length === 0) return false
+    await writeAudit(runtime, { action, detail: { consumer, reason }, by }, tx)
+    return true
+  }, 'read committed')
 }

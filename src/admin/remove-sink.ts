@@ -1,14 +1,17 @@
 /** Removes a sink that no process has any more, with what was still to be published to it. */
 import { sleep } from '../backoff.js'
 import { OnceboxError } from '../errors.js'
+import { writeAudit } from '../inbox/audit.js'
 import { GONE_MS, orNone } from '../outbox/assign.js'
 import { FINISH_SHARED, LOCK_SINKS, MARK_REMOVED, REMOVE_DELIVERIES, REMOVE_SINK } from '../postgres/sql/outbox.js'
 import type { Runtime } from '../runtime.js'
-import { audit } from './bulk.js'
+import { checkOnlySigned } from './signed.js'
+import type { Signed } from './types.js'
 
 const AT_ONCE = 1_000
 
-export async function removeSink(runtime: Runtime, sink: string): Promise<number> {
+export async function removeSink(runtime: Runtime, sink: string, options: Signed = {}): Promise<number> {
+  const { by, reason } = checkOnlySigned('removeSink', options)
   const { db } = runtime
   if (typeof sink !== 'string' || sink === '' || sink.includes('\0') || !sink.isWellFormed()) throw unknown(sink)
   const [row] = await db.transaction(async (tx) => {
@@ -32,7 +35,7 @@ export async function removeSink(runtime: Runtime, sink: string): Promise<number
     if (end?.['state'] === 'done') break
     await sleep(50)
   }
-  await audit(runtime, 'remove-sink', { sink, count })
+  await writeAudit(runtime, { action: 'remove-sink', detail: { sink, count, reason }, by })
   return count
 }
 

@@ -14,7 +14,7 @@ export async function retry(
   filter: Filter | 'all',
   options: Bulk = {},
 ): Promise<number> {
-  checkBulkNames('retry', options, ['limit', 'perSecond', 'dryRun'])
+  checkBulkNames('retry', options, ['limit', 'perSecond', 'dryRun', 'by', 'reason'])
   return changeAll(runtime, filter, options, {
     verb: 'retry',
     declared: consumers.map(({ name }) => name),

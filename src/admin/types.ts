@@ -30,7 +30,27 @@ export interface Filter<M extends MessageMap = MessageMap> {
 /** At least one criterion with a value: `discard({ id: params.id })` with an undefined id would match everything. */
 export type Criteria<F> = { [K in keyof F]-?: Required<Pick<F, K>> & Omit<F, K> }[keyof F]
 
-export interface Bulk {
+/** Who does it, and why, for the audit. The role that the database knows is written down in any case. */
+export interface Signed {
+  by?: string
+  reason?: string
+}
+
+/** What somebody did, or the box on its own. */
+export interface AuditRecord {
+  readonly at: Date
+  /** `retry`, `discard`, `pause`, `resume`, `answer`, `prune`, `remove-sink`, … */
+  readonly action: string
+  /** What was asked for, how many messages it changed, and why. */
+  readonly detail: Readonly<Record<string, unknown>>
+  /** Who said that they did it. */
+  readonly by?: string
+  /** The database's role under which it was done, and the one that had logged in. */
+  readonly role?: string
+  readonly login?: string
+}
+
+export interface Bulk extends Signed {
   /** At most so many. */
   limit?: number
   /** At most so many in a second. */
@@ -78,8 +98,8 @@ export interface Admin<M extends MessageMap> {
    */
   discard(filter: Criteria<Filter<M>> | 'all', options: Bulk & { reason: string }): Promise<number>
   /** Stops claiming a consumer's messages, in all processes. They are still received. */
-  pause(consumer: string): Promise<void>
-  resume(consumer: string): Promise<void>
+  pause(consumer: string, options?: Signed): Promise<void>
+  resume(consumer: string, options?: Signed): Promise<void>
   /**
    * Tells what a person found out about an effect whose outcome was unknown: it happened, with this result, or it did
    * not and is called again. The parked message goes on.
@@ -87,12 +107,15 @@ export interface Admin<M extends MessageMap> {
   answer(
     at: { consumer: string; id: string; source?: string; effect: string },
     answer: { happened: true; result?: unknown } | { happened: false },
+    options?: Signed,
   ): Promise<void>
   /**
    * Removes a sink that no process attaches any more, and what was still to be published to it. Throws `SINK_IN_USE` while
    * one does. Answers with the number of events that it was still to get.
    */
-  removeSink(sink: string): Promise<number>
+  removeSink(sink: string, options?: Signed): Promise<number>
   /** Deletes now what retention would delete by and by. Answers with the number of messages. */
-  prune(): Promise<number>
+  prune(options?: Signed): Promise<number>
+  /** What was done, newest first. `cursor` leads to the next page (`limit` default 50, at most 1000) and is absent at the end. */
+  audit(page?: { cursor?: string | undefined; limit?: number }): Promise<{ records: AuditRecord[]; cursor?: string }>
 }

@@ -13,6 +13,7 @@ import { causes } from '../failure.js'
 import { isConflict } from '../inbox/transaction.js'
 import { isConnectionLoss, sqlState } from '../postgres/driver.js'
 import type { Row } from '../postgres/database.js'
+import { qualify } from '../postgres/qualify.js'
 import { MOVE } from '../postgres/sql/link.js'
 import {
   CLAIM_SHARDS,
@@ -218,7 +219,7 @@ function moveTo(db: Runtime['db'], schema: string): string {
   const key = `${own} ${schema}`
   let statement = moves.get(key)
   if (statement === undefined) {
-    statement = MOVE.replace(/\b(?:ob|to_box)\./g, (name) => (name === 'ob.' ? own : `${schema}.`))
+    statement = qualify(MOVE).replace(/\b(?:ob|to_box)\./g, (name) => (name === 'ob.' ? own : `${schema}.`))
     moves.set(key, statement)
   }
   return statement

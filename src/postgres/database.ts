@@ -9,6 +9,7 @@ import { causes } from '../failure.js'
 import type { Driver, Isolation, StatementOptions } from './driver.js'
 import { sqlState } from './errors.js'
 import { Limits } from './limits.js'
+import { qualify } from './qualify.js'
 import { type Settings, settingsFor } from './session-defaults.js'
 import { DEAF, SESSION_DEFAULTS } from './sql/session.js'
 import { OPEN } from './sql/settle.js'
@@ -23,21 +24,26 @@ export interface Database<Tx = unknown> {
   readonly channel: string
   run(statement: string, param: unknown, tx?: unknown): Promise<readonly Row[]>
   transaction<R>(work: (tx: Tx) => Promise<R>, isolation?: Isolation): Promise<R>
-  /** The statement with the schema's name in place of `ob`. */
+  /** The statement with the schema's name in place of `ob`, whatever the session's `search_path` is. */
   bind(statement: string): string
 }
 
-export function bindDatabase<Tx, TxIn>(driver: Driver<Tx, TxIn>, schema: string): Database<Tx> {
+/** Puts the schema's name in place of `ob`, whatever the session's `search_path` is. */
+export function bindTo(schema: string): (statement: string) => string {
   const quoted = quoteSchema(schema)
   const bound = new Map<string, string>()
-  const bind = (statement: string): string => {
+  return (statement) => {
     let text = bound.get(statement)
     if (text === undefined) {
-      text = statement.replace(/\bob\./g, () => `${quoted}.`)
+      text = qualify(statement).replace(/\bob\./g, () => `${quoted}.`)
       bound.set(statement, text)
     }
     return text
   }
+}
+
+export function bindDatabase<Tx, TxIn>(driver: Driver<Tx, TxIn>, schema: string): Database<Tx> {
+  const bind = bindTo(schema)
   const limits = new Limits()
   const ask = (statement: string, param: unknown, options: StatementOptions): Promise<readonly Row[]> =>
     driver.query(bind(statement), [JSON.stringify(param)], undefined, options)

@@ -7,8 +7,11 @@
 import { createHash } from 'node:crypto'
 import { OnceboxError } from '../errors.js'
 import { backoffMs, sleep } from '../backoff.js'
-import type { Database } from './database.js'
+import { checkInteger } from '../check-options.js'
+import { bindTo, type Database } from './database.js'
 import { sqlState } from './driver.js'
+import { rightsMissing } from './rights.js'
+import { checkSearchPath } from './search-path.js'
 import { MIGRATIONS } from './migrations.generated.js'
 
 /** The newest schema that this version of the library knows. */
@@ -21,25 +24,41 @@ export interface SchemaVersion {
   readonly compatibleFrom: number
 }
 
-const SCHEMA_EXISTS = `select to_regclass($1::text)::text found`
+const SCHEMA_EXISTS = `select pg_catalog.to_regclass($1::text)::text found`
 const READ_VERSION = `select version::text, compatible_from::text from ob.schema_version where $1::text is not null`
 const WRITE_VERSION = `
 with p as (select $1::text::jsonb j),
 d as (delete from ob.schema_version)
 insert into ob.schema_version select (j->>0)::int, (j->>1)::int from p`
+const LOCK = 'select pg_catalog.pg_advisory_xact_lock($1::text::bigint)'
 const NAMESPACE = `select 1 from pg_catalog.pg_namespace where nspname = $1::text`
 const CREATE_VERSION = `
 create table if not exists ob.schema_version (version int not null, compatible_from int not null)`
 
 const ATTEMPTS = 20
+/** How long the migrations of other processes may take. */
+const OTHERS_MS = 60_000
 
-export async function migrate(db: Database, attempts = ATTEMPTS): Promise<{ from: number; to: number }> {
+/** Who holds an advisory lock. Its number is in two halves; `objsubid` 1 says so. */
+const HOLDER = `
+select a.pid::text, a.usename::text "user", a.application_name application
+from pg_catalog.pg_locks l join pg_catalog.pg_stat_activity a on a.pid = l.pid
+where l.locktype = 'advisory' and l.granted and l.objsubid = 1::smallint and a.datname = pg_catalog.current_database()
+  and l.classid::bigint = (($1::text::bigint >> 32) & 4294967295::bigint)
+  and l.objid::bigint = ($1::text::bigint & 4294967295::bigint)`
+
+export async function migrate(
+  db: Database,
+  attempts = ATTEMPTS,
+  othersMs = OTHERS_MS,
+): Promise<{ from: number; to: number }> {
+  await checkSearchPath(db)
   for (let attempt = 0; ; attempt++) {
     const before = await readVersion(db)
     refuseNewer(db.schema, before)
     if (before.version >= SCHEMA_VERSION) return { from: before.version, to: before.version }
     try {
-      return await db.transaction((tx) => migrateLocked(db, tx))
+      return await db.transaction((tx) => migrateLocked(db, tx, othersMs))
     } catch (error) {
       if (!isWorthAnotherTry(error)) throw error
       if (attempt >= attempts) throw sqlState(error) === '55P03' ? locked(db.schema, error) : error
@@ -67,11 +86,27 @@ function locked(schema: string, cause: unknown): OnceboxError {
   )
 }
 
-async function migrateLocked(db: Database, tx: unknown): Promise<{ from: number; to: number }> {
+/** Anybody in the database may take a lock by its number, and keep it. */
+async function lockedBy(db: Database, cause: unknown): Promise<OnceboxError> {
+  const [holder] = await db.driver.query(HOLDER, [lockOf(db.schema)]).catch(() => [])
+  const { pid, user, application } = (holder ?? {}) as Record<string, string>
+  const who = holder ? `process ${pid} of the server, user ${user}, application "${application}"` : 'another session'
+  return new OnceboxError(
+    'SCHEMA_LOCKED',
+    `${who} holds the lock for migrations of schema ${db.schema}; nothing was changed. If it does not migrate, end it with pg_terminate_backend, and run box.migrate() again`,
+    { cause },
+  )
+}
+
+async function migrateLocked(db: Database, tx: unknown, othersMs: number): Promise<{ from: number; to: number }> {
+  // Defaults, views and triggers keep what a name meant to the session that created them.
+  await db.driver.query('set local search_path = pg_catalog, pg_temp', [], tx)
   // The advisory lock has a time limit of its own; the tables' locks have a very short one, because an ALTER that waits
   // behind one slow transaction makes all handlers wait behind it.
-  await db.driver.query(`set local lock_timeout = '60s'`, [], tx)
-  await db.driver.query('select pg_advisory_xact_lock($1::text::bigint)', [lockOf(db.schema)], tx)
+  await db.driver.query(`set local lock_timeout = ${othersMs}`, [], tx)
+  await db.driver.query(LOCK, [lockOf(db.schema)], tx).catch(async (error: unknown) => {
+    throw sqlState(error) === '55P03' ? await lockedBy(db, error) : error
+  })
   await db.driver.query(`set local lock_timeout = '100ms'`, [], tx)
   const { version: from } = await readVersion(db, tx)
   if (from >= SCHEMA_VERSION) return { from, to: from }
@@ -81,14 +116,45 @@ async function migrateLocked(db: Database, tx: unknown): Promise<{ from: number;
     if (!found) await db.driver.query(`create schema ${quoted(db)}`, [], tx)
     await db.driver.query(db.bind(CREATE_VERSION), [], tx)
   }
-  let compatibleFrom = 1
-  for (const { version, sql } of MIGRATIONS) {
-    if (version > from) await db.driver.query(db.bind(sql), [], tx)
-    const breaking = /^-- compatible from: (\d+)$/m.exec(sql)
-    if (breaking) compatibleFrom = Number(breaking[1])
-  }
-  await db.run(WRITE_VERSION, [SCHEMA_VERSION, compatibleFrom], tx)
+  for (const { version, sql } of MIGRATIONS) if (version > from) await db.driver.query(db.bind(sql), [], tx)
+  await db.run(WRITE_VERSION, [SCHEMA_VERSION, compatibleFrom()], tx)
   return { from, to: SCHEMA_VERSION }
+}
+
+/** The oldest version whose library still works with the newest schema. */
+function compatibleFrom(): number {
+  let from = 1
+  for (const { sql } of MIGRATIONS) {
+    const breaking = /^-- compatible from: (\d+)$/m.exec(sql)
+    if (breaking) from = Number(breaking[1])
+  }
+  return from
+}
+
+export interface MigrationOptions {
+  /** The schema of the box. Default: `oncebox`. */
+  schema?: string
+  /** The version that the schema has. Default 0: there is none yet. */
+  from?: number
+}
+
+/**
+ * What `box.migrate()` runs, as one transaction in SQL, for whoever changes databases by hand. It does not register consumers:
+ * `start()` does.
+ */
+export function migrationSql({ schema = 'oncebox', from = 0 }: MigrationOptions = {}): string {
+  checkInteger('migrationSql: from', from, 0, SCHEMA_VERSION)
+  const bind = bindTo(schema)
+  return [
+    'begin;',
+    'set local search_path = pg_catalog, pg_temp;',
+    ...(from === 0 ? [`create schema if not exists ${bind('ob.').slice(0, -1)};`, `${bind(CREATE_VERSION)};`] : []),
+    ...MIGRATIONS.filter(({ version }) => version > from).map(({ sql }) => bind(sql)),
+    bind('delete from ob.schema_version;'),
+    bind(`insert into ob.schema_version values (${SCHEMA_VERSION}, ${compatibleFrom()});`),
+    'commit;',
+    '',
+  ].join('\n')
 }
 
 export async function readVersion(db: Database, tx?: unknown): Promise<SchemaVersion> {
@@ -101,7 +167,10 @@ export async function readVersion(db: Database, tx?: unknown): Promise<SchemaVer
 
 /** What `start()` asks before it touches anything. */
 export async function checkVersion(db: Database): Promise<void> {
-  const found = await readVersion(db)
+  await checkSearchPath(db)
+  const found = await readVersion(db).catch((error: unknown) => {
+    throw sqlState(error) === '42501' ? rightsMissing(db.schema, 'it may not read its version', error) : error
+  })
   refuseNewer(db.schema, found)
   if (found.version < SCHEMA_VERSION) {
     const what = found.version === 0 ? 'does not exist' : `has version ${found.version}`

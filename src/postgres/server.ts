@@ -2,10 +2,12 @@
 import { OnceboxError } from '../errors.js'
 import type { Database, Row } from './database.js'
 import { sqlState } from './driver.js'
+import { checkRights } from './rights.js'
 import { LOCK_SEQUENCES, MISSING_ABILITY, REPAIR_SEQUENCES, SEQUENCES_BEHIND } from './sql/server.js'
 
 /** Refuses a server that cannot do what oncebox builds on, and sets sequences that are behind their tables. */
 export async function checkServer(db: Database): Promise<void> {
+  await checkRights(db)
   await checkAbilities(db)
   await repairSequences(db)
 }
@@ -34,7 +36,7 @@ async function repairSequences(db: Database): Promise<void> {
   if (behind.length === 0) return
   try {
     await db.transaction(async (tx) => {
-      await db.run(LOCK_SEQUENCES, [db.schema], tx)
+      await db.run(LOCK_SEQUENCES, null, tx)
       await db.run(REPAIR_SEQUENCES, null, tx)
     })
   } catch (error) {

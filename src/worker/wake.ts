@@ -5,6 +5,9 @@ import { NOTIFY } from '../postgres/sql/receive.js'
 /** At most one notification in so long: one per commit would halve throughput. */
 const DEBOUNCE_MS = 20
 
+/** Anybody in the database may notify us: however often they do, we look no more often than this. */
+const REMOTE_MS = 5
+
 export interface Waker {
   /** Something was committed: wake everybody. */
   wake(): void
@@ -23,6 +26,23 @@ export function createWaker(db: Database): Waker {
 
   const local = (): void => {
     for (const listener of listeners) listener()
+  }
+  let lastHeard = -Infinity
+  let heard: NodeJS.Timeout | undefined
+  /** At once, and once more for all that come in the moment after it. */
+  const remote = (): void => {
+    if (heard) return
+    const since = performance.now() - lastHeard
+    if (since >= REMOTE_MS) {
+      lastHeard = performance.now()
+      return local()
+    }
+    heard = setTimeout(() => {
+      heard = undefined
+      lastHeard = performance.now()
+      local()
+    }, REMOTE_MS - since)
+    heard.unref()
   }
   const send = (): void => {
     lastSent = performance.now()
@@ -48,14 +68,15 @@ export function createWaker(db: Database): Waker {
     async listen(failed) {
       if (unlisten || !db.driver.listen) return
       try {
-        unlisten = await db.driver.listen(db.channel, local)
+        unlisten = await db.driver.listen(db.channel, remote)
       } catch (error) {
         failed(error)
       }
     },
     async close() {
       clearTimeout(timer)
-      timer = undefined
+      clearTimeout(heard)
+      timer = heard = undefined
       await unlisten?.()
       unlisten = undefined
     },

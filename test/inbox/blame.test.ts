@@ -6,6 +6,7 @@ import { createBox, type Driver } from 'oncebox'
 import { fromPg, type PgClient } from 'oncebox/pg'
 import pg from 'pg'
 import { afterEach, describe, expect, test } from 'vitest'
+import { bindTo } from '../../src/postgres/database.js'
 import { COUNT_ATTEMPT } from '../../src/postgres/sql/settle.js'
 import { startProxy } from '../support/proxy.js'
 import { waitUntil } from '../support/wait.js'
@@ -289,7 +290,7 @@ describe('suspects', () => {
       pipelines: driver.pipelines,
     }
     await using box = await open(db)
-    counting = COUNT_ATTEMPT.replace(/\bob\./g, `"${box.schema}".`)
+    counting = bindTo(box.schema)(COUNT_ATTEMPT)
     const attempts: number[] = []
     box.consumer('a', { note: ({ attempt }) => void attempts.push(attempt) }, { retry: { attempts: 2 } })
     await box.receive(note('1'))

@@ -26,14 +26,14 @@ c as materialized (
   union select name from held where name is not null union select jsonb_array_elements_text(j) collate "C" from p
 ),
 size as materialized (
-  select case when t.reltuples > 1000000 then 50000 end most
+  select case when t.reltuples > 1000000::float4 then 50000 end most
   from pg_class t where t.oid = (select m.tableoid from ob.message m limit 1)
 ),
 guess as materialized (
   select t.relname "table", v.name, (v.freq * t.reltuples)::bigint n
   from pg_class t join pg_namespace n on n.oid = t.relnamespace
   join pg_stats s on s.schemaname = n.nspname and s.tablename = t.relname and s.attname = 'consumer',
-    unnest(s.most_common_vals::text::text[], s.most_common_freqs) v(name, freq)
+    rows from (unnest(s.most_common_vals::text::text[]), unnest(s.most_common_freqs)) v(name, freq)
   where (select most from size) is not null
     and t.oid in ((select m.tableoid from ob.message m limit 1), (select w.tableoid from ob.work w limit 1))
 ),
@@ -69,7 +69,7 @@ select c.name, c.paused::text, c.processing::text, c.dead::text, c.quarantined::
     select n from guess where "table" = 'message' and guess.name = c.name)) - greatest(c.unsettled, (
     select n from guess where "table" = 'work' and guess.name = c.name)) end)::text handled
 from counted c cross join lateral (
-  select max(extract(epoch from ob.now() - m.received_at) * 1000)::bigint ms
+  select max(extract(epoch from ob.now() - m.received_at) * 1000.0)::bigint ms
   from (
     (select w.consumer, w.source, w.id from ob.work w
      where w.consumer = c.name and w.lane is null and w.parked is null and w.due_at <= ob.now()
@@ -95,7 +95,7 @@ kept as materialized (select o.type from ob.outbox o where o.published_at is not
 t as (
   select o.type, count(*) filter (where d.parked is null) pending, count(*) filter (where d.parked = 'dead') dead,
     count(*) filter (where d.parked = 'discarded') discarded, 0 handled,
-    max(extract(epoch from ob.now() - o.created_at) * 1000) filter (where d.parked is null and d.due_at <= ob.now()) lag
+    max(extract(epoch from ob.now() - o.created_at) * 1000.0) filter (where d.parked is null and d.due_at <= ob.now()) lag
   from open d join ob.outbox o on o.n = d.n group by o.type
   union all
   select type, 0, 0, 0, count(*), null from kept group by type
@@ -107,7 +107,7 @@ from t group by type order by type`
 
 /** The failed attempts of messages, oldest first. In: `[[consumer, source, id], …]`. Out: with the key's position. */
 export const ATTEMPTS = `
-select (k.ord - 1)::text "of", a.attempt::text, (extract(epoch from a.at) * 1000)::bigint::text "at", a.error
+select (k.ord - 1)::text "of", a.attempt::text, (extract(epoch from a.at) * 1000.0)::bigint::text "at", a.error
 from jsonb_array_elements($1::text::jsonb) with ordinality k(x, ord)
 cross join lateral (select * from ob.attempt a
   where a.consumer = x->>0 and a.source = x->>1 and a.id = x->>2 order by a.n desc limit 100) a
@@ -117,7 +117,3 @@ order by k.ord, a.n`
 export const SET_PAUSED = `
 update ob.consumer o set paused = (j->>'p')::boolean from (select $1::text::jsonb j) p
 where o.name = j->>'n' returning o.name`
-
-/** Writes down what somebody did. In: `{ a action, d detail }`. */
-export const AUDIT = `
-insert into ob.audit (action, detail) select j->>'a', j->>'d' from (select $1::text::jsonb j) p`

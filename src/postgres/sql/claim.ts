@@ -28,7 +28,7 @@ c as (
   returning w.*
 )
 select c.source, c.id, m.n::text, c.attempts::text, c.suspect::text, m.type, m.key, m.body, m.envelope, m.origin_source,
-       m.origin_id, (extract(epoch from m.received_at) * 1000)::bigint::text received
+       m.origin_id, (extract(epoch from m.received_at) * 1000.0)::bigint::text received
 from c cross join lateral (select * from ob.message m
   where m.consumer = c.consumer and m.source = c.source and m.id = c.id limit 1) m
 order by c.seq`
@@ -85,5 +85,5 @@ d as materialized (
       order by due_at limit 1)) due
 )
 select case when d.due is not null
-  then greatest(0, extract(epoch from d.due - ob.now()) * 1000)::bigint::text end ms
+  then greatest(0, extract(epoch from d.due - ob.now()) * 1000.0)::bigint::text end ms
 from p, d where not exists (select 1 from ob.consumer o where o.name = p.consumer and o.paused)`

@@ -107,8 +107,8 @@ where e.consumer = j->>'consumer' and e.source = j->>'source' and e.id = j->>'id
 
 /**
  * A person's answer for a parked message: it happened, with this result, or it did not. In: `{ consumer, id producer's id,
- * source or null, effect, quoted the effect's name as its error has it, happened, result }`. Out: the sources of the
- * messages that wait for this answer, each with whether it was `answered`: of several sources none is, of one the
+ * source or null, effect, quoted the effect's name as its error has it, happened, result, by who answers, why }`. Out:
+ * the sources of the messages that wait for this answer, each with whether it was `answered`: of several sources none is, of one the
  * message that came first. No row back: no such message waits.
  *
  * A message waits for the answer if the effect is on record for it, or if its error names the effect: an older version
@@ -144,9 +144,9 @@ not_happened as (
     and e.name = j->>'effect' and e.state = 'intent'
 ),
 noted as (
-  insert into ob.audit (action, detail)
-  select 'answer', json_build_object('consumer', c.consumer, 'source', w.origin, 'id', j->>'id',
-    'effect', j->>'effect', 'happened', (j->>'happened')::boolean)::text
+  insert into ob.audit (action, detail, actor)
+  select 'answer', jsonb_strip_nulls(jsonb_build_object('consumer', c.consumer, 'source', w.origin, 'id', j->>'id',
+    'effect', j->>'effect', 'happened', (j->>'happened')::boolean, 'reason', j->>'why'))::text, j->>'by'
   from input, chosen c join waiting w using (consumer, source, id)
 )
 select w.origin, (c.id is not null and ob.resume_parked(c.consumer, c.source, c.id))::text answered

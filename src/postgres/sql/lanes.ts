@@ -26,7 +26,7 @@ returning l.key, l.suspect::text`
 export const READ_LANES = `
 with p as materialized (select $1::text::jsonb j)
 select w.source, w.id, m.n::text, w.lane, w.attempts::text, 'false' suspect, m.type, m.key, m.body, m.envelope, m.origin_source,
-       m.origin_id, (extract(epoch from m.received_at) * 1000)::bigint::text received
+       m.origin_id, (extract(epoch from m.received_at) * 1000.0)::bigint::text received
 from p, jsonb_array_elements_text(j->'lanes') k(key)
 cross join lateral (select * from ob.work w where w.consumer = j->>'c' and w.lane = k.key and w.parked is null
   order by w.seq limit (select (j->>'n')::int from p)) w

@@ -117,5 +117,5 @@ select jsonb_build_object(
   'shared', coalesce((select jsonb_agg(n::text) from o where shared), '[]'),
   'rest', coalesce((select jsonb_agg(jsonb_build_object('n', n::text, 'shard', shard, 'attempts', attempts,
       'source', source, 'id', id, 'type', type, 'key', key, 'body', body, 'envelope', envelope,
-      'created', (extract(epoch from created_at) * 1000)::bigint::text) order by n) from rest), '[]')
+      'created', (extract(epoch from created_at) * 1000.0)::bigint::text) order by n) from rest), '[]')
 )::text answer`

@@ -29,7 +29,7 @@ s as materialized (
   where not exists (select 1 from ob.sink k where k.name = x->>'n')
 )
 insert into ob.delivery (n, sink, shard, key, due_at, waiting)
-select e.n, coalesce(w.name, ''), coalesce(m.shard, (e.n % 32)::int), m.key, coalesce(m.at, ob.now()),
+select e.n, coalesce(w.name, ''), coalesce(m.shard, (e.n % 32::bigint)::int), m.key, coalesce(m.at, ob.now()),
        w.name is not null and coalesce(m.at > ob.now(), false)
 from e join m using (id)
 left join lateral (select distinct s.name from s where s.types is null or e.type = any (s.types)) w on true
@@ -37,7 +37,7 @@ order by e.n`
 
 /** Everything that was sent and is still there, in order. For tests. */
 export const SENT = `
-select source, id, type, key, body, envelope, (extract(epoch from created_at) * 1000)::bigint::text received
+select source, id, type, key, body, envelope, (extract(epoch from created_at) * 1000.0)::bigint::text received
 from ob.outbox where $1::text is not null order by n`
 
 /**
@@ -213,7 +213,7 @@ select coalesce((select jsonb_agg(shard) from c), '[]')::text shards,
   ((select count(*) from w) > 0)::text promoted,
   ((select n from unassigned) > 0)::text unassigned,
   (select case when holds then 'holds' else 'open' end from behind) behind,
-  (select greatest(0, extract(epoch from d.due_at - ob.now()) * 1000)::bigint::text from ob.delivery d
+  (select greatest(0, extract(epoch from d.due_at - ob.now()) * 1000.0)::bigint::text from ob.delivery d
     where d.sink = (select j->>'sink' from p) and d.parked is null and d.waiting and d.due_at > ob.now()
     order by d.due_at limit 1) next`
 
@@ -238,7 +238,7 @@ e as (
   from b cross join lateral (select * from ob.outbox o where o.n = b.n limit 1) o
 )
 select n::text, shard::text, attempts::text, source, id, type, key, body, envelope,
-       (extract(epoch from created_at) * 1000)::bigint::text created
+       (extract(epoch from created_at) * 1000.0)::bigint::text created
 from e where before < (select (j->>'bytes')::bigint from p) order by e.n`
 
 /**

@@ -7,6 +7,6 @@
  */
 export const OUTGROWN = `
 select e->>0 name from jsonb_array_elements($1::text::jsonb) e
-cross join lateral (select * from pg_class c where c.oid = (select to_regclass(e->>1)) limit 1) c
+cross join lateral (select * from pg_class c where c.oid = (select to_regclass(e->>1)::oid) limit 1) c
 where pg_relation_size(c.oid) / current_setting('block_size')::int > 4 * greatest(c.relpages, 16)
   and pg_has_role(c.relowner, 'USAGE')`

@@ -126,7 +126,7 @@ select (k.ord - 1)::text "at", m.result,
               then case when w.reason = 'arrival' then 'arriving' else 'processing' end
             else 'pending' end state,
        w.reason, w.error, w.attempts::text, (current_setting('synchronous_standby_names') <> '')::text synchronous,
-       (extract(epoch from case when w.due_at < 'infinity' then w.due_at end) * 1000)::bigint::text due
+       (extract(epoch from case when w.due_at < 'infinity' then w.due_at end) * 1000.0)::bigint::text due
 from jsonb_array_elements($1::text::jsonb) with ordinality k(x, ord)
 cross join lateral (select * from ob.message m
   where m.consumer = x->>0 and m.source = x->>1 and m.id = x->>2 limit 1) m

@@ -77,7 +77,7 @@ present as materialized (
 )
 select found.n::text from present cross join lateral (
   select q.n from ob.quarantine q
-  where (present.every or present.types <> '{}') and (present.every or q.type = any (present.types))
+  where (present.every or cardinality(present.types) > 0) and (present.every or q.type = any (present.types))
     and q.reason = 'unrouted' and q.discarded is null and q.body is not null and q.id is not null
     and q.n > present.after order by q.n limit 50000
 ) found order by found.n`
@@ -118,7 +118,7 @@ waiting as materialized (
   from awake
   left join lateral (
     select max(extract(epoch from ob.now() - case when oldest.token is not null and oldest.attempts = 0
-      then m.received_at else greatest(m.received_at, oldest.due_at) end) * 1000) ms
+      then m.received_at else greatest(m.received_at, oldest.due_at) end) * 1000.0) ms
     from (
       (select source, id, due_at, token, attempts from ob.work
        where consumer = awake.name and lane is null and parked is null and due_at <= ob.now() order by due_at limit 1)
@@ -131,7 +131,7 @@ waiting as materialized (
       where m.consumer = awake.name and m.source = oldest.source and m.id = oldest.id limit 1) m
   ) due on true
   left join lateral (
-    select true some, max(extract(epoch from ob.now() - m.received_at) * 1000) filter (where oldest.attempts = 0) ms
+    select true some, max(extract(epoch from ob.now() - m.received_at) * 1000.0) filter (where oldest.attempts = 0) ms
     from (
       (select leased.source, leased.id, leased.attempts from (
          select source, id, seq, token, attempts from ob.work
@@ -182,7 +182,7 @@ head as (
     where d.sink = sleepers.name and d.parked is null and d.waiting and d.due_at <= ob.now() order by d.due_at limit 1) d
 ),
 event as materialized (
-  select sink, max(extract(epoch from ob.now() - due_at) * 1000) ms, bool_or(held) held from head group by sink
+  select sink, max(extract(epoch from ob.now() - due_at) * 1000.0) ms, bool_or(held) held from head group by sink
 )
 select coalesce(greatest(0, (select max(ms) from event), (select max(greatest(due_ms, held_ms)) from waiting)), 0)::bigint::text lag,
   (not pg_is_in_recovery() and current_setting('transaction_read_only') = 'off')::text writable,

@@ -7,8 +7,8 @@
  * was deleted under another `retain` is remembered in `ob.forgotten`, with both margins.
  */
 
-const HORIZON = `ob.now() - (r + least(300000, r / 10)) * interval '1 ms'`
-const BOTH_MARGINS = `2 * least(300000, r / 10) * interval '1 ms'`
+const HORIZON = `ob.now() - (r + least(300000, r / 10::float8)) * interval '1 ms'`
+const BOTH_MARGINS = `2::float8 * least(300000, r / 10::float8) * interval '1 ms'`
 
 /** All consumers there are, and how long they retain. In: nothing. A consumer without options has null. */
 export const CONSUMERS = `
@@ -52,9 +52,9 @@ e as materialized (
 select f.fits::text, m.consumer, m.source, m.id, m.origin_source, m.origin_id, m.type, m.key,
   case when f.fits and not (p.j->>'lean')::boolean then m.body end body, m.envelope, m.ord::text,
   case when w.id is null then 'handled' else w.parked end state, w.reason, w.error, w.attempts::text,
-  case when f.fits then m.result end result, (select extract(epoch from h.at) * 1000 from ob.handled h
+  case when f.fits then m.result end result, (select extract(epoch from h.at) * 1000.0 from ob.handled h
     where f.fits and w.id is null and h.n = m.n)::bigint::text handled,
-  (extract(epoch from m.received_at) * 1000)::bigint::text received,
+  (extract(epoch from m.received_at) * 1000.0)::bigint::text received,
   to_char(m.received_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') "at"
 from p cross join e m left join lateral (select * from ob.work w
   where w.consumer = m.consumer and w.source = m.source and w.id = m.id limit 1) w on true
@@ -147,7 +147,7 @@ e as materialized (
 )
 select f.fits::text, q.n::text, q.consumer, q.source, q.id, q.type, q.key, q.reason, q.detail, q.envelope,
   case when f.fits then q.body end body, case when f.fits then encode(q.bytes, 'base64') end bytes,
-  'discarded' state, (extract(epoch from q.received_at) * 1000)::bigint::text received, q.ord::text,
+  'discarded' state, (extract(epoch from q.received_at) * 1000.0)::bigint::text received, q.ord::text,
   (q.received_at >= ob.now() - (select (j->>'least')::float8 from p) * interval '1 ms')::text young
 from e q cross join lateral (
   select coalesce((p.j->'r'->>q.consumer)::float8, (p.j->>'d')::float8) r from p) h
@@ -167,7 +167,7 @@ export const PRUNE_PUBLISHED = `
 with gone as (
   delete from ob.outbox o where o.n = any (array(
     select o.n from ob.outbox o
-    where o.published_at < ob.now() - (select coalesce(max(keep_ms), 0) from ob.sink) * interval '1 ms'
+    where o.published_at < ob.now() - (select coalesce(max(keep_ms), 0)::float8 from ob.sink) * interval '1 ms'
     order by o.published_at limit (select ($1::text::jsonb->>0)::int) for update skip locked))
   returning 1
 )

@@ -17,7 +17,7 @@ const OUTBOX_FITS = `coalesce(s.state = any (p.states)
 
 const OUTBOX_COLUMNS = `f.fits::text, o.n::text, coalesce(d.sink, '') consumer, o.source, o.id, o.type, o.key,
   case when not p.lean then o.body end body, o.envelope, s.state, d.error, d.attempts::text,
-  (extract(epoch from o.created_at) * 1000)::bigint::text received`
+  (extract(epoch from o.created_at) * 1000.0)::bigint::text received`
 
 const OUTBOX_JUDGED = `
   cross join lateral (select ${OUTBOX_STATE} state) s

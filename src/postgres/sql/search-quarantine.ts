@@ -13,7 +13,7 @@ const QUARANTINE_FITS = `coalesce(s.state = any (p.states)
 
 const QUARANTINE_COLUMNS = `f.fits::text, q.n::text, q.consumer, q.source, q.id, q.type, q.key,
   case when not p.lean then q.body end body, case when not p.lean then encode(q.bytes, 'base64') end bytes,
-  q.envelope, s.state, q.reason, q.detail, (extract(epoch from q.received_at) * 1000)::bigint::text received`
+  q.envelope, s.state, q.reason, q.detail, (extract(epoch from q.received_at) * 1000.0)::bigint::text received`
 
 const QUARANTINE_JUDGED = `
   cross join lateral (select case when q.discarded is null then 'quarantined' else 'discarded' end state) s

@@ -20,9 +20,9 @@ const MESSAGE_FITS = `coalesce(s.state = any (p.states)
 
 const MESSAGE_COLUMNS = `f.fits::text, m.consumer, m.source, m.id, m.origin_source, m.origin_id, m.type, m.key,
   case when not p.lean then m.body end body, m.envelope, s.state, nullif(w.reason, 'arrival') reason, w.error, w.attempts::text, w.seq::text,
-  case when w.id is null and not p.lean then m.result end result, (select extract(epoch from h.at) * 1000 from ob.handled h
+  case when w.id is null and not p.lean then m.result end result, (select extract(epoch from h.at) * 1000.0 from ob.handled h
     where w.id is null and h.n = m.n)::bigint::text handled,
-  (extract(epoch from m.received_at) * 1000)::bigint::text received,
+  (extract(epoch from m.received_at) * 1000.0)::bigint::text received,
   to_char(m.received_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') "at"`
 
 /** Joins that find one row by its key. As lateral subqueries, or a generic plan might hash the whole table. */

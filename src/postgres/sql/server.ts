@@ -1,5 +1,22 @@
 /** Statements with which `start()` looks at its server. */
 
+/**
+ * The schemas that names are looked for in, as a JSON list, those that are searched without being named too. In: nothing.
+ * It is asked where the path may be a hostile one, so nothing in it is looked for.
+ */
+export const SEARCH_PATH = `
+select pg_catalog.to_json(pg_catalog.current_schemas(true))::pg_catalog.text path where $1::pg_catalog.text is not null`
+
+/**
+ * Which of these rights the session's role lacks. In: `{ table: [right, …] }`. Out, in one row: the `role`, and what is
+ * `missing`, as a list for people; null if nothing is.
+ */
+export const MISSING_RIGHTS = `
+select current_user::text "role", (
+  select string_agg(right_to.it || ' on ' || asked.name, ', ' order by asked.name, right_to.it)
+  from jsonb_each($1::text::jsonb) asked(name, rights), jsonb_array_elements_text(asked.rights) right_to(it)
+  where not has_table_privilege('ob.' || asked.name, right_to.it)) missing`
+
 /** What the server cannot do, in words; null if it does all that is needed. In: nothing. */
 export const MISSING_ABILITY = `select ob.missing_ability() missing where $1::text is not null`
 
@@ -20,8 +37,13 @@ select s.sequence::text, s.numbered, s.col from (values
 where $1::text is not null and case when has_sequence_privilege(s.sequence, 'USAGE, SELECT')
   then s.newest > coalesce(pg_sequence_last_value(s.sequence), 0) else false end`
 
-/** One repair at a time: who comes second must see what the first has set. */
-export const LOCK_SEQUENCES = `select pg_advisory_xact_lock(hashtextextended('oncebox sequences ' || ($1::text::jsonb->>0), 0))`
+/**
+ * One repair at a time: who comes second must see what the first has set. In: nothing. A row of ours, which a stranger cannot
+ * lock as they can an advisory lock. Registering sinks takes it too, for a moment.
+ */
+export const LOCK_SEQUENCES = `
+with limited as materialized (select set_config('lock_timeout', '15000', true) it where $1::text is not null)
+select 1 from limited, ob.sink_set s for update of s`
 
 /** Sets every sequence that is behind to the last number of its table, never back. In: nothing. */
 export const REPAIR_SEQUENCES = `

@@ -20,7 +20,7 @@ where $1::text is not null`
  */
 export const DEAF = `
 with input as materialized (
-  select transaction::xid8 xid, make_interval(secs => ($1::text::jsonb->>'ms')::float8 / 1000) silence
+  select transaction::xid8 xid, make_interval(secs => ($1::text::jsonb->>'ms')::float8 / 1000::float8) silence
   from jsonb_array_elements_text($1::text::jsonb->'transactions') transaction
 )
 select input.xid::text xid, pg_terminate_backend(session.pid)::text ended

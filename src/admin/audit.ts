@@ -1,0 +1,57 @@
+/** Lists what was done, newest first. */
+import { checkInteger, checkKnown } from '../check-options.js'
+import { OnceboxError } from '../errors.js'
+import type { Row } from '../postgres/database.js'
+import { READ_AUDIT } from '../postgres/sql/audit.js'
+import { MAX_BIGINT } from '../postgres/sql/walk.js'
+import type { Runtime } from '../runtime.js'
+import type { AuditRecord } from './types.js'
+
+export interface AuditPage {
+  cursor?: string | undefined
+  limit?: number
+}
+
+export async function audit(
+  { db }: Runtime,
+  page: AuditPage = {},
+): Promise<{ records: AuditRecord[]; cursor?: string }> {
+  checkKnown('audit', page, ['cursor', 'limit'])
+  const limit = checkInteger('audit: limit', page.limit ?? 50, 1, 1_000)
+  const rows = await db.run(READ_AUDIT, { before: checkCursor(page.cursor), n: limit + 1 })
+  const records = rows.slice(0, limit).map(toRecord)
+  return rows.length > limit ? { records, cursor: rows[limit - 1]!['n'] as string } : { records }
+}
+
+/** The number of the last record on the page before. */
+function checkCursor(cursor: unknown): string {
+  if (cursor === undefined) return MAX_BIGINT
+  if (typeof cursor === 'string' && /^\d{1,18}$/.test(cursor)) return cursor
+  throw new OnceboxError(
+    'CURSOR_INVALID',
+    'audit: this is no cursor of audit(); pass on the one that the last page had',
+  )
+}
+
+function toRecord(row: Row): AuditRecord {
+  const { at, action, detail, actor, role, login } = row as Record<string, string | null>
+  return {
+    at: new Date(Number(at)),
+    action: action!,
+    detail: readDetail(detail!),
+    ...(actor !== null && { by: actor }),
+    ...(role !== null && { role }),
+    ...(login !== null && { login }),
+  }
+}
+
+/** Whoever may insert may write anything: it must not keep the other rows from being read. */
+function readDetail(text: string): Record<string, unknown> {
+  try {
+    const detail: unknown = JSON.parse(text)
+    if (typeof detail === 'object' && detail !== null) return detail as Record<string, unknown>
+  } catch {
+    // Told as it is.
+  }
+  return { text }
+}

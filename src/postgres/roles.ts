@@ -1,0 +1,136 @@
+/**
+ * Roles: the least rights with which each part of a service does its work.
+ *
+ *   owner     owns the schema, and migrates it
+ *   producer  sends: writes events to the outbox, and can read neither them nor anything else
+ *   worker    receives, handles, publishes and administers: what a box that is started needs
+ *   janitor   prunes
+ *   viewer    reads: status, messages, the audit
+ *
+ * Of all but the owner none can change or delete a row of the audit, nor choose the role that it names.
+ */
+import { checkKnown, nameProblem } from '../check-options.js'
+import { OnceboxError } from '../errors.js'
+import { bindTo } from './database.js'
+
+export type Role = 'owner' | 'producer' | 'worker' | 'janitor' | 'viewer'
+
+const ALL = 'select, insert, update, delete'
+/** The rest of a row is the server's to fill in. */
+const NOTE = 'insert (action, detail, actor), select (n)'
+
+/** Table → rights. To lock a row takes the right to update one of its columns. */
+export const GRANTS: Readonly<Record<Exclude<Role, 'owner' | 'viewer'>, Readonly<Record<string, string>>>> = {
+  producer: {
+    outbox: 'insert (source, id, type, key, body, hash, envelope), select (n, source, id, type)',
+    delivery: 'insert (n, sink, shard, key, due_at, waiting)',
+    sink: 'select (name, types)',
+  },
+  worker: {
+    ...Object.fromEntries(
+      [
+        ...['message', 'work', 'lane', 'handled', 'attempt', 'effect', 'quarantine', 'forgotten', 'open_group'],
+        ...['outbox', 'delivery', 'shard', 'sink', 'sink_declaration', 'catch_up', 'removed_sink'],
+      ].map((table) => [table, ALL]),
+    ),
+    sink_set: 'select, update',
+    consumer: 'select, insert, update',
+    subscription: 'select, insert',
+    schema_version: 'select',
+    audit: 'select, insert (action, detail, actor)',
+  },
+  janitor: {
+    message: 'select, delete, update (result)',
+    work: 'select, delete',
+    lane: 'select, delete, update (dirty)',
+    handled: 'select, delete',
+    attempt: 'select, delete',
+    effect: 'select, delete',
+    quarantine: 'select, delete, update (discarded)',
+    forgotten: 'select, insert, update',
+    outbox: 'select, delete, update (published_at)',
+    delivery: 'select, delete, update (error)',
+    consumer: 'select',
+    sink: 'select',
+    schema_version: 'select',
+    audit: NOTE,
+  },
+}
+
+export interface RolesOptions {
+  /** The schema of the box. Default: `oncebox`. */
+  schema?: string
+  /** Other names than `<schema>_owner` and so on. */
+  roles?: Partial<Record<Role, string>>
+}
+
+/**
+ * SQL that creates the roles, none of which may log in, and gives each its rights: run it once the schema is migrated, and
+ * again after every migration. Then grant the roles to those that log in. It takes nothing from roles that it does not name.
+ */
+export function rolesSql({ schema = 'oncebox', roles = {} }: RolesOptions = {}): string {
+  const names: Record<Role, string> = {
+    owner: `${schema}_owner`,
+    producer: `${schema}_producer`,
+    worker: `${schema}_worker`,
+    janitor: `${schema}_janitor`,
+    viewer: `${schema}_viewer`,
+  }
+  checkKnown('rolesSql: roles', roles, Object.keys(names))
+  const bind = bindTo(schema)
+  const own = bind('ob.').slice(0, -1)
+  const role = (which: Role): string => quoteRole(which, roles[which] ?? names[which])
+  const given = (Object.keys(GRANTS) as (keyof typeof GRANTS)[]).flatMap((which) =>
+    Object.entries(GRANTS[which]).map(
+      ([table, rights]) => bind(`grant ${rights} on ob.${table} to `) + `${role(which)};`,
+    ),
+  )
+  const runtime = (['producer', 'worker', 'janitor', 'viewer'] as const).map(role)
+  return [
+    ...(Object.keys(names) as Role[]).map((which) => createRole(roles[which] ?? names[which], role(which))),
+    ownership(schema, own, role('owner')),
+    ...runtime.map((name) => `revoke all on all tables in schema ${own} from ${name};`),
+    ...runtime.map((name) => `grant usage on schema ${own} to ${name};`),
+    ...given,
+    `grant select on all tables in schema ${own} to ${role('viewer')};`,
+    bind('grant usage on sequence ob.seq to ') + `${role('worker')};`,
+    '',
+  ].join('\n')
+}
+
+function createRole(name: string, quoted: string): string {
+  return `do $$ begin
+  if not exists (select from pg_catalog.pg_roles where rolname = ${literal(name)}) then create role ${quoted} nologin; end if;
+end $$;`
+}
+
+/** Sequences of columns and indexes follow their tables. */
+function ownership(schema: string, own: string, owner: string): string {
+  return `do $$
+declare command text;
+begin
+  for command in
+    select pg_catalog.format('alter %s ${own.replaceAll('%', '%%')}.%I owner to ${owner.replaceAll('%', '%%')}',
+      case c.relkind when 'r' then 'table' when 'v' then 'view' else 'sequence' end, c.relname)
+    from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+    where n.nspname = ${literal(schema)} and (c.relkind in ('r', 'v') or c.relkind = 'S' and not exists (
+      select from pg_catalog.pg_depend d where d.objid = c.oid and d.deptype in ('a', 'i') and d.refobjsubid > 0))
+    union all
+    select pg_catalog.format('alter function %s owner to ${owner.replaceAll('%', '%%')}', p.oid::pg_catalog.regprocedure)
+    from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespace where n.nspname = ${literal(schema)}
+  loop
+    execute command;
+  end loop;
+end $$;
+alter schema ${own} owner to ${owner};`
+}
+
+function quoteRole(which: Role, name: unknown): string {
+  const problem = nameProblem(name, 63) ?? (/[$%']|^pg_|^public$/.test(name as string) ? 'is a name that roles cannot have here' : undefined) // prettier-ignore
+  if (problem) throw new OnceboxError('OPTION_INVALID', `rolesSql: roles.${which} ${problem}`)
+  return `"${(name as string).replaceAll('"', '""')}"`
+}
+
+function literal(text: string): string {
+  return `'${text.replaceAll("'", "''")}'`
+}

@@ -1,0 +1,165 @@
+/** Each role of `rolesSql` does its work, and nothing else: what it may not do fails with 42501, or is refused in words. */
+import pg from 'pg'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { createBox, migrationSql, rolesSql, type Box, type MessageMap, type Role, type Sink } from 'oncebox'
+import { fromPg } from 'oncebox/pg'
+import { scratchDatabase, scratchSchemaName, type ScratchDatabase } from '../support/postgres.js'
+import { waitUntil } from '../support/wait.js'
+
+const ROLES: readonly Role[] = ['owner', 'producer', 'worker', 'janitor', 'viewer']
+const schema = scratchSchemaName('roles')
+const silent = { debug() {}, info() {}, warn() {}, error() {} }
+
+let database: ScratchDatabase
+let root: pg.Client
+const pools = new Map<Role, pg.Pool>()
+
+beforeAll(async () => {
+  database = await scratchDatabase('roles')
+  root = new pg.Client(database.url)
+  await root.connect()
+  await root.query(migrationSql({ schema }))
+  // Twice: it is run again after each migration.
+  for (let n = 0; n < 2; n++) await root.query(rolesSql({ schema }))
+  for (const role of ROLES) {
+    const login = `${schema}_${role}_login`
+    await root.query(`create role ${login} login in role ${schema}_${role}`)
+    const url = new URL(database.url)
+    url.username = login
+    const pool = new pg.Pool({ connectionString: url.href, max: 10 })
+    pool.on('error', () => {})
+    pools.set(role, pool)
+  }
+  const box = boxOf('worker')
+  await box.receive([
+    { id: 'stored', type: 'note', data: { secret: 1 } },
+    { id: 'dead', type: 'fails', data: 1 },
+  ])
+  await box.drain()
+})
+afterAll(async () => {
+  await Promise.all([...pools.values()].map((pool) => pool.end()))
+  const all = ROLES.flatMap((role) => [`${schema}_${role}_login`, `${schema}_${role}`])
+  await root.query(`drop schema ${schema} cascade; drop owned by ${all.join(', ')}; drop role ${all.join(', ')}`)
+  await root.end()
+  await database.close()
+})
+
+function boxOf(role: Role): Box<MessageMap, pg.PoolClient, unknown> {
+  const box = createBox({ db: fromPg(pools.get(role)!), schema, logger: silent })
+  const handlers = { note: () => 1, fails: () => Promise.reject(new Error('no')) }
+  box.consumer('c', handlers, { retry: { attempts: 1 } })
+  return box
+}
+
+async function inTransaction(role: Role, work: (client: pg.PoolClient) => Promise<unknown>): Promise<unknown> {
+  const client = await pools.get(role)!.connect()
+  try {
+    await client.query('begin')
+    const result = await work(client)
+    await client.query('commit')
+    return result
+  } finally {
+    client.release(true)
+  }
+}
+
+const sql = (text: string) => (role: Role) => pools.get(role)!.query(text.replaceAll('ob.', `${schema}.`))
+let n = 0
+
+/** What is done, and who may. The others get 42501. */
+const OPERATIONS: readonly [what: string, may: readonly Role[], run: (role: Role) => Promise<unknown>][] = [
+  ['send an event', ['owner', 'producer', 'worker'],
+    (role) => inTransaction(role, (tx) => boxOf(role).send(tx, 'sent', { secret: 1 }, { id: `e${n++}`, key: 'k' }))],
+  ['send an event that was sent', ['owner', 'producer', 'worker'],
+    (role) => inTransaction(role, (tx) => boxOf(role).send(tx, 'sent', 1, { id: 'again' }))],
+  ['receive a message', ['owner', 'worker'], (role) => boxOf(role).receive({ id: `r${n++}`, type: 'note', data: 1 })],
+  ['handle a message', ['owner', 'worker'], async (role) => {
+    const outcome = await boxOf(role).handle({ id: `h${n++}`, type: 'note', data: 1 })
+    expect(outcome.status).toBe('handled')
+  }],
+  ['record a message of its own transaction', ['owner', 'worker'],
+    (role) => inTransaction(role, (tx) => boxOf(role).once(tx, 'c', { id: `o${n++}`, type: 'note', data: 1 }, () => 1))],
+  ['retry', ['owner', 'worker'], (role) => boxOf(role).admin.retry({ state: 'dead' }, { by: role })],
+  ['pause and resume', ['owner', 'worker'], async (role) => {
+    await boxOf(role).admin.pause('c')
+    await boxOf(role).admin.resume('c')
+  }],
+  ['prune', ['owner', 'worker', 'janitor'], (role) => boxOf(role).admin.prune({ by: role })],
+  ['see the status', ['owner', 'worker', 'janitor', 'viewer'], (role) => boxOf(role).admin.status()],
+  ['list messages', ['owner', 'worker', 'janitor', 'viewer'], (role) => boxOf(role).admin.messages({ state: 'handled' })],
+  ['look at a message', ['owner', 'worker', 'janitor', 'viewer'], (role) => boxOf(role).admin.message({ id: 'stored' })],
+  ['read the audit', ['owner', 'worker', 'viewer'], (role) => boxOf(role).admin.audit()],
+  ['read the view of messages', ['owner', 'viewer'], sql('select * from ob.messages')],
+  ['read bodies', ['owner', 'worker', 'janitor', 'viewer'], sql('select body from ob.message')],
+  ['read what was sent', ['owner', 'worker', 'janitor', 'viewer'], sql('select body from ob.outbox')],
+  ['change the audit', ['owner'], sql(`update ob.audit set actor = 'somebody else'`)],
+  ['delete the audit', ['owner'], sql('delete from ob.audit')],
+  ['empty the audit', ['owner'], sql('truncate ob.audit')],
+  ['sign for another role in the audit', ['owner'],
+    sql(`insert into ob.audit (action, detail, role) values ('retry', '{}', 'somebody else')`)],
+  ['antedate the audit', ['owner'], sql(`insert into ob.audit (action, detail, at) values ('retry', '{}', '2020-01-01')`)],
+  ['change the schema', ['owner'], sql('create table ob.x (); drop table ob.x')],
+  ['replace a function', ['owner'], sql('alter function ob.now() stable')],
+  ['take another version for the schema’s', ['owner'], sql('update ob.schema_version set version = version')],
+] // prettier-ignore
+
+describe.for(OPERATIONS)('to %s', ([, may, run]) => {
+  test.for(ROLES)('the %s may, or may not', async (role) => {
+    if (may.includes(role)) await run(role)
+    else await expect(run(role)).rejects.toMatchObject({ code: '42501' })
+  })
+})
+
+test.for<[Role, allowed: boolean]>([
+  ['owner', true],
+  ['worker', true],
+  ['producer', false],
+  ['janitor', false],
+  ['viewer', false],
+])('a box that is started under the %s runs (%s), or says which rights it lacks', async ([role, allowed]) => {
+  const box = boxOf(role)
+  const published: string[] = []
+  const sink: Sink = {
+    publish: (batch) => {
+      published.push(...batch.map(({ id }) => id))
+      return Promise.resolve(batch.map(() => undefined))
+    },
+    close: () => Promise.resolve(),
+  }
+  box.to(sink, { name: `sink of ${role}` })
+  if (!allowed) {
+    const refused = { code: 'RIGHTS_MISSING', message: expect.stringContaining('rolesSql') as string }
+    await expect(box.start()).rejects.toMatchObject(refused)
+    return
+  }
+  await box.start()
+  await inTransaction('producer', (tx) => box.send(tx, 'sent', 1, { id: `for ${role}` }))
+  await box.receive({ id: `for ${role}`, type: 'note', key: 'k', data: 1 })
+  await waitUntil(async () => {
+    const [entry] = await box.admin.message({ id: `for ${role}` })
+    return entry?.state === 'handled' && published.includes(`for ${role}`)
+  })
+  await box.stop()
+})
+
+test('the owner’s login migrates, and what it creates is the owner’s', async () => {
+  const url = new URL(database.url)
+  url.username = `${schema}_owner_login`
+  const own = `${schema}_own`
+  await root.query(`create schema ${own} authorization ${schema}_owner`)
+  const pool = new pg.Pool({ connectionString: url.href, options: `-c role=${schema}_owner` })
+  await createBox({ db: fromPg(pool), schema: own, logger: silent }).migrate()
+  await pool.end()
+  const { rows } = await root.query(`select distinct tableowner from pg_tables where schemaname = $1`, [own])
+  expect(rows).toEqual([{ tableowner: `${schema}_owner` }])
+  await root.query(`drop schema ${own} cascade`)
+})
+
+test('a name that could end the statement around it is refused', () => {
+  for (const worker of ['', "a'b", 'a$$b', 'pg_monitor', 'public', 'x'.repeat(64), 7 as never]) {
+    expect(() => rolesSql({ roles: { worker } })).toThrow(expect.objectContaining({ code: 'OPTION_INVALID' }) as Error)
+  }
+  expect(() => rolesSql({ roles: { wroker: 'x' } as never })).toThrow(/did you mean worker/)
+  expect(rolesSql({ schema: 'a"b', roles: { worker: 'the "best"' } })).toContain('to "the ""best""";')
+})
