@@ -183,7 +183,11 @@ function readAttributes(rest: object, written: WrittenMembers, problems: string[
     else if (typeof value === 'string') attributes.set(name, value)
     else if (FIELDS.has(name)) problems.push(`${name} is not text`)
     // Numbers that JavaScript would round keep their digits.
-    else attributes.set(name, Math.abs(Number(value)) > Number.MAX_SAFE_INTEGER ? written().get(name)! : JSON.stringify(value))
+    else
+      attributes.set(
+        name,
+        Math.abs(Number(value)) > Number.MAX_SAFE_INTEGER ? written().get(name)! : JSON.stringify(value),
+      )
   }
   return attributes
 }
