@@ -13,7 +13,7 @@ const WIRING = ['box.ts', 'index.ts']
 const SHARED = ['hooks.ts', 'runtime.ts']
 /** What a broker is to the rest. */
 const SEAMS = [
-  ...['source.ts', 'sink.ts', 'handover.ts', 'cloudevents.ts', 'codec.ts', 'event.ts', 'lanes.ts', 'run.ts'],
+  ...['source.ts', 'sink.ts', 'handover.ts', 'cloudevents.ts', 'codec.ts', 'event.ts', 'read.ts', 'lanes.ts', 'run.ts'],
   ...['in-order.ts', 'redelivery.ts', 'send.ts'],
 ]
 

@@ -9,11 +9,13 @@
  *     headers with names      one attribute, onceboxheaders, with a JSON object: CloudEvents allows a-z and 0-9 only
  *     that cannot be one
  *
- * Reading never throws. What is no CloudEvent answers undefined; one that breaks the rules comes without an id, so the
- * box keeps it in quarantine.
+ * What is no CloudEvent answers undefined; one that breaks the rules comes without an id, so the box keeps it in quarantine,
+ * in structured mode with the whole document. Attributes are text, numbers and booleans, never lists or objects: those
+ * could be nested so deep that nobody can write them down again.
  */
 import type { Incoming, Message } from '../message.js'
 import { bodyOf } from './handover.js'
+import { problemText } from './read.js'
 
 /** Headers, and the bytes that go with them. */
 export interface Envelope {
@@ -124,7 +126,7 @@ export function readEvent(envelope: Envelope, options: ReadOptions = {}): Incomi
 
 export function readBinary({ headers, body }: Envelope, options: ReadOptions = {}): Incoming | undefined {
   const { binding = HTTP, keep = () => false } = options
-  const attributes = new Map<string, unknown>()
+  const attributes = new Map<string, string>()
   const others: [string, string][] = []
   const problems: string[] = []
   let contentType: string | undefined
@@ -133,7 +135,7 @@ export function readBinary({ headers, body }: Envelope, options: ReadOptions = {
     const prefix = binding.prefixes.find((one) => lower.startsWith(one.toLowerCase()))
     if (prefix !== undefined) {
       const decoded = binding.percent ? decodeHeader(value) : value
-      if (decoded === undefined) problems.push(`header ${lower} is not UTF-8 in percent-encoding`)
+      if (decoded === undefined) problems.push(`header ${shortened(lower)} is not UTF-8 in percent-encoding`)
       else attributes.set(lower.slice(prefix.length), decoded)
     } else if (lower === 'content-type') contentType = value
     else if (TRACE.includes(lower) || keep(name)) others.push([TRACE.includes(lower) ? lower : name, value])
@@ -145,27 +147,49 @@ export function readBinary({ headers, body }: Envelope, options: ReadOptions = {
 
 export function readStructured(body: Uint8Array | string): Incoming | undefined {
   let text: string
-  let event: unknown
+  let document: unknown
   try {
     text = typeof body === 'string' ? body : utf8.decode(body)
-    event = JSON.parse(text)
+    document = JSON.parse(text)
   } catch {
     return undefined
   }
-  if (typeof event !== 'object' || event === null || Array.isArray(event)) return undefined
-  const { data, data_base64: base64, ...rest } = event as Record<string, unknown>
+  if (typeof document !== 'object' || document === null || Array.isArray(document)) return undefined
+  const { data, data_base64: base64, ...rest } = document as Record<string, unknown>
   if (rest['specversion'] !== '1.0') return undefined
-  const attributes = new Map(Object.entries(rest))
-  const contentType = typeof rest[CONTENT_TYPE] === 'string' ? rest[CONTENT_TYPE] : undefined
   const problems: string[] = []
+  const written = writtenMembers(text)
+  const attributes = readAttributes(rest, written, problems)
+  const contentType = typeof rest[CONTENT_TYPE] === 'string' ? rest[CONTENT_TYPE] : undefined
   let payload: Payload
   if (base64 !== undefined && base64 !== null) {
-    if (typeof base64 !== 'string' || data !== undefined) problems.push('data_base64 must be text, without data')
-    payload = readPayload(Buffer.from(asText(base64), 'base64'), contentType)
+    if (!isBase64(base64) || data !== undefined) problems.push('data_base64 must be base64, without data')
+    payload = isBase64(base64) ? readPayload(Buffer.from(base64, 'base64'), contentType) : { body: text }
   } else if (data === undefined) payload = { data: null }
-  else if (isJson(contentType ?? 'application/json')) payload = { body: memberText(text, 'data')! }
-  else payload = { data }
-  return toIncoming(attributes, payload, [], problems)
+  else if (typeof data === 'string' && !isJson(contentType ?? 'application/json')) payload = { data }
+  else payload = { body: written().get('data')! }
+  const event = toIncoming(attributes, payload, [], problems)
+  if (problems.length === 0) return event
+  const { data: _, ...broken } = event
+  return { ...broken, body: text }
+}
+
+/** Attributes as text, and what is wrong with them. */
+function readAttributes(rest: object, written: WrittenMembers, problems: string[]): Map<string, string> {
+  const attributes = new Map<string, string>()
+  for (const [name, value] of Object.entries(rest) as [string, unknown][]) {
+    if (value === undefined || value === null) continue
+    if (typeof value === 'object') problems.push(`${shortened(name)} is a list or an object`)
+    else if (typeof value === 'string') attributes.set(name, value)
+    else if (FIELDS.has(name)) problems.push(`${name} is not text`)
+    // Numbers that JavaScript would round keep their digits.
+    else
+      attributes.set(
+        name,
+        Math.abs(Number(value)) > Number.MAX_SAFE_INTEGER ? written().get(name)! : JSON.stringify(value),
+      )
+  }
+  return attributes
 }
 
 type Payload = { data: unknown; body?: never } | { body: Uint8Array | string; data?: never }
@@ -182,29 +206,28 @@ function readPayload(bytes: Uint8Array, contentType: string | undefined): Payloa
 }
 
 function toIncoming(
-  attributes: ReadonlyMap<string, unknown>,
+  attributes: ReadonlyMap<string, string>,
   payload: Payload,
   transport: readonly (readonly [string, string])[],
   problems: string[],
 ): Incoming {
-  const text = (name: string): string | undefined => {
-    const value = attributes.get(name)
-    if (value === undefined || value === null) return undefined
-    if (typeof value !== 'string') problems.push(`${name} is not text`)
-    return asText(value)
+  const fields = {
+    source: attributes.get('source'),
+    key: attributes.get('partitionkey'),
+    subject: attributes.get('subject'),
+    time: attributes.get('time'),
   }
-  const fields = { source: text('source'), key: text('partitionkey'), subject: text('subject'), time: text('time') }
-  const id = text('id')
-  const type = text('type') ?? ''
+  const id = attributes.get('id')
+  const type = attributes.get('type') ?? ''
   // Own properties throughout: an attribute may be called __proto__.
   const headers = new Map<string, string>(transport)
   for (const [name, value] of attributes) {
-    if (FIELDS.has(name) || name === OTHER_HEADERS || value === undefined || value === null) continue
-    if (name === CONTENT_TYPE && /^application\/json\s*(;\s*charset="?utf-8"?\s*)?$/i.test(asText(value))) continue
-    headers.set(name, asText(value))
+    if (FIELDS.has(name) || name === OTHER_HEADERS) continue
+    if (name === CONTENT_TYPE && /^application\/json\s*(;\s*charset="?utf-8"?\s*)?$/i.test(value)) continue
+    headers.set(name, value)
   }
   for (const [name, value] of readOtherHeaders(attributes.get(OTHER_HEADERS))) headers.set(name, value)
-  if (problems.length > 0) headers.set('oncebox-problem', problems.join('; '))
+  if (problems.length > 0) headers.set('oncebox-problem', problemText(problems.slice(0, 10).join('; ')))
 
   const incoming: Incoming = { id: problems.length > 0 ? undefined : id, type, ...payload }
   for (const [name, value] of Object.entries(fields)) {
@@ -214,8 +237,8 @@ function toIncoming(
   return incoming
 }
 
-function readOtherHeaders(value: unknown): [string, string][] {
-  if (typeof value !== 'string') return []
+function readOtherHeaders(value: string | undefined): [string, string][] {
+  if (value === undefined) return []
   try {
     const entries = Object.entries(JSON.parse(value) as Record<string, unknown>)
     if (entries.every((entry): entry is [string, string] => typeof entry[1] === 'string')) return entries
@@ -252,9 +275,13 @@ export function decodeHeader(value: string): string | undefined {
   }
 }
 
-/** Numbers and booleans as CloudEvents writes them; of anything else, which is not allowed, the JSON. */
-function asText(value: unknown): string {
-  return typeof value === 'string' ? value : JSON.stringify(value)
+/** Node would pass over what is none of it, and bytes would be missing from the data. */
+function isBase64(value: unknown): value is string {
+  return typeof value === 'string' && /^[A-Za-z0-9+/_\s-]*(=\s*){0,2}$/.test(value)
+}
+
+function shortened(name: string): string {
+  return name.length > 100 ? `${name.slice(0, 100)}…` : name
 }
 
 function isJson(contentType: string): boolean {
@@ -270,18 +297,24 @@ function findHeader(headers: Readonly<Record<string, string>>, name: string): st
   return undefined
 }
 
-/** The text of a member of an object, as it stands in the document, which is known to be JSON. */
-function memberText(json: string, name: string): string | undefined {
-  let found: string | undefined
-  for (let key = json.indexOf('"'); key !== -1;) {
-    const keyEnd = endOfString(json, key) + 1
-    const start = json.indexOf(':', keyEnd) + 1
-    const end = endOfValue(json, start)
-    // Of several members of one name the last counts, as for JSON.parse.
-    if (JSON.parse(json.slice(key, keyEnd)) === name) found = json.slice(start, end).trim()
-    key = json.indexOf('"', end)
+type WrittenMembers = () => ReadonlyMap<string, string>
+
+/** The members of an object as they stand in the document, which is known to be JSON. It is read when first asked for. */
+function writtenMembers(json: string): WrittenMembers {
+  let members: Map<string, string> | undefined
+  return () => {
+    if (members) return members
+    members = new Map()
+    for (let key = json.indexOf('"'); key !== -1;) {
+      const keyEnd = endOfString(json, key) + 1
+      const start = json.indexOf(':', keyEnd) + 1
+      const end = endOfValue(json, start)
+      // Of several members of one name the last counts, as for JSON.parse.
+      members.set(JSON.parse(json.slice(key, keyEnd)) as string, json.slice(start, end).trim())
+      key = json.indexOf('"', end)
+    }
+    return members
   }
-  return found
 }
 
 /** Where a value ends that is followed by a comma or the end of its object. */

@@ -1,4 +1,5 @@
 import type { Incoming } from '../message.js'
+import { wordsOf } from './read.js'
 
 /**
  * How bodies that are not JSON become data, and data becomes bodies: Avro, Protobuf, MessagePack, plain text.
@@ -26,8 +27,8 @@ export function decodeWith(codec: Codec, incoming: Incoming & { body: Uint8Array
     problems.set(body, `the codec answered ${problem}`)
   } catch (error) {
     // JSON.parse quotes what it was given.
-    const words = error instanceof SyntaxError ? 'SyntaxError' : error instanceof Error ? error.message : String(error)
-    problems.set(body, `the codec failed: ${words.slice(0, 200)}`)
+    const words = wordsOf(error)
+    problems.set(body, `the codec failed: ${words.startsWith('SyntaxError') ? 'SyntaxError' : words.slice(0, 200)}`)
   }
   return incoming
 }
@@ -40,12 +41,15 @@ export function jsonProblem(data: unknown): string | undefined {
     JSON.stringify(data)
     return undefined
   } catch (error) {
-    return `data that cannot be written as JSON: ${String(error).slice(0, 200)}`
+    return `data that cannot be written as JSON: ${wordsOf(error).slice(0, 200)}`
   }
 }
 
+/** Nobody will wait for it: its rejection must not end the process. */
 export function isPromise(value: unknown): boolean {
-  return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function'
+  const is = typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function'
+  if (is) Promise.resolve(value).catch(() => undefined)
+  return is
 }
 
 /** Why a codec could not read the body, if it could not. */

@@ -4,11 +4,13 @@
  * A CloudEvent says itself who it is. Of anything else the adapter knows what its broker knows; what has no id that
  * stays the same when it is delivered again has none, and the box keeps it in quarantine.
  */
+import { isDate, isProxy, isUint8Array } from 'node:util/types'
 import { checkFunction, checkOneOf, nameProblem } from '../check-options.js'
 import { OnceboxError } from '../errors.js'
 import type { Incoming, Message } from '../message.js'
 import { type Binding, type Envelope, readEvent, writeBinary, writeStructured } from './cloudevents.js'
 import { type Codec, decodeWith, isPromise, jsonProblem } from './codec.js'
+import { problemText, wordsOf } from './read.js'
 
 /** Options of every source. `Raw` is a message as the broker's client hands it out. */
 export interface ReadOptions<Raw> {
@@ -76,26 +78,55 @@ export function toIncoming<Raw>(
   const message = defaultMessage(raw, received, binding, options)
   if (!options.map) return message
   try {
-    const mapped: unknown = options.map(raw, message)
-    const problem = mapProblem(mapped, message)
-    return problem === undefined ? (mapped as Incoming) : refusable(message, problem)
+    const mapped = readMapped(options.map(raw, message), message)
+    return mapped.problem === undefined ? mapped.message : refusable(message, mapped.problem)
   } catch (error) {
-    return refusable(message, `map threw: ${String(error)}`)
+    return refusable(message, `map threw: ${wordsOf(error)}`)
   }
 }
 
-/** Why what `map` made of a message is none, if it is none: a batch must not fail for the sake of one. */
-export function mapProblem(mapped: unknown, { data }: Incoming): string | undefined {
-  if (isPromise(mapped)) return 'map returned no message but a promise; it must not be async'
-  if (typeof mapped !== 'object' || mapped === null || Array.isArray(mapped)) return 'map returned no message'
-  const { body, data: own } = mapped as Partial<Incoming>
-  if (body !== undefined) {
-    if (own !== undefined) return 'map returned both a body and data; leave out the one that is not meant'
-    const isBody = typeof body === 'string' || (body as unknown) instanceof Uint8Array
-    return isBody ? undefined : 'map returned a body that is neither a string nor a Uint8Array'
+const TEXTS = ['id', 'type', 'source', 'key', 'subject'] as const
+const FIELDS = [...TEXTS, 'time', 'headers', 'redelivered', 'body', 'data'] as const
+
+/**
+ * What `map` made of a message, or why it is none: a batch must not fail for the sake of one. Each property is read once,
+ * for it may answer otherwise the next time, or throw. So may this function.
+ */
+export function readMapped(
+  mapped: unknown,
+  { data }: Incoming,
+): { readonly message: Incoming; readonly problem?: never } | { readonly problem: string } {
+  if (isPromise(mapped)) return { problem: 'map returned no message but a promise; it must not be async' }
+  if (typeof mapped !== 'object' || mapped === null || Array.isArray(mapped)) {
+    return { problem: 'map returned no message' }
   }
-  const problem = own === data ? undefined : jsonProblem(own)
-  return problem && `map returned ${problem}`
+  const copy: Record<string, unknown> = { ...mapped }
+  for (const name of FIELDS) {
+    const value: unknown = Object.hasOwn(copy, name) ? copy[name] : mapped[name as never]
+    if (value !== undefined) copy[name] = value
+  }
+  const { headers, time, body, data: own } = copy
+  const odd = TEXTS.find((name) => isThing(copy[name])) ?? (isThing(time) && !isDate(time) ? 'time' : undefined)
+  if (odd !== undefined) return { problem: `map returned a message whose ${odd} is an object or a function` }
+  const proxy = Object.keys(copy).find((name) => isProxy(copy[name]))
+  if (proxy !== undefined) return { problem: `map returned a message whose ${proxy} is a Proxy` }
+  if (typeof headers === 'object' && headers !== null) copy['headers'] = { ...headers }
+  if (body !== undefined) {
+    if (own !== undefined) {
+      return { problem: 'map returned both a body and data; leave out the one that is not meant' }
+    }
+    const isBody = typeof body === 'string' || isUint8Array(body)
+    if (!isBody) return { problem: 'map returned a body that is neither a string nor a Uint8Array' }
+  } else {
+    const problem = own === data ? undefined : jsonProblem(own)
+    if (problem !== undefined) return { problem: `map returned ${problem}` }
+  }
+  return { message: copy as Incoming }
+}
+
+/** What is no text, and may do anything when it is looked at. Nor is it waited for. */
+export function isThing(value: unknown): boolean {
+  return isPromise(value) || (typeof value === 'object' && value !== null) || typeof value === 'function'
 }
 
 function defaultMessage<Raw>(
@@ -127,16 +158,18 @@ function defaultMessage<Raw>(
   if (received.time !== undefined) message.time = received.time
   if (redelivered) message.redelivered = true
   try {
-    message.type = (typeof type === 'function' ? type(raw) : type) ?? received.type ?? ''
+    const own: unknown = (typeof type === 'function' ? type(raw) : type) ?? received.type ?? ''
+    if (isThing(own)) return refusable(message, 'type returned an object or a function')
+    message.type = own as string
   } catch (error) {
-    return refusable(message, `type threw: ${String(error)}`)
+    return refusable(message, `type threw: ${wordsOf(error)}`)
   }
   return codec ? decodeWith(codec, message) : message
 }
 
 /** A message without an id, which the box keeps in quarantine; a header says why. */
 export function refusable(message: Incoming, problem: string): Incoming {
-  const headers = { ...message.headers, 'oncebox-problem': problem.slice(0, 500).toWellFormed().replaceAll('\0', '') }
+  const headers = { ...message.headers, 'oncebox-problem': problemText(problem) }
   return { ...message, id: undefined, headers }
 }
 

@@ -35,6 +35,21 @@ function whereNot({ message }: Error): string {
   return position === undefined ? '' : `:${position}`
 }
 
+/**
+ * The data of a stored body, for people and hooks. Undefined if it is no JSON, or nested so deep that to write it as JSON
+ * again would overflow the stack of whoever does.
+ */
+export function readData(text: string): { readonly data: unknown } | undefined {
+  const decoded = decodeBody(text)
+  return 'problem' in decoded || isTooDeep(decoded.data, 0) ? undefined : decoded
+}
+
+function isTooDeep(value: unknown, depth: number): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  if (depth >= MAX_DEPTH) return true
+  return Object.values(value).some((inner) => isTooDeep(inner, depth + 1))
+}
+
 /** SHA-256 of the canonical JSON, in hex; undefined if the data is nested too deep to be walked. */
 export function fingerprint(data: unknown): string | undefined {
   const text = canonical(data, 0)

@@ -12,7 +12,7 @@ import { runDirect } from './direct.js'
 import { handleFor } from './inline/handle.js'
 import type { Worker } from './running.js'
 import { busy, quarantinedOutcome, sumUp, type Ackable } from './outcome.js'
-import { prepare, type Prepared, type Refused } from './prepare.js'
+import { prepare, type Prepared, type PrepareOptions, type Refused } from './prepare.js'
 import { NO_CONSUMER, quarantine, refuse, type Quarantined } from './quarantine.js'
 import { quarantined, receive } from './receive.js'
 
@@ -38,13 +38,22 @@ export async function deliver(
   const messages: (Prepared | Refused)[] = []
   const how = { consumers: declared, fingerprint: options.fingerprint, bySource: options.bySource ?? false }
   for (const one of incoming) {
-    const prepared = prepare(runtime, one, how)
+    const prepared = how.bySource ? prepareAny(runtime, one, how) : prepare(runtime, one, how)
     messages.push(prepared instanceof Promise ? await prepared : prepared)
   }
   const { only, unrouted } = options
   const now = options.consumers.filter(({ consumer }) => options.how(consumer) !== 'store' && isMeant(consumer, only))
   if (now.length === 0) return receive(runtime, messages, { consumers: declared, only, unrouted })
   return deliverNow(runtime, messages, declared, now, options)
+}
+
+/** A source of the user's may hand over anything: what cannot even be looked at is refused, and its neighbours are not. */
+function prepareAny(runtime: Runtime, incoming: Incoming, options: PrepareOptions): ReturnType<typeof prepare> {
+  try {
+    return prepare(runtime, incoming, options)
+  } catch {
+    return prepare(runtime, { id: undefined, type: '', body: 'a message that cannot be read' }, options)
+  }
 }
 
 function isMeant({ name }: ConsumerDeclaration, only: readonly string[] | undefined): boolean {

@@ -2,6 +2,7 @@
 import type { Entry } from '../hooks.js'
 import type { Failure, MessageMap, QuarantineReason, State } from '../message.js'
 import type { Row } from '../postgres/database.js'
+import { readData } from './body.js'
 import { parseFailure } from './outcome.js'
 import { toMessage } from './prepare.js'
 import { fromResult } from './result.js'
@@ -37,9 +38,5 @@ export function toEntry<M extends MessageMap>(row: Row): Entry<M> {
 function decode(row: Row): { data: unknown; bytes?: Uint8Array } {
   if (typeof row['bytes'] === 'string') return { data: undefined, bytes: Buffer.from(row['bytes'], 'base64') }
   if (typeof row['body'] !== 'string') return { data: undefined }
-  try {
-    return { data: JSON.parse(row['body']) as unknown }
-  } catch {
-    return { data: undefined, bytes: Buffer.from(row['body']) }
-  }
+  return readData(row['body']) ?? { data: undefined, bytes: Buffer.from(row['body']) }
 }

@@ -4,6 +4,7 @@ import type { Entry } from '../hooks.js'
 import type { Message, MessageMap, QuarantineReason } from '../message.js'
 import { CONFIRM, QUARANTINE, QUARANTINE_OF_NOBODY } from '../postgres/sql/receive.js'
 import { tell, type Runtime } from '../runtime.js'
+import { readData } from './body.js'
 import { toMessage, type Prepared, type Refused } from './prepare.js'
 
 /** Consumer of messages that no consumer asked for, or that were refused before anybody was asked. */
@@ -74,17 +75,9 @@ function tellNew(
 }
 
 function messageOf(refused: Refused): Message {
-  const data = refused.body === undefined ? undefined : parseIfJson(refused.body)
+  const data = refused.body === undefined ? undefined : readData(refused.body)?.data
   const row = { ...refused, id: refused.id ?? '', attempts: 0, receivedMs: Date.now() }
   return toMessage(row, data)
-}
-
-function parseIfJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
 
 function* parts(list: readonly Quarantined[]): Generator<Quarantined[]> {

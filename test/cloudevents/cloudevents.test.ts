@@ -275,7 +275,7 @@ describe('every part of a message survives', () => {
 
   test('of two members called data the last counts, and nested ones do not', () => {
     const json =
-      '{"x":{"data":1,"s":"}\\""},"data":1,"specversion":"1.0","id":"1","source":"s","type":"t","d\\u0061ta":[2]}'
+      '{"data":{"data":1,"s":"}\\""},"x":"data","specversion":"1.0","id":"1","source":"s","type":"t","d\\u0061ta":[2]}'
     expect(readStructured(json)!.body).toBe('[2]')
   })
 
@@ -304,7 +304,23 @@ describe('what is no event, or not a good one', () => {
     expect(readEvent(envelope)).toBeUndefined()
   })
 
+  test('an attribute that is a number beyond 2^53 keeps its digits', () => {
+    const json = '{"specversion":"1.0","id":"1","source":"s","type":"t","n":9007199254740993,"small":7,"yes":true}'
+    expect(readStructured(json)!.headers).toEqual({ n: '9007199254740993', small: '7', yes: 'true' })
+  })
+
+  test('an event that breaks the rules comes as the whole document, and says why', () => {
+    const json = '{"specversion":"1.0","id":"1","source":"s","type":"t","tags":["a"],"time":7,"data":1}'
+    expect(readStructured(json)).toEqual({
+      ...{ id: undefined, source: 's', type: 't', body: json },
+      headers: { 'oncebox-problem': 'tags is a list or an object; time is not text' },
+    })
+  })
+
   test.for<[string, object]>([
+    ['a list as an attribute', { tags: ['a'] }],
+    ['an object as an attribute', { tags: {} }],
+    ['data_base64 that is none', { data_base64: '%%' }],
     ['no id', { id: undefined }],
     ['an id that is a number', { id: 1 }],
     ['a subject that is an object', { subject: {} }],

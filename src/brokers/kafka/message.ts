@@ -2,6 +2,7 @@
 import type { Incoming, Message } from '../../message.js'
 import { KAFKA } from '../cloudevents.js'
 import { toEnvelope, toIncoming, type ReadOptions, type WriteOptions } from '../event.js'
+import { guarded } from '../read.js'
 import type { KafkaHeaders, KafkaMessage, KafkaRecord } from './client.js'
 
 /** What `type` and `map` are given. */
@@ -18,7 +19,17 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
  * A record without an id of its own is known by its place in the log, which stays the same however often it is read.
  * The topic is part of the id too, for `source` may be one name for many topics.
  */
-export function toMessage(raw: ReceivedRecord, options: ReadOptions<ReceivedRecord>, redelivered: boolean): Incoming {
+export const toMessage = guarded(
+  ({ topic, message }: ReceivedRecord, { source }: ReadOptions<ReceivedRecord>, redelivered: boolean) => ({
+    body: message.value ?? 'null',
+    source: source ?? topic,
+    type: topic,
+    redelivered,
+  }),
+  readRecord,
+)
+
+function readRecord(raw: ReceivedRecord, options: ReadOptions<ReceivedRecord>, redelivered: boolean): Incoming {
   const { topic, partition, message } = raw
   const headers = textHeaders(message.headers)
   const place = {

@@ -1,13 +1,24 @@
 /** Messages of JetStream and messages of the box. */
 import type { Incoming, Message } from '../../message.js'
 import { HTTP, type Envelope } from '../cloudevents.js'
-import { toEnvelope, toIncoming, type WriteOptions } from '../event.js'
+import { isThing, refusable, toEnvelope, toIncoming, type WriteOptions } from '../event.js'
+import { guarded, wordsOf } from '../read.js'
 import type { NatsHeaders, NatsMessage, ResolvedSource } from './options.js'
 
 /** Headers of the server and its clients. They say how a message travelled, and are not part of it. */
 const OWN_HEADER = /^nats-/i
 
-export function readMessage(raw: NatsMessage, { read, key }: ResolvedSource): Incoming {
+export const readMessage = guarded(
+  (raw: NatsMessage, { read }: ResolvedSource) => ({
+    body: raw.data,
+    source: read.source ?? raw.info.stream,
+    type: raw.subject,
+    redelivered: raw.info.deliveryCount > 1,
+  }),
+  readRaw,
+)
+
+function readRaw(raw: NatsMessage, { read, key }: ResolvedSource): Incoming {
   const headers = headersOf(raw.headers)
   const own = Object.entries(headers).filter(([name]) => !OWN_HEADER.test(name))
   const received = {
@@ -21,10 +32,11 @@ export function readMessage(raw: NatsMessage, { read, key }: ResolvedSource): In
   }
   if (!key) return toIncoming(raw, received, HTTP, read)
   try {
-    return toIncoming(raw, { ...received, key: key(raw) }, HTTP, read)
+    const own: unknown = key(raw)
+    if (isThing(own)) return refusable(toIncoming(raw, received, HTTP, read), 'key returned an object or a function')
+    return toIncoming(raw, { ...received, key: own as string | undefined }, HTTP, read)
   } catch (error) {
-    const problem = `key threw: ${String(error)}`.slice(0, 500).toWellFormed().replaceAll('\0', '')
-    return { ...toIncoming(raw, received, HTTP, read), id: undefined, headers: { 'oncebox-problem': problem } }
+    return refusable(toIncoming(raw, received, HTTP, read), `key threw: ${wordsOf(error)}`)
   }
 }
 

@@ -3,15 +3,23 @@ import { createHash } from 'node:crypto'
 import type { Incoming, Message } from '../../message.js'
 import { AMQP } from '../cloudevents.js'
 import { toEnvelope, toIncoming, type Received } from '../event.js'
+import { guarded } from '../read.js'
 import type { RabbitMessage } from './client.js'
 import type { ResolvedSink, ResolvedSource } from './options.js'
 
 /** What the broker notes about deliveries. It changes from one to the next, so it is no part of the message. */
 const NOTES = /^(x-death|x-(first|last)-death-.*|x-delivery-count|x-acquired-count|x-stream-offset)$/
 
-export function toMessage(raw: RabbitMessage, { queue, read }: ResolvedSource): Incoming {
-  return toIncoming(raw, receivedOf(raw, queue), AMQP, read)
-}
+export const toMessage = guarded(
+  ({ content, fields }: RabbitMessage, { queue, read }: ResolvedSource) => ({
+    body: content,
+    source: read.source ?? queue,
+    type: fields.routingKey,
+    redelivered: fields.redelivered,
+  }),
+  (raw: RabbitMessage, { queue, read }: ResolvedSource): Incoming =>
+    toIncoming(raw, receivedOf(raw, queue), AMQP, read),
+)
 
 function receivedOf({ content, fields, properties }: RabbitMessage, queue: string): Received {
   const headers: Record<string, string> = {}

@@ -8,7 +8,8 @@
  */
 import type { Incoming, Message } from '../../message.js'
 import { KAFKA, type Binding } from '../cloudevents.js'
-import { toEnvelope, toIncoming, type WriteOptions } from '../event.js'
+import { refusable, toEnvelope, toIncoming, type WriteOptions } from '../event.js'
+import { guarded } from '../read.js'
 import type { Argument } from './client.js'
 import type { RedisEntry, ResolvedSource } from './options.js'
 
@@ -20,7 +21,17 @@ const LEAST_TIME_MS = 1_000_000_000_000
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-export function readEntry(entry: RedisEntry, redelivered: boolean, { read }: ResolvedSource): Incoming {
+export const readEntry = guarded(
+  ({ stream, fields }: RedisEntry, redelivered: boolean, { read }: ResolvedSource) => ({
+    body: fields[BODY] ?? asObject(fields),
+    source: read.source ?? stream,
+    type: stream,
+    redelivered,
+  }),
+  readFields,
+)
+
+function readFields(entry: RedisEntry, redelivered: boolean, { read }: ResolvedSource): Incoming {
   const { [BODY]: body, ...others } = entry.fields
   const place = { source: entry.stream, type: entry.stream, time: timeOf(entry.id), redelivered }
   if (body === undefined) {
@@ -37,8 +48,7 @@ export function readEntry(entry: RedisEntry, redelivered: boolean, { read }: Res
   }
   const { id = entry.id, type = entry.stream, key, ...rest } = headers
   const message = toIncoming(entry, { ...place, id, type, key, headers: rest, body }, BINDING, read)
-  if (problem === undefined) return message
-  return { ...message, id: undefined, headers: { ...message.headers, 'oncebox-problem': problem } }
+  return problem === undefined ? message : refusable(message, problem)
 }
 
 /** As JSON, byte by byte: what is not UTF-8 stays so, and the box keeps it in quarantine. */

@@ -10,6 +10,7 @@ import { createHash } from 'node:crypto'
 import type { Incoming, Message } from '../../message.js'
 import { STRUCTURED_TYPE, writeStructured, type Binding } from '../cloudevents.js'
 import { toEnvelope, toIncoming, type ReadOptions, type WriteOptions } from '../event.js'
+import { guarded } from '../read.js'
 import { queueName, sqsError, type OutgoingMessage, type SqsAttribute, type SqsMessage } from './client.js'
 
 const BINDING: Binding = { prefixes: ['ce_', 'ce-'], percent: false }
@@ -26,7 +27,17 @@ export interface ReadContext extends ReadOptions<SqsMessage> {
   readonly fifo: boolean
 }
 
-export function readMessage(raw: SqsMessage, context: ReadContext): Incoming {
+export const readMessage = guarded(
+  (raw: SqsMessage, { queueUrl, source }: ReadContext) => ({
+    body: raw.Body ?? '',
+    source: source ?? queueName(queueUrl),
+    type: queueName(queueUrl),
+    redelivered: receiveCount(raw) > 1,
+  }),
+  readRaw,
+)
+
+function readRaw(raw: SqsMessage, context: ReadContext): Incoming {
   const { Attributes: system = {}, Body: text = '' } = raw
   const name = queueName(context.queueUrl)
   const sent = Number(system['SentTimestamp'])
@@ -84,8 +95,13 @@ function readBody(attributes: readonly (readonly [string, string])[], text: stri
     return { headers, body: Buffer.from(text) }
   }
   const event = parseEvent(text)
-  if (event && hasCodec && typeof event['data_base64'] === 'string') return unpack(event)
+  if (event && hasCodec && typeof event['data_base64'] === 'string' && isFlat(event)) return unpack(event)
   return { headers: event ? { ...headers, 'content-type': STRUCTURED_TYPE } : headers, body: Buffer.from(text) }
+}
+
+/** Attributes that are lists or objects break the rules, and the event is read as a document, which tells. */
+function isFlat(event: object): boolean {
+  return Object.values(event).every((value) => typeof value !== 'object' || value === null)
 }
 
 function isBase64(name: string, value: string): boolean {

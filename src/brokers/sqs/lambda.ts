@@ -4,8 +4,9 @@
  * The event source mapping must have ReportBatchItemFailures, or the answer is ignored and everything is deleted.
  */
 import { OnceboxError } from '../../errors.js'
-import type { Outcome } from '../../message.js'
+import type { Incoming, Outcome } from '../../message.js'
 import { checkEventOptions, type ReadOptions } from '../event.js'
+import { guarded } from '../read.js'
 import { checkKnown } from '../../check-options.js'
 import type { Deliver, Source } from '../source.js'
 import { isFifo, type SqsMessage } from './client.js'
@@ -73,32 +74,35 @@ export function sqsLambda(options: ReadOptions<SqsMessage> = {}): SqsLambda {
   }
 }
 
-function readRecord(record: LambdaRecord, options: ReadOptions<SqsMessage>): ReturnType<typeof readMessage> {
-  const { messageId, receiptHandle, body, attributes, eventSourceARN } = record
-  const entries = Object.entries(record.messageAttributes).map(([name, { dataType, stringValue, binaryValue }]) => [
-    name,
-    {
-      DataType: dataType,
-      StringValue: stringValue,
-      BinaryValue: binaryValue === undefined ? undefined : Buffer.from(binaryValue, 'base64'),
-    },
-  ])
-  const raw: SqsMessage = {
-    MessageId: messageId,
-    ReceiptHandle: receiptHandle,
-    Body: body,
-    Attributes: attributes as Record<string, string>,
-    MessageAttributes: Object.fromEntries(entries) as SqsMessage['MessageAttributes'],
-  }
-  // arn:aws:sqs:eu-west-1:123456789012:orders
-  const queueUrl = eventSourceARN.replaceAll(':', '/')
-  return readMessage(raw, { ...options, queueUrl, fifo: isFifo(queueUrl) })
-}
+const readRecord = guarded(
+  ({ body }: LambdaRecord, { source }: ReadOptions<SqsMessage>) => ({ body, source }),
+  (record: LambdaRecord, options: ReadOptions<SqsMessage>): Incoming => {
+    const { messageId, receiptHandle, body, attributes, eventSourceARN } = record
+    const entries = Object.entries(record.messageAttributes).map(([name, { dataType, stringValue, binaryValue }]) => [
+      name,
+      {
+        DataType: dataType,
+        StringValue: stringValue,
+        BinaryValue: binaryValue === undefined ? undefined : Buffer.from(binaryValue, 'base64'),
+      },
+    ])
+    const raw: SqsMessage = {
+      MessageId: messageId,
+      ReceiptHandle: receiptHandle,
+      Body: body,
+      Attributes: attributes as Record<string, string>,
+      MessageAttributes: Object.fromEntries(entries) as SqsMessage['MessageAttributes'],
+    }
+    // arn:aws:sqs:eu-west-1:123456789012:orders
+    const queueUrl = eventSourceARN.replaceAll(':', '/')
+    return readMessage(raw, { ...options, queueUrl, fifo: isFifo(queueUrl) })
+  },
+)
 
 /** What is acknowledged is committed, and may be deleted also behind a failure of its group. */
 function failuresOf(
   records: readonly LambdaRecord[],
   outcomes: readonly Outcome[],
 ): LambdaResponse['batchItemFailures'] {
-  return records.flatMap(({ messageId }, at) => (outcomes[at]?.ack === true ? [] : [{ itemIdentifier: messageId }]))
+  return records.flatMap((record, at) => (outcomes[at]?.ack === true ? [] : [{ itemIdentifier: record.messageId }]))
 }

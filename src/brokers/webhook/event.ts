@@ -1,10 +1,10 @@
 /** Requests and messages: what the box gets of a verified request, and what is posted of an event. */
 import { createHash } from 'node:crypto'
 import { OnceboxError } from '../../errors.js'
-import { toFailure } from '../../failure.js'
 import type { Incoming, Message } from '../../message.js'
 import { readStructured, writeStructured, type Envelope } from '../cloudevents.js'
-import { mapProblem, refusable } from '../event.js'
+import { isThing, readMapped, refusable } from '../event.js'
+import { guarded, wordsOf } from '../read.js'
 import type { ResolvedSource, Scheme, VerifiedRequest } from './options.js'
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
@@ -13,10 +13,24 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
  * What the box gets. What is not JSON is for the box to keep: `type` and `map` never see it. What they choke on becomes a
  * message without an id, which is kept too, and `report` is told why.
  */
-export function toMessage(
+export const toMessage = guarded(
+  ({ scheme, source }: ResolvedSource, _request: Request, { body }: Signed, _report: (error: unknown) => void) => ({
+    body,
+    source: source ?? scheme,
+    type: scheme,
+  }),
+  readRequest,
+)
+
+interface Signed {
+  readonly body: Uint8Array
+  readonly id: string | undefined
+}
+
+function readRequest(
   options: ResolvedSource,
   request: Request,
-  signed: { readonly body: Uint8Array; readonly id: string | undefined },
+  signed: Signed,
   report: (error: unknown) => void,
 ): Incoming {
   const { body, id } = signed
@@ -28,18 +42,18 @@ export function toMessage(
   const verified: VerifiedRequest = { headers, body, data, message }
   let at = 'type'
   try {
-    const type = typeof options.type === 'function' ? options.type(verified) : undefined
-    if (type !== undefined) message.type = type
+    const type: unknown = typeof options.type === 'function' ? options.type(verified) : undefined
+    if (isThing(type)) throw new OnceboxError('MESSAGE_INVALID', 'type returned an object or a function')
+    if (type !== undefined) message.type = type as string
     at = 'map'
-    const mapped = options.map ? options.map(verified) : message
-    const problem = options.map && mapProblem(mapped, message)
-    if (problem === undefined) return mapped
-    report(new OnceboxError('MESSAGE_INVALID', problem))
-    return refusable(message, problem)
+    if (!options.map) return message
+    const mapped = readMapped(options.map(verified), message)
+    if (mapped.problem === undefined) return mapped.message
+    report(new OnceboxError('MESSAGE_INVALID', mapped.problem))
+    return refusable(message, mapped.problem)
   } catch (error) {
     report(error)
-    const { name, message: words } = toFailure(error)
-    return refusable(message, `${at} threw: ${name}: ${words}`)
+    return refusable(message, `${at} threw: ${wordsOf(error)}`)
   }
 }
 

@@ -1,5 +1,6 @@
 /** node:http, and what is built on it: Express, Fastify, Next.js pages. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { rememberFlow, type Flow } from './body.js'
 
 /** After an answer that did not wait for the whole body, so long is the rest of it thrown away. */
 const LINGER_MS = 2_000
@@ -9,6 +10,8 @@ export function toNodeListener(webhook: {
   fetch(request: Request): Promise<Response>
 }): (request: IncomingMessage, response: ServerResponse) => void {
   return (incoming, outgoing) => {
+    // The sender may be gone when it is answered.
+    outgoing.on('error', () => undefined)
     serve(webhook, incoming, outgoing).catch(() => outgoing.destroy())
   }
 }
@@ -56,8 +59,13 @@ async function toRequest(incoming: IncomingMessage): Promise<Request | undefined
       if (!name.startsWith(':')) headers.append(name, rawHeaders[at + 1]!)
     }
     const read = incoming.readableDidRead || incoming.readableEnded
-    const body = !hasBody ? null : read ? bytesOf(incoming) : streamOf(incoming)
+    const stream = hasBody && !read ? streamOf(incoming) : undefined
+    const body = !hasBody ? null : read ? bytesOf(incoming) : stream!.body
     const request = new Request('http://localhost/', { method, headers, body: body ?? null, duplex: 'half' })
+    // A stream costs a promise for each piece. Whoever has read from it, or copied the request, needs it.
+    if (stream) {
+      rememberFlow(request, () => (request.body === stream.body && !stream.began ? flowFrom(incoming) : undefined))
+    }
     if (body !== undefined) return request
     // Somebody else has the body. `fetch` says what to do about that, if it sees that it is used up.
     const used = new Request(request, { body: '' })
@@ -75,14 +83,14 @@ function bytesOf(incoming: IncomingMessage): Uint8Array | undefined {
 }
 
 /** Read as it is asked for. Cancelling stops reading, and leaves the connection open for the answer. */
-function streamOf(incoming: IncomingMessage): ReadableStream<Uint8Array> {
+function streamOf(incoming: IncomingMessage): { readonly body: ReadableStream<Uint8Array>; readonly began: boolean } {
   let detach = (): void => undefined
-  let began = false
-  return new ReadableStream<Uint8Array>(
+  const state = { began: false }
+  const body = new ReadableStream<Uint8Array>(
     {
       pull(controller) {
-        if (began) return void incoming.resume()
-        began = true
+        if (state.began) return void incoming.resume()
+        state.began = true
         const data = (chunk: Uint8Array): void => {
           controller.enqueue(chunk)
           incoming.pause()
@@ -108,4 +116,22 @@ function streamOf(incoming: IncomingMessage): ReadableStream<Uint8Array> {
     },
     { highWaterMark: 0 },
   )
+  return Object.assign(state, { body })
+}
+
+/** As fast as it comes: pieces that wait in the request would be an object each. */
+function flowFrom(incoming: IncomingMessage): Flow {
+  return ({ take, end, broken }) => {
+    if (incoming.destroyed) {
+      broken()
+      return () => undefined
+    }
+    incoming.on('data', take).on('end', end).on('error', broken).on('close', broken)
+    incoming.resume()
+    return () => {
+      incoming.off('data', take).off('end', end).off('error', broken).off('close', broken)
+      incoming.on('error', () => undefined)
+      incoming.pause()
+    }
+  }
 }

@@ -29,6 +29,14 @@ export interface WebhookSourceOptions {
   toleranceMs?: number
   /** Larger bodies are answered 413, unread. Default: 1 MiB, as for the box. */
   maxBytes?: number
+  /** How long a body may take to arrive; then it is answered 408. Default: 10 000. */
+  bodyTimeoutMs?: number
+  /**
+   * What all bodies that are being read may take together, before any signature was checked. Where it is reached, the one
+   * that has held the most for the longest is answered 503. Default: 64 MiB, or four times `maxBytes` if that is more; at
+   * least twice `maxBytes`.
+   */
+  maxBufferedBytes?: number
   /** The producer. Ids are unique within it. Default: the event's own if the body is a CloudEvent, else the scheme. */
   source?: string
   /** The type of the message, or how to find it. Default: `type` of the body; GitHub: the header X-GitHub-Event. */
@@ -71,6 +79,8 @@ export interface ResolvedSource {
   readonly keys: readonly Buffer[]
   readonly toleranceMs: number
   readonly maxBytes: number
+  readonly bodyTimeoutMs: number
+  readonly maxBufferedBytes: number
   readonly source: string | undefined
   readonly type: WebhookSourceOptions['type']
   readonly map: WebhookSourceOptions['map']
@@ -92,7 +102,11 @@ export interface ResolvedSink {
 }
 
 const DAY = 86_400_000
-const SOURCE_OPTIONS = ['scheme', 'secret', 'toleranceMs', 'maxBytes', 'source', 'type', 'map', 'onError', 'now', 'url']
+const MIB = 1_048_576
+const SOURCE_OPTIONS = [
+  ...['scheme', 'secret', 'toleranceMs', 'maxBytes', 'bodyTimeoutMs', 'maxBufferedBytes'],
+  ...['source', 'type', 'map', 'onError', 'now', 'url'],
+]
 const SINK_OPTIONS = ['url', 'scheme', 'secret', 'timeoutMs', 'concurrency', 'headers', 'name', 'fetch', 'now']
 
 export function resolveSource(given: WebhookSourceOptions): ResolvedSource {
@@ -104,11 +118,15 @@ export function resolveSource(given: WebhookSourceOptions): ResolvedSource {
   if (given.source !== undefined) checkName('source', given.source)
   if (typeof given.type === 'string') checkName('type', given.type)
   else checkFunction('webhook: type', given.type)
+  const maxBytes = checkInteger('webhook: maxBytes', given.maxBytes ?? 1_048_576, 1, 256 * MIB)
+  const buffered = given.maxBufferedBytes ?? Math.max(64 * MIB, 4 * maxBytes)
   return {
     scheme,
     keys: keysOf(scheme, given.secret),
     toleranceMs: checkInteger('webhook: toleranceMs', given.toleranceMs ?? 300_000, 0, DAY),
-    maxBytes: checkInteger('webhook: maxBytes', given.maxBytes ?? 1_048_576, 1, 256 * 1024 * 1024),
+    maxBytes,
+    bodyTimeoutMs: checkInteger('webhook: bodyTimeoutMs', given.bodyTimeoutMs ?? 10_000, 1, DAY),
+    maxBufferedBytes: checkInteger('webhook: maxBufferedBytes', buffered, 2 * maxBytes),
     source: given.source,
     type: given.type,
     map: checkFunction('webhook: map', given.map),

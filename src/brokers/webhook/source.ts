@@ -8,7 +8,7 @@
 import { OnceboxError } from '../../errors.js'
 import type { Failure, Incoming, Outcome } from '../../message.js'
 import type { Source } from '../source.js'
-import { readBody } from './body.js'
+import { createIntake, flowOf, type Read } from './body.js'
 import { FINGERPRINTS, toMessage } from './event.js'
 import type { ResolvedSource } from './options.js'
 import { isSigned, readSignature } from './verify.js'
@@ -29,6 +29,7 @@ export function createSource(options: ResolvedSource): WebhookSource {
   let deliver: Deliver | undefined
   let stopped = false
   const inFlight = new Set<Promise<Response>>()
+  const intake = createIntake(options)
 
   const report = (error: unknown, to = options.onError): void => {
     try {
@@ -74,10 +75,8 @@ export function createSource(options: ResolvedSource): WebhookSource {
     }
     const tooLarge = (): Response => answer(413, { error: `the limit is ${options.maxBytes} bytes` })
     if (Number(headers.get('content-length')) > options.maxBytes) return tooLarge()
-    const body = await readBody(request.body as ReadableStream<Uint8Array> | null, options.maxBytes)
-    if ('problem' in body) {
-      return body.problem === 'too-large' ? tooLarge() : answer(400, { error: 'the body could not be read' })
-    }
+    const body = await intake.read(flowOf(request))
+    if ('problem' in body) return body.problem === 'too-large' ? tooLarge() : unread(body.problem)
     if (!isSigned(signature, body.bytes, options.keys)) return answer(401, { error: 'no signature is right' })
 
     const message = toMessage(options, request, { body: body.bytes, id: signature.id }, report)
@@ -115,6 +114,13 @@ export function createSource(options: ResolvedSource): WebhookSource {
   const fingerprint = FINGERPRINTS[options.scheme]
   if (fingerprint) source.fingerprint = fingerprint
   return source
+}
+
+/** Of a body that did not come, or not in time. Who sends it again is served. */
+function unread(problem: Exclude<Extract<Read, { problem: string }>['problem'], 'too-large'>): Response {
+  if (problem === 'too-slow') return answer(408, { error: 'the body did not come in time' })
+  if (problem === 'broken') return answer(400, { error: 'the body could not be read' })
+  return answer(503, { error: 'too many bodies at once' }, { 'retry-after': String(AWAY_SECONDS) })
 }
 
 /** What a handler threw, as far as its record tells. */
