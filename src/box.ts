@@ -362,7 +362,7 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
       if (maxLagMs !== undefined && maxLagMs !== Infinity) checkNumber('health: maxLagMs', maxLagMs, 0)
       const found = await readHealth(runtime, [...workers.keys()])
       const { problems } = sources
-      const reasons = [...databaseProblems(found), ...problems, ...workerProblems(workers)]
+      const reasons = [...databaseProblems(found), ...problems, ...relays.problems, ...workerProblems(workers)]
       if (!(found instanceof Error)) reasons.push(...lagProblems(found, maxLagMs, workers))
       return {
         ok: reasons.length === 0,

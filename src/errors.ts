@@ -63,6 +63,21 @@ export class OnceboxError extends Error {
   }
 }
 
+/** Errors that the box itself has made. A handler may throw one with any code, and must not pass for the box. */
+const own = new WeakSet<object>()
+
+/** An error by which the box decides what becomes of a message. */
+export function ownError(...given: ConstructorParameters<typeof OnceboxError>): OnceboxError {
+  const error = new OnceboxError(...given)
+  own.add(error)
+  return error
+}
+
+/** True for what `ownError` made, and for nothing that looks like it. */
+export function isOwnError(error: unknown, code: OnceboxErrorCode): boolean {
+  return typeof error === 'object' && error !== null && own.has(error) && (error as OnceboxError).code === code
+}
+
 /** Thrown by a handler: dead-letter this message now, without further attempts. */
 export class Reject extends Error {
   override readonly name = 'Reject'

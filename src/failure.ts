@@ -51,6 +51,39 @@ export function* causes(error: unknown): Generator<unknown> {
   }
 }
 
+/** Fields of an error that may hold values: PostgreSQL's own, and those of clients. */
+const VALUES = ['detail', 'where', 'internalQuery', 'hint', 'query', 'parameters', 'args', 'values', 'types']
+
+/**
+ * The error as it may leave through hooks: of the server's words only those that name no value. What has none is itself;
+ * of another there is a copy, for whoever threw it may need the rest.
+ */
+export function withoutValues(error: Error, depth = 0): Error {
+  const { cause } = error
+  const inner = cause instanceof Error && depth < MAX_CAUSES ? withoutValues(cause, depth + 1) : cause
+  const message = plainMessage(error)
+  const hasValues = VALUES.some((name) => name in error) || message !== error.message
+  if (!hasValues && inner === cause) return error
+  const copy = Object.create(Object.getPrototypeOf(error) as object) as Error
+  for (const name of Object.getOwnPropertyNames(error)) {
+    if (VALUES.includes(name) || name === 'cause') continue
+    Object.defineProperty(copy, name, Object.getOwnPropertyDescriptor(error, name)!)
+  }
+  const define = (name: string, value: unknown): void =>
+    void Object.defineProperty(copy, name, { value, writable: true, configurable: true })
+  if (message !== error.message) {
+    define('message', message)
+    define('stack', stackOf(error)?.replaceAll(error.message, message))
+  }
+  if (cause !== undefined) define('cause', inner)
+  return copy
+}
+
+/** The message for a log. PostgreSQL quotes a value that does not fit, at the end of its words: class 22. */
+export function plainMessage({ message, code }: { readonly message: string; readonly code?: unknown }): string {
+  return typeof code === 'string' && /^22[0-9A-Z]{3}$/.test(code) ? message.replace(/: ".*$/s, '') : message
+}
+
 function isErrorLike(value: unknown): value is Error {
   return typeof value === 'object' && value !== null && 'message' in value
 }

@@ -44,7 +44,10 @@ export interface Hooks<M extends MessageMap> {
   dead?(entry: Entry<M>): unknown
   /** A message was quarantined. */
   quarantined?(entry: Entry<M>): unknown
-  /** Something fails that is tried again: a broker is unreachable, the database is away. Once for each cause and place. */
+  /**
+   * Something fails that is tried again: a broker is unreachable, the database is away. Once for each cause and place. An
+   * error of the database comes without what may quote a message: `detail`, `where`, a query and its parameters.
+   */
   error?(error: Error, where: Place): unknown
   /** What `error` was told of works again. */
   recovered?(where: Place): unknown

@@ -1,4 +1,5 @@
 /** What every step of the flow is given: the database, the vocabulary, and where to report. */
+import { withoutValues } from './failure.js'
 import type { Logger } from './handler.js'
 import type { MessageMap } from './message.js'
 import type { Database } from './postgres/database.js'
@@ -66,8 +67,9 @@ export function watch(runtime: Runtime, { name, where, of, calmMs = 0 }: Watched
   return createTrouble(
     {
       failed(error) {
-        runtime.log.warn({ [kind]: name, error: error.message }, `${what} fails, and is tried again`)
-        tell(runtime, 'error', error, where)
+        const told = withoutValues(error)
+        runtime.log.warn({ [kind]: name, error: told.message }, `${what} fails, and is tried again`)
+        tell(runtime, 'error', told, where)
       },
       // As loud as the failure was: whoever saw the one looks for the other.
       recovered(away) {

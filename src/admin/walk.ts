@@ -56,6 +56,15 @@ export async function placesOf(runtime: Runtime, filter: CheckedFilter, states: 
   return places
 }
 
+/** Whether a walk for this filter may go through the place: another may lack one of its criteria. */
+export function reaches(filter: CheckedFilter, place: Place): boolean {
+  if (filter.box === 'outbox')
+    return filter.ids ? place === 'outboxIds' : place === 'outbox' || place === 'outboxParked'
+  if (filter.ids) return place === 'ids' || place === 'quarantineIds'
+  if (place === 'journal' || place === 'waiting' || place === 'parked') return true
+  return place === (filter.consumer === undefined ? 'quarantine' : 'quarantineOf')
+}
+
 async function isBacklogSmall({ db }: Runtime, { consumer }: CheckedFilter): Promise<boolean> {
   const [row] = await runUnjitted(db, BACKLOG, { consumer, n: SMALL_BACKLOG + 1 })
   return Number(row!['backlog']) <= SMALL_BACKLOG

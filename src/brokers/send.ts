@@ -1,14 +1,38 @@
 import type { Message } from '../message.js'
 import { lanesOf } from './lanes.js'
-import type { Sink } from './sink.js'
+import type { Refusal, Sink } from './sink.js'
 
 export type Answer = Awaited<ReturnType<Sink['publish']>>[number]
+
+/** How long an event waits that its destination has no place for at present: no route to it, a queue that is full. */
+export const NO_PLACE_MS = 5_000
+
+/** The destination may be to blame, or this event: that shows by what becomes of others. */
+export function down(error: unknown): Refusal {
+  return { error, retry: true, down: true }
+}
+
+/** The event is not to blame, whatever becomes of others. */
+export function later(error: unknown, afterMs: number): Refusal {
+  return { error, retry: true, down: true, afterMs }
+}
+
+/** Nothing was sent, so there is nothing to judge. */
+export function untried(error: unknown): Refusal {
+  return { error, retry: true, afterMs: 0 }
+}
+
+/** So many refusals in a row that are the destination's, and no more is begun: at once if they take long. */
+const IN_A_ROW = 4
+const MOST_IN_A_ROW = 64
+const AT_ONCE_MS = 1_000
 
 /**
  * Sends a batch: the messages of one key one after the other, and none after one that failed; the others side by side.
  *
  * `send` answers for one message. It throws if the broker cannot be reached: then nothing more is begun, and if no
- * message had an answer yet, the batch as a whole comes back, and nobody's attempt is counted.
+ * message had an answer yet, the batch as a whole comes back. Nor is more begun after a row of answers that the
+ * destination is down. What was not begun is not tried.
  */
 export async function sendInLanes(
   batch: readonly Message[],
@@ -17,23 +41,30 @@ export async function sendInLanes(
 ): Promise<Answer[]> {
   const answers = new Array<Answer>(batch.length).fill(undefined)
   const lanes = lanesOf(batch)
+  const since = performance.now()
   let answered = false
+  let row = 0
   let lost: { error: unknown } | undefined
 
+  const note = (answer: Answer): void => {
+    row = answer?.down ? row + 1 : 0
+    if (row >= MOST_IN_A_ROW || (row >= IN_A_ROW && performance.now() - since > AT_ONCE_MS)) lost ??= answer
+  }
   const runLane = async (lane: readonly number[]): Promise<void> => {
     let failed: { error: unknown } | undefined
     for (const at of lane) {
       const before = failed ?? lost
       if (before) {
-        answers[at] = { error: before.error, retry: true }
+        answers[at] = untried(before.error)
         continue
       }
       try {
         failed = answers[at] = await send(batch[at]!)
         answered = true
+        note(answers[at])
       } catch (error) {
         failed = lost = { error }
-        answers[at] = { error, retry: true }
+        answers[at] = down(error)
       }
     }
   }
@@ -43,6 +74,20 @@ export async function sendInLanes(
   await Promise.all(Array.from({ length: Math.min(concurrency, lanes.length) }, work))
   if (lost && !answered) throw lost.error
   return answers
+}
+
+/** Errors of adapters, which throw for nothing but a destination that cannot be reached or used. */
+const ofTheDestination = new WeakSet<object>()
+
+/** True if an adapter has said that this is no event's fault. */
+export function isOfTheDestination(error: unknown): boolean {
+  return typeof error === 'object' && error !== null && ofTheDestination.has(error)
+}
+
+/** Passes on what an adapter throws, and vouches for it. */
+export function fromTheDestination(error: unknown): never {
+  if (typeof error === 'object' && error !== null) ofTheDestination.add(error)
+  throw error
 }
 
 /** A sink whose `close` is handed a promise that resolves when the batches under way are through. */
@@ -55,7 +100,7 @@ export function createClosable(
   return {
     ...(name !== undefined && { name }),
     publish(batch) {
-      const publishing = publish(batch)
+      const publishing = publish(batch).catch(fromTheDestination)
       batches.add(publishing)
       return publishing.finally(() => batches.delete(publishing))
     },

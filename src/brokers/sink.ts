@@ -1,12 +1,30 @@
 import type { Message } from '../message.js'
 
+/** What a sink answers for a message that it did not publish. */
+export interface Refusal {
+  readonly error: unknown
+  /** Whether the message is worth another try, if it is to blame. */
+  readonly retry: boolean
+  /**
+   * True: the destination is to blame, or may be, and not the message: it is down, full, or set up wrongly. The message
+   * waits, and no attempt is counted, unless the destination takes others meanwhile.
+   */
+  readonly down?: boolean
+  /**
+   * The message is not to blame, however others fare: it is tried again after so many milliseconds, an hour at most, and
+   * no attempt is counted. 0: it was not tried.
+   */
+  readonly afterMs?: number
+}
+
 /**
  * The third seam: where events go.
  *
  * `publish` resolves after the broker has confirmed, with one answer per message, in order: undefined for a published
- * one, else the error and whether it is worth another try. Within a key it sends nothing after a failure.
+ * one, else a refusal. Within a key it sends nothing after a failure. It may throw: then nothing was published, and
+ * the destination counts as down.
  */
 export interface Sink {
-  publish(batch: readonly Message[]): Promise<readonly (undefined | { error: unknown; retry: boolean })[]>
+  publish(batch: readonly Message[]): Promise<readonly (undefined | Refusal)[]>
   close(): Promise<void>
 }

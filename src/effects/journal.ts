@@ -11,7 +11,7 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { inspect } from 'node:util'
 import { checkFunction, checkInteger, checkKnown, checkOneOf, nameProblem, requireFunction } from '../check-options.js'
-import { OnceboxError, Reject, RetryLater } from '../errors.js'
+import { OnceboxError, ownError, Reject, RetryLater } from '../errors.js'
 import { causes, toFailure } from '../failure.js'
 import type { EffectOptions } from '../handler.js'
 import type { Json } from '../message.js'
@@ -174,7 +174,7 @@ export class EffectJournal {
       const [row] = await this.#runtime.db.run(INTEND, param)
       if (!row) {
         if (intent) await this.#forget(intent)
-        throw new OnceboxError('CLAIM_LOST', `message ${this.#subject.id} was claimed by another worker`)
+        throw ownError('CLAIM_LOST', `message ${this.#subject.id} was claimed by another worker`)
       }
       intent = { name, call, ...(row as Pick<Intent, 'before' | 'result' | 'called'>) }
       // A process that was frozen while the answer was on its way asks again: the lease has run out, and another worker

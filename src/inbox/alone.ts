@@ -1,6 +1,6 @@
 /** Alone: one message, one transaction. What it throws decides its fate. */
 import { EffectJournal, EffectUnknown, resumeRecorded } from '../effects/journal.js'
-import { OnceboxError } from '../errors.js'
+import { OnceboxError, ownError } from '../errors.js'
 import { batchRun } from '../handler.js'
 import type { Outgoing } from '../outbox/send.js'
 import { COUNT_ATTEMPT } from '../postgres/sql/settle.js'
@@ -125,7 +125,7 @@ async function runInTurn(worker: Worker, claim: Claim, message: ClaimedMessage, 
   claim.replace(message, own)
   const count = { c: consumer.name, k: claim.token, s: source, i: id, lane, total: attempts }
   const rows = await runtime.db.run(COUNT_ATTEMPT, count)
-  if (rows.length === 0) throw new OnceboxError('CLAIM_LOST', `message ${id} was claimed by another worker`)
+  if (rows.length === 0) throw ownError('CLAIM_LOST', `message ${id} was claimed by another worker`)
   if (batchRun(consumer.handlerOf(message.type))) return runBatch(worker, claim, [own], abort)
   return runAlone(worker, claim, own, abort)
 }

@@ -5,7 +5,7 @@
  * rolls back and its messages run one transaction each (alone.ts), which decides who failed. Suspects run alone from
  * the start, and batch handlers have a way of their own (batch.ts).
  */
-import { OnceboxError } from '../errors.js'
+import { OnceboxError, ownError } from '../errors.js'
 import { batchRun } from '../handler.js'
 import type { Outgoing } from '../outbox/send.js'
 import { Abort } from '../worker/abort.js'
@@ -44,7 +44,7 @@ export async function hold(worker: Worker, claim: Claim, work: (abort: Abort) =>
   const abort = new Abort()
   const forward = worker.stop.onAbort((reason) => abort.abort(reason))
   const endLease = keepLease(claim, consumer.options.leaseMs, (why, away) => {
-    abort.abort(new OnceboxError('CLAIM_LOST', `${consumer.name} lost its lease: ${why}`))
+    abort.abort(ownError('CLAIM_LOST', `${consumer.name} lost its lease: ${why}`))
     // What nobody has claimed by the time the database is back is given back then: it is no suspect.
     if (!away) claim.abandon()
   })

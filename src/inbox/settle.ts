@@ -1,11 +1,12 @@
 /** Settle: what a run comes to, recorded. Success in the handlers' transaction, failure in one of its own. */
-import { OnceboxError } from '../errors.js'
+import { isOwnError, ownError } from '../errors.js'
 import { causes } from '../failure.js'
 import { writeOutgoing, type Outgoing } from '../outbox/send.js'
 import { MISSED_ATTEMPTS, STORE_RESULTS } from '../postgres/sql/settle.js'
 import { failpoint } from '../worker/failpoints.js'
 import type { Claim, ClaimedMessage, OpenGroup, Verdict } from './claim.js'
 import type { Worker } from './running.js'
+import { slowDown } from './spins.js'
 import { tellParked, tellRetry } from './tell.js'
 import { isMissingHandler, verdictOf } from './verdict.js'
 
@@ -35,7 +36,7 @@ export function quarantineInvalid(worker: Worker, claim: Claim, message: Claimed
 
 export function missingHandler(worker: Worker, claim: Claim, message: ClaimedMessage): Promise<void> {
   const { name } = worker.consumer
-  const error = new OnceboxError(
+  const error = ownError(
     'HANDLER_MISSING',
     `consumer ${name} has no handler for ${message.type} in this process; deploy one that has, or add it`,
   )
@@ -57,7 +58,7 @@ export async function recordFailure(
     const missed = await missedAttempts(worker, message)
     if (missed > 0) verdict = verdictOf(error, Math.max(1, attempt - missed), retry, counted)
   }
-  await applyVerdict(worker, claim, message, verdict)
+  await applyVerdict(worker, claim, message, verdict.asked ? slowDown(worker, message, verdict) : verdict)
 }
 
 /** How many of its attempts found no handler: they ran nothing, so nothing but a missing handler is judged by them. */
@@ -100,6 +101,6 @@ export async function applyVerdict(
 
 /** A lost claim is no error: whoever took it runs its messages. */
 export function isLost(error: unknown): boolean {
-  for (const cause of causes(error)) if (cause instanceof OnceboxError && cause.code === 'CLAIM_LOST') return true
+  for (const cause of causes(error)) if (isOwnError(cause, 'CLAIM_LOST')) return true
   return false
 }

@@ -1,5 +1,5 @@
 /** The transaction in which handlers run: it opens, its work settles, it commits; or none of it happened. */
-import { OnceboxError } from '../errors.js'
+import { OnceboxError, ownError } from '../errors.js'
 import { causes } from '../failure.js'
 import { isDenied, type Database } from '../postgres/database.js'
 import { isConnectionLoss, isFromTheDatabase, isUnavailable, notTheDatabase, sqlState } from '../postgres/errors.js'
@@ -124,7 +124,8 @@ async function blame(db: Database, last: unknown, run: Run, finished: boolean): 
   // What could open the transaction could settle it, had nobody changed its role, or its rights meanwhile.
   if (isDenied(error)) return (await hasRights(db)) ? roleChanged(error) : new Blameless(true, error)
   const ofHandler = run.thrown !== undefined && run.thrown.error === error
-  if (ofHandler || isCut(error)) return translate(error)
+  if (ofHandler) return translateThrown(error)
+  if (isCut(error)) return translate(error)
   return isServersState(error, finished && !run.unsettled) ? new Blameless(true, error) : translate(error)
 }
 
@@ -159,8 +160,7 @@ export async function openClaimed<R>(
   work: (tx: unknown, open: Opened) => Promise<{ result: R; settlement: Promise<unknown> }>,
 ): Promise<R> {
   if (consumer.options.isolation === 'read committed') return openTransaction(runtime, consumer, lockTimeout, work)
-  if (!(await claim.extendAll()))
-    throw new OnceboxError('CLAIM_LOST', 'another worker claimed the message; raise leaseMs')
+  if (!(await claim.extendAll())) throw ownError('CLAIM_LOST', 'another worker claimed the message; raise leaseMs')
   claim.freeze(true)
   try {
     return await openTransaction(runtime, consumer, lockTimeout, work)
@@ -190,18 +190,17 @@ function isUnknown(error: unknown): boolean {
 function translate(error: unknown): unknown {
   const state = sqlState(error)
   if (state === 'OB001') {
-    return new OnceboxError('CLAIM_LOST', 'another worker claimed the message before it settled; raise leaseMs', {
+    return ownError('CLAIM_LOST', 'another worker claimed the message before it settled; raise leaseMs', {
       cause: error,
     })
   }
-  if (state === 'OB002' || isGuard(error)) {
-    return new OnceboxError(
-      'HANDLER_COMMITTED',
-      'a handler ended the transaction that oncebox opened; remove its COMMIT or ROLLBACK',
-      { cause: error },
-    )
-  }
-  if (state === '25P02') {
+  return state === 'OB002' ? handlerCommitted(error) : translateThrown(error)
+}
+
+/** What a handler has thrown, in our own words where it is PostgreSQL's. None of our own SQL has raised it. */
+function translateThrown(error: unknown): unknown {
+  if (isGuard(error)) return handlerCommitted(error)
+  if (sqlState(error) === '25P02') {
     return new OnceboxError(
       'TRANSACTION_ABORTED',
       'a handler swallowed an SQL error, after which PostgreSQL refuses to commit; let it throw',
@@ -209,6 +208,11 @@ function translate(error: unknown): unknown {
     )
   }
   return error
+}
+
+function handlerCommitted(cause: unknown): OnceboxError {
+  const text = 'a handler ended the transaction that oncebox opened; remove its COMMIT or ROLLBACK'
+  return new OnceboxError('HANDLER_COMMITTED', text, { cause })
 }
 
 function roleChanged(cause: unknown): OnceboxError {

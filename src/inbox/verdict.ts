@@ -1,7 +1,8 @@
 /** What a thrown error means for its message: run again, and when; or wait for a person. */
 import { EffectUnknown } from '../effects/journal.js'
-import { OnceboxError, Reject, RetryLater } from '../errors.js'
+import { isOwnError, Reject, RetryLater } from '../errors.js'
 import { toFailure } from '../failure.js'
+import type { Failure } from '../message.js'
 import type { Verdict } from './claim.js'
 import { RETRY_MISSING_HANDLER, type Retry } from './options.js'
 import { isConflict } from './transaction.js'
@@ -9,21 +10,34 @@ import { isConflict } from './transaction.js'
 /** `counted`: the attempt was counted before it ran, so nothing is added for it, or taken back if it does not count. */
 export function verdictOf(error: unknown, attempt: number, retry: Retry, counted: boolean): Verdict {
   const uncounted = counted ? -1 : 0
-  if (error instanceof RetryLater) {
-    const { when } = error
-    if ('at' in when && !Number.isNaN(when.at.getTime())) {
-      return { attempts: uncounted, at: onTheCalendar(when.at), asked: true }
-    }
-    const delayMs = 'afterMs' in when ? Math.max(0, Number(when.afterMs) || 0) : 0
-    return { attempts: uncounted, delayMs: Math.min(delayMs, LONGEST_MS), asked: true }
-  }
+  const when = timeAsked(error)
+  if (when) return { attempts: uncounted, ...when, asked: true }
   if (isConflict(error)) return { attempts: uncounted, delayMs: 20 + Math.random() * 200 }
-  const failure = toFailure(error)
+  const failure = failureOf(error)
   const attempts = counted ? 0 : 1
   if (error instanceof EffectUnknown) return { attempts, parked: 'quarantined', reason: 'effect-unknown', failure }
   if (error instanceof Reject) return { attempts, parked: 'dead', failure }
   const delayMs = (isMissingHandler(error) ? RETRY_MISSING_HANDLER : retry)(error, attempt)
   return delayMs === null ? { attempts, parked: 'dead', failure } : { attempts, delayMs, failure }
+}
+
+/** What a RetryLater asks for. One that was made or changed by hand may ask for no time at all, and is a failure. */
+function timeAsked(error: unknown): Pick<Verdict, 'at' | 'delayMs'> | undefined {
+  if (!(error instanceof RetryLater)) return undefined
+  try {
+    const { at, afterMs } = error.when as { at?: unknown; afterMs?: unknown }
+    if (at instanceof Date && !Number.isNaN(at.getTime())) return { at: onTheCalendar(at) }
+    if (typeof afterMs !== 'number' || Number.isNaN(afterMs)) return undefined
+    return { delayMs: Math.min(Math.max(0, afterMs), LONGEST_MS) }
+  } catch {
+    return undefined
+  }
+}
+
+/** A failure with this code counts as an attempt that ran nothing, so that only the box may say it. */
+function failureOf(error: unknown): Failure {
+  const { code, ...failure } = toFailure(error)
+  return code === undefined || (code === 'HANDLER_MISSING' && !isMissingHandler(error)) ? failure : { ...failure, code }
 }
 
 /** When to run it again: as its policy says if the box does, else only what its handler asked for. */
@@ -41,5 +55,5 @@ function onTheCalendar(at: Date): Date {
 }
 
 export function isMissingHandler(error: unknown): boolean {
-  return error instanceof OnceboxError && error.code === 'HANDLER_MISSING'
+  return isOwnError(error, 'HANDLER_MISSING')
 }

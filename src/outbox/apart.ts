@@ -5,11 +5,20 @@
  *
  * Nobody is blamed for a destination that is down. What is thrown back alone is blamed only if there is proof that the
  * destination is up: others were accepted in the same round, or in other shards since the last throw; or if it has
- * failed before, for then there may be no other any more. And a row of throws is the destination going away.
+ * failed before, for then there may be no other any more, unless an adapter says that it is the destination. And a row
+ * of throws is the destination going away.
  */
+import { isOfTheDestination } from '../brokers/send.js'
 import type { Sink } from '../brokers/sink.js'
-import { toFailure } from '../failure.js'
-import { DestinationDown, publish, type OutgoingEvent, type PublishOptions, type Verdicts } from './publish.js'
+import {
+  blame,
+  DestinationDown,
+  noVerdicts,
+  publish,
+  type OutgoingEvent,
+  type PublishOptions,
+  type Verdicts,
+} from './publish.js'
 
 /** What a relay remembers of the throws of its sink. */
 export interface Care {
@@ -64,7 +73,7 @@ export async function publishApart(
   events: readonly OutgoingEvent[],
   options: PublishOptions & { readonly isProven: boolean },
 ): Promise<Verdicts> {
-  const round: Round = { since: performance.now(), published: [], failed: [], thrown: [], row: 0, last: undefined }
+  const round: Round = { since: performance.now(), verdicts: noVerdicts(), thrown: [], row: 0, last: undefined }
   // In random order: some that are always thrown back must not be the only ones that are ever tried.
   for (const group of shuffle(groupBy(events, ({ shard }) => shard))) {
     if (isEnough(round)) break
@@ -86,8 +95,7 @@ function isEnough({ row, since }: Round): boolean {
 
 interface Round {
   readonly since: number
-  readonly published: OutgoingEvent[]
-  readonly failed: Verdicts['failed']
+  readonly verdicts: Verdicts
   /** Events that were thrown back alone. */
   readonly thrown: { readonly event: OutgoingEvent; readonly error: unknown }[]
   /** How many of them in a row, until now. */
@@ -110,7 +118,7 @@ async function publishLane(
       return
     }
     round.row = 0
-    if (round.failed.some((one) => one.event === event)) return
+    if (!round.verdicts.published.includes(event)) return
   }
 }
 
@@ -122,9 +130,13 @@ async function tryPublish(
   options: PublishOptions,
 ): Promise<boolean> {
   try {
-    const { published, failed } = await publish(sink, events, options)
-    round.published.push(...published)
-    round.failed.push(...failed)
+    const { published, failed, later, suspects, problem, untried } = await publish(sink, events, options)
+    round.verdicts.published.push(...published)
+    round.verdicts.failed.push(...failed)
+    round.verdicts.later.push(...later)
+    round.verdicts.suspects.push(...suspects)
+    if (problem) round.verdicts.problem ??= problem
+    if (untried) round.verdicts.untried ??= untried
     return true
   } catch (error) {
     if (!(error instanceof DestinationDown)) throw error
@@ -134,19 +146,17 @@ async function tryPublish(
 }
 
 function judge(round: Round, { retry, isProven }: PublishOptions & { readonly isProven: boolean }): Verdicts {
-  const { published, failed, thrown, last } = round
-  const accepted = published.length + failed.length > 0
-  const failedBefore = thrown.every(({ event }) => event.attempts > 0)
+  const { verdicts, thrown, last } = round
+  const accepted = verdicts.published.length + verdicts.failed.length > 0
+  const failedBefore = thrown.every(({ event, error }) => event.attempts > 0 && !isOfTheDestination(error))
   // Those at the end of a long row were thrown back because the destination went away.
   // What proof there is from before is good for a few.
   const few = accepted || !isProven ? thrown.slice(0, -round.row) : thrown.slice(0, IN_A_ROW - 1)
   const alone = round.row >= IN_A_ROW ? few : thrown
   const blamed = accepted || isProven || failedBefore ? alone : []
-  if (!accepted && blamed.length === 0) throw new DestinationDown(last)
-  for (const { event, error } of blamed) {
-    failed.push({ event, failure: toFailure(error), delayMs: retry(error, event.attempts + 1) })
-  }
-  return { published, failed }
+  if (!accepted && blamed.length === 0 && thrown.length > 0) throw new DestinationDown(last)
+  for (const { event, error } of blamed) verdicts.failed.push(blame(event, { error, retry: true }, retry))
+  return verdicts
 }
 
 /** What goes one after the other: the events of a key; an event without one is on its own. */

@@ -1,7 +1,7 @@
 /** Publish: one call of a sink, and what becomes of each event. */
 import { within } from '../backoff.js'
 import { rememberBody } from '../brokers/handover.js'
-import type { Sink } from '../brokers/sink.js'
+import type { Refusal, Sink } from '../brokers/sink.js'
 import { OnceboxError } from '../errors.js'
 import { toFailure } from '../failure.js'
 import type { Retry } from '../inbox/options.js'
@@ -18,13 +18,25 @@ export interface OutgoingEvent {
   readonly message: Message
 }
 
-/** What becomes of a batch. Events in neither list stay as they are: an earlier one of their key failed. */
+/** What becomes of a batch. Events in no list stay as they are: an earlier one of their key failed. */
 export interface Verdicts {
   readonly published: OutgoingEvent[]
   readonly failed: { readonly event: OutgoingEvent; readonly failure: Failure; readonly delayMs: number | null }[]
+  /** Not to blame: they are tried again, and nothing is counted. */
+  readonly later: { readonly event: OutgoingEvent; readonly failure: Failure; readonly delayMs: number }[]
+  /** They stay as they are, unless others show that the destination is up: see suspects.ts. */
+  readonly suspects: { readonly event: OutgoingEvent; readonly refusal: Refusal }[]
+  /** What the destination has to say of itself, if it said that it is down. */
+  problem?: { readonly error: unknown }
+  /** Why some were not tried. */
+  untried?: { readonly error: unknown }
 }
 
-/** The whole batch came back: the destination is down, or the sink answers nonsense. Nobody's attempt is counted. */
+export function noVerdicts(): Verdicts {
+  return { published: [], failed: [], later: [], suspects: [] }
+}
+
+/** Nothing was published: the destination is down, or the sink answers nonsense. Nobody's attempt is counted. */
 export class DestinationDown extends Error {
   override readonly name = 'DestinationDown'
   constructor(override readonly cause: unknown) {
@@ -69,21 +81,40 @@ export async function publish(
   } catch (error) {
     throw new DestinationDown(error)
   }
-  const published: OutgoingEvent[] = []
-  const failed: Verdicts['failed'] = []
+  const verdicts = noVerdicts()
   const failedKeys = new Set<string>()
   events.forEach((event, at) => {
     const answer = answers[at] ?? undefined
     const { key } = event.message
-    if (answer === undefined) return void published.push(event)
+    if (answer === undefined) return void verdicts.published.push(event)
     // A sink sends nothing after a failure within a key, so this one was refused only because of the first.
     if (key !== undefined && failedKeys.has(key)) return
     if (key !== undefined) failedKeys.add(key)
-    const delayMs = answer.retry === false ? null : retry(answer.error, event.attempts + 1)
-    failed.push({ event, failure: toFailure(answer.error), delayMs })
+    refuse(verdicts, event, answer, retry)
   })
-  return { published, failed }
+  return verdicts
 }
+
+function refuse(verdicts: Verdicts, event: OutgoingEvent, refusal: Refusal, retry: Retry): void {
+  const { error, down, afterMs } = refusal
+  if (down) verdicts.problem ??= { error }
+  if (afterMs !== undefined) {
+    if (afterMs === 0) return void (verdicts.untried ??= { error })
+    const delayMs = Math.min(afterMs, MOST_AFTER_MS)
+    verdicts.later.push({ event, failure: toFailure(error), delayMs })
+  } else if (down) verdicts.suspects.push({ event, refusal })
+  else verdicts.failed.push(blame(event, refusal, retry))
+}
+
+/** An attempt of the event is counted. */
+export function blame(event: OutgoingEvent, refusal: Refusal, retry: Retry): Verdicts['failed'][number] {
+  const { error } = refusal
+  const delayMs = refusal.retry === false ? null : retry(error, event.attempts + 1)
+  return { event, failure: toFailure(error), delayMs }
+}
+
+/** A destination may ask for a hundred years. */
+const MOST_AFTER_MS = 3_600_000
 
 function tooLate(ms: number): OnceboxError {
   const advice = 'it counts as down; raise publishTimeoutMs if it needs longer'
@@ -101,5 +132,7 @@ function checkAnswers(answers: unknown, expected: number): void {
   for (const answer of answers as unknown[]) {
     if (answer === undefined || answer === null) continue
     if (typeof answer !== 'object' || !('error' in answer)) throw wrong(`got ${typeof answer} among them`)
+    const { afterMs } = answer as { afterMs?: unknown }
+    if (afterMs !== undefined && !(typeof afterMs === 'number' && afterMs >= 0)) throw wrong(`afterMs is no time`)
   }
 }

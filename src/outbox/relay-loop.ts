@@ -3,9 +3,10 @@ import { createPlans } from '../inbox/plans.js'
 import { watch, type Runtime } from '../runtime.js'
 import { backoffMs, sleep } from '../backoff.js'
 import { createCare } from './apart.js'
+import { createSuspects } from './suspects.js'
 import type { Attached } from './options.js'
 import { DestinationDown } from './publish.js'
-import { relayBatch, type Step } from './relay.js'
+import { relayBatch, type Answered, type Step } from './relay.js'
 
 export interface RelayLoop {
   readonly attached: Attached
@@ -16,6 +17,8 @@ export interface RelayLoop {
   drain(): Promise<boolean>
   /** Finishes the batch in flight. Resolves after `timeoutMs` at the latest. */
   stop(timeoutMs: number): Promise<void>
+  /** What keeps events from being published, for people. */
+  readonly problem: string | undefined
 }
 
 /** `send` cannot tell when its transaction commits, so a relay looks this often at first, and half as often each time. */
@@ -45,12 +48,12 @@ export function createRelayLoop(
   let rouse: (() => void) | undefined
   let inFlight: Promise<unknown> | undefined
   const lookAfterPlans = createPlans(runtime, ['outbox', 'delivery'])
-  const care = createCare()
+  const memory = { care: createCare(), suspects: createSuspects() }
 
   /** One batch at a time: a drain and the loop must not both publish events of one key. */
   const step = async (): Promise<Step> => {
     while (inFlight) await inFlight.catch(() => undefined)
-    const batch = registered().then(() => relayBatch(runtime, attached, care))
+    const batch = registered().then(() => relayBatch(runtime, attached, memory))
     inFlight = batch
     try {
       const done = await batch
@@ -59,6 +62,13 @@ export function createRelayLoop(
     } finally {
       inFlight = undefined
     }
+  }
+
+  /** An answer that takes none shows that the destination is there, not that it works. */
+  const hear = ({ took, problem }: Answered): void => {
+    if (problem !== undefined) down.failed(problem)
+    else if (!took) down.answered()
+    else if (!memory.suspects.waiting) down.worked()
   }
 
   /** Waits, at least a little: many sends in a row are no reason to ask in a row. */
@@ -74,9 +84,9 @@ export function createRelayLoop(
     let pollMs = MIN_POLL_MS
     while (!stopping) {
       try {
-        const { found, nextMs } = await step()
+        const { found, nextMs, answer } = await step()
         away.worked()
-        if (found === 'published') down.worked()
+        if (answer) hear(answer)
         if (found !== 'none') {
           pollMs = MIN_POLL_MS
           continue
@@ -98,6 +108,9 @@ export function createRelayLoop(
 
   return {
     attached,
+    get problem() {
+      return running && down.failures > 0 ? `sink ${name} is down: ${down.latest}` : undefined
+    },
     start() {
       if (running) return
       stopping = false

@@ -30,6 +30,7 @@ import { keepLease } from '../worker/lease.js'
 import { publishApart, type Care } from './apart.js'
 import { assign, catchUp } from './assign.js'
 import type { Attached } from './options.js'
+import type { Suspects } from './suspects.js'
 import { DestinationDown, publish, toEvent, type OutgoingEvent, type Verdicts } from './publish.js'
 
 export interface Step {
@@ -37,6 +38,20 @@ export interface Step {
   readonly found: 'none' | 'more' | 'published'
   /** How long until something falls due, as far as is known. */
   readonly nextMs: number | undefined
+  /** What the destination said, if it was asked. */
+  readonly answer?: Answered
+}
+
+/** Whether it took events; else whether it judged any. And what it has to say of itself, if it took only some. */
+export interface Answered {
+  readonly took: boolean
+  readonly problem?: unknown
+}
+
+/** What a relay remembers of its sink. */
+export interface Memory {
+  readonly care: Care
+  readonly suspects: Suspects
 }
 
 /** So many shards of the 32 at a time: several relays then work side by side. */
@@ -56,8 +71,8 @@ interface Lease {
   readonly lost: string | undefined
 }
 
-/** Publishes one batch. Throws DestinationDown if the sink did, after giving the shards back. */
-export async function relayBatch(runtime: Runtime, attached: Attached, care: Care): Promise<Step> {
+/** Publishes one batch. Throws DestinationDown if the sink is down, after giving the shards back. */
+export async function relayBatch(runtime: Runtime, attached: Attached, memory: Memory): Promise<Step> {
   const { db } = runtime
   const { name, options } = attached
   const who = { sink: name, k: randomUUID() }
@@ -89,7 +104,8 @@ export async function relayBatch(runtime: Runtime, attached: Attached, care: Car
         return lost
       },
     }
-    return (await relayLeased(runtime, attached, lease, care)) ? { found: 'published', nextMs: undefined } : idle(again)
+    const answer = await relayLeased(runtime, attached, lease, memory)
+    return answer ? { found: 'published', nextMs: undefined, answer } : idle(again)
   } catch (error) {
     await db.run(RELEASE_SHARDS, who).catch(() => undefined)
     throw error
@@ -98,20 +114,31 @@ export async function relayBatch(runtime: Runtime, attached: Attached, care: Car
   }
 }
 
-/** Answers whether there was anything. */
-async function relayLeased(runtime: Runtime, attached: Attached, lease: Lease, care: Care): Promise<boolean> {
+/** Answers undefined if there was nothing. */
+async function relayLeased(
+  runtime: Runtime,
+  attached: Attached,
+  lease: Lease,
+  { care, suspects }: Memory,
+): Promise<Answered | undefined> {
   const moved = await moveInto(runtime, attached, lease)
   const events = moved ? moved.rest : await read(runtime, attached, lease)
   if (events.length === 0) {
     if (!moved) await runtime.db.run(RELEASE_SHARDS, { sink: attached.name, k: lease.token })
-    return moved !== undefined && moved.count > 0
+    return moved !== undefined && moved.count > 0 ? { took: true } : undefined
   }
-  if (lease.lost) return true
+  if (lease.lost) return { took: false }
   const verdicts = await publishWithCare(attached, events, care)
-  if (verdicts.published.length > 0) care.published(lease.shards)
+  suspects.judge(verdicts, attached.options.retry)
+  const { published, failed, later, problem } = verdicts
+  if (published.length > 0) care.published(lease.shards)
   else care.blamed(lease.shards)
-  await complete(runtime, attached, lease, verdicts)
-  return true
+  if (published.length + failed.length + later.length > 0) await complete(runtime, attached, lease, verdicts)
+  if (published.length > 0) return { took: true, ...(suspects.waiting && { problem: problem?.error }) }
+  // An event that was found to be to blame says nothing of the destination.
+  if (problem && verdicts.suspects.length + later.length > 0) throw new DestinationDown(problem.error)
+  if (failed.length + later.length === 0) throw new DestinationDown((problem ?? verdicts.untried)?.error)
+  return { took: false }
 }
 
 /** A sink that throws may have met one event that it cannot take: then they are published apart for a while. */
@@ -146,18 +173,26 @@ async function complete(
   runtime: Runtime,
   { name, options }: Attached,
   lease: Lease,
-  { published, failed }: Verdicts,
+  { published, failed, later }: Verdicts,
 ): Promise<void> {
   const given = {
     sink: name,
     k: lease.token,
     done: published.map(({ n }) => n),
-    fail: failed.map(({ event, failure, delayMs }) => ({
-      n: event.n,
-      ms: delayMs,
-      p: delayMs === null ? 'dead' : undefined,
-      e: JSON.stringify(failure),
-    })),
+    fail: [
+      ...failed.map(({ event, failure, delayMs }) => ({
+        n: event.n,
+        a: event.attempts + 1,
+        ms: delayMs,
+        p: delayMs === null ? 'dead' : undefined,
+        e: JSON.stringify(failure),
+      })),
+      // Attempts are what holds back its key, so there is one, which READ_SHARDS does not count.
+      ...later.map(({ event: { n, attempts }, failure, delayMs }) => ({
+        ...{ n, a: Math.max(1, attempts), ms: delayMs },
+        e: JSON.stringify(attempts === 0 ? { uncounted: true, ...failure } : failure),
+      })),
+    ],
   }
   const rows = await persistently(lease, async (isRepeat) => {
     const [row] = await runtime.db.run(COMPLETE, given)
@@ -167,9 +202,10 @@ async function complete(
     return [{ ...done, shared: JSON.stringify(given.done) }]
   })
   const { recorded, shared } = rows[0] as { recorded: string; shared: string }
-  if (Number(recorded) < published.length + failed.length) {
+  const lost = given.done.length + given.fail.length - Number(recorded)
+  if (lost > 0) {
     runtime.log.warn(
-      { sink: name, lost: published.length + failed.length - Number(recorded) },
+      { sink: name, lost },
       `another relay took over before a batch was recorded, and publishes it again; raise leaseMs above ${options.leaseMs}`,
     )
     return

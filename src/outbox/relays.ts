@@ -22,6 +22,8 @@ export interface Relays {
   drain(): Promise<boolean>
   /** Finishes the batches in flight, then closes the sinks. */
   stop(timeoutMs: number): Promise<void>
+  /** What keeps events from being published, for people. */
+  readonly problems: readonly string[]
 }
 
 export function createRelays(runtime: Runtime): Relays {
@@ -108,6 +110,9 @@ export function createRelays(runtime: Runtime): Relays {
       if (loops.length === 0) return
       tidying ??= tidy(new Promise((resolve) => (halt = resolve)))
       seen ??= setInterval(() => void beSeen(), SEEN_EVERY_MS).unref()
+    },
+    get problems() {
+      return loops.flatMap(({ problem }) => problem ?? [])
     },
     nudge() {
       for (const loop of loops) loop.nudge()

@@ -14,10 +14,14 @@ export interface Trouble {
   failed(error: unknown): void
   /** It works. Told if it was in trouble. */
   worked(): void
+  /** It answers, and has not worked yet: nothing is told. */
+  answered(): void
   /** It is not tried any more, so nothing is to be told of it. */
   forget(): void
-  /** How often it failed since it last worked. */
+  /** How often it failed since it last worked, or answered. */
   readonly failures: number
+  /** What its latest failure said. */
+  readonly latest: string | undefined
 }
 
 export interface Listener {
@@ -34,12 +38,14 @@ const AWAY = 'away'
 export function createTrouble(listener: Listener, calmMs = 0): Trouble {
   const told = new Set<string>()
   let failures = 0
+  let latest: string | undefined
   let lastFailed = -Infinity
   return {
     failed(error) {
       failures++
       lastFailed = performance.now()
       const cause = error instanceof Error ? error : new Error(String(error))
+      latest = cause.message
       const name = nameOf(cause)
       if (told.has(name) || told.size >= MOST_TOLD) return
       told.add(name)
@@ -52,12 +58,18 @@ export function createTrouble(listener: Listener, calmMs = 0): Trouble {
       told.clear()
       listener.recovered(away)
     },
+    answered() {
+      failures = 0
+    },
     forget() {
       failures = 0
       told.clear()
     },
     get failures() {
       return failures
+    },
+    get latest() {
+      return latest
     },
   }
 }

@@ -113,6 +113,9 @@ describe('paging', () => {
     const bad = [
       '', 'x', 'bnVsbA', `${cursor}x`.slice(3), 5 as never, forged([]), forged([['nowhere', null]]), forged([null]),
       forged([['journal', ['2020-99-99T00:00:00.000000Z', '', '', '']]]), forged([['parked', "1'; drop table x"]]),
+      forged([['outbox', null]]), forged([['outboxParked', null]]), forged([['outboxIds', null]]), forged([['ids', null]]),
+      forged([['quarantine', null]]), forged([['quarantineIds', null]]), forged([['journal', null], ['journal', null]]),
+      'A'.repeat(100_000_000), `${cursor}${'A'.repeat(65_536)}`,
     ] // prettier-ignore
     for (const made of bad) {
       await expect(box.admin.messages({ consumer: 'a' }, { cursor: made })).rejects.toMatchObject({

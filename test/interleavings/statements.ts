@@ -79,6 +79,7 @@ export const OUTSIDE: Readonly<Record<string, string>> = {
   MARK_REMOVED: 'ends what REMOVE_DELIVERIES has done',
   CRITERIA: 'a piece of other statements',
   HELD_BACK: 'a piece of other statements',
+  COUNTED: 'a piece of other statements',
   MAX_BIGINT: 'a number',
 }
 

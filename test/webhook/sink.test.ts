@@ -102,27 +102,35 @@ describe('a request', () => {
 })
 
 describe('an answer', () => {
-  test.for<[status: number, retry: boolean | undefined]>([
-    [200, undefined],
-    [202, undefined],
-    [204, undefined],
-    [302, true],
-    [400, false],
-    [401, false],
-    [404, false],
-    [408, true],
-    [409, true],
-    [410, false],
-    [425, true],
-    [429, true],
-    [500, true],
-    [502, true],
-    [503, true],
-  ])('of %i: worth another try: %s', async ([status, retry]) => {
+  test.for<[status: number, verdict: 'taken' | 'refused' | 'later' | 'down']>([
+    [200, 'taken'],
+    [202, 'taken'],
+    [204, 'taken'],
+    [302, 'down'],
+    [400, 'refused'],
+    [401, 'down'],
+    [403, 'down'],
+    [404, 'down'],
+    [408, 'down'],
+    [409, 'later'],
+    [410, 'down'],
+    [413, 'refused'],
+    [415, 'refused'],
+    [422, 'refused'],
+    [425, 'down'],
+    [429, 'down'],
+    [500, 'down'],
+    [502, 'down'],
+    [503, 'down'],
+  ])('of %i: %s', async ([status, verdict]) => {
     await using http = await endpoint((_, response) => response.writeHead(status).end(status === 204 ? '' : 'hunter2'))
     const [answer] = await sinkTo(http.url).publish([message('1')])
-    if (retry === undefined) return expect(answer).toBeUndefined()
-    expect(answer).toMatchObject({ retry, error: { name: 'WebhookError', status, code: `HTTP_${status}` } })
+    if (verdict === 'taken') return expect(answer).toBeUndefined()
+    expect(answer).toMatchObject({
+      retry: verdict !== 'refused',
+      error: { name: 'WebhookError', status, code: `HTTP_${status}` },
+    })
+    expect(answer!.down ?? false).toBe(verdict === 'down')
     expect((answer!.error as Error).message).toBe(`127.0.0.1:${http.port} answered ${status}`)
   })
 
@@ -137,11 +145,50 @@ describe('an answer', () => {
     ['120', 120_000],
     ['Thu, 01 Jan 1970 00:01:40 GMT', 90_000],
     ['Thu, 01 Jan 1970 00:00:01 GMT', 0],
+    ['Thu, 01 Jan 2099 00:00:01 GMT', 3_600_000],
+    ['3600', 3_600_000],
+    ['3153600000', 3_600_000],
+    ['9'.repeat(400), 3_600_000],
     ['soon', undefined],
-  ])('says when to come back: %s', async ([header, ms]) => {
+    ['-5', undefined],
+    ['1e9', undefined],
+    ['NaN', undefined],
+    ['2099', 2_099_000],
+    ['1.5', undefined],
+    ['', undefined],
+  ])('says when to come back, within an hour: %s', async ([header, ms]) => {
     await using http = await endpoint((_, response) => response.writeHead(503, { 'retry-after': header }).end())
     const [answer] = await sinkTo(http.url, { now: () => 10_000 }).publish([message('1')])
     expect(retryAfterMs(answer!.error)).toBe(ms)
+    expect(answer!.afterMs).toBe(ms === undefined ? undefined : Math.max(ms, 1_000))
+  })
+
+  test.for<[status: number, afterMs: number | undefined]>([
+    [409, 120_000],
+    [429, 120_000],
+    [503, 120_000],
+    [500, undefined],
+    [404, undefined],
+    [302, undefined],
+  ])('of %i with Retry-After: waits for %s', async ([status, afterMs]) => {
+    await using http = await endpoint((_, response) => response.writeHead(status, { 'retry-after': '120' }).end())
+    const [answer] = await sinkTo(http.url).publish([message('1')])
+    expect(answer!.afterMs).toBe(afterMs)
+  })
+
+  test('of one event that it hangs on does not keep the others, and after a row of them no more is begun', async () => {
+    await using http = await endpoint((got, response) =>
+      String(got.event['id']).startsWith('bad') ? undefined : response.end(),
+    )
+    const batch = ['bad1', 'good1', 'good2', 'bad2', 'good3'].map((id) => message(id))
+    const sink = sinkTo(http.url, { timeoutMs: 300, concurrency: 2 })
+    const answers = await sink.publish(batch)
+    expect(answers.map((answer) => answer?.down)).toEqual([true, undefined, undefined, true, undefined])
+    const hopeless = Array.from({ length: 40 }, (_, at) => message(`bad${at}`))
+    const before = http.got.length
+    const none = await sink.publish(hopeless)
+    expect(http.got.length - before).toBeLessThan(20)
+    expect(none.filter((answer) => answer?.afterMs === 0).length).toBeGreaterThan(20)
   })
 
   test('that does not come in time is worth another try', async () => {
@@ -207,9 +254,9 @@ describe('an endpoint that is away', () => {
     expect(asked).toBeLessThanOrEqual(2)
   })
 
-  test('but one that breaks off is the event’s affair', async () => {
+  test('one that breaks off may be down, or the event may be to blame', async () => {
     await using http = await endpoint((_, response) => void response.destroy())
-    expect(await sinkTo(http.url).publish([message('1')])).toMatchObject([{ retry: true }])
+    expect(await sinkTo(http.url).publish([message('1')])).toMatchObject([{ retry: true, down: true }])
   })
 })
 
@@ -302,7 +349,7 @@ describe('from box to box', () => {
     await client.query('commit')
     client.release()
     // Not attached yet: 503.
-    await shop.drain()
+    await expect(shop.drain()).rejects.toMatchObject({ status: 503 })
     expect(await billing.ids()).toEqual([])
     billing.from(hook)
     await waitUntil(async () => {

@@ -8,8 +8,8 @@ import { within } from '../../backoff.js'
 import { OnceboxError } from '../../errors.js'
 import { createTurns } from '../../in-turn.js'
 import type { Message } from '../../message.js'
-import type { Answer } from '../send.js'
-import type { Sink } from '../sink.js'
+import { fromTheDestination, later, NO_PLACE_MS, untried, type Answer } from '../send.js'
+import type { Refusal, Sink } from '../sink.js'
 import { createProducer, send, type KafkaProducer, type KafkaRecord } from './client.js'
 import { refusalOf } from './errors.js'
 import { toRecord } from './message.js'
@@ -71,18 +71,18 @@ export function createSink(options: ResolvedSink): Sink & { readonly name?: stri
     const failedKeys = new Map<string, unknown>()
     const refusedTopics = new Map<string, unknown>()
 
-    const fail = (at: number, error: unknown, retry: boolean): void => {
-      answers.set(at, { error, retry })
+    const fail = (at: number, refusal: Refusal): void => {
+      answers.set(at, refusal)
       const { key } = batch[at]!
-      if (key !== undefined && !failedKeys.has(key)) failedKeys.set(key, error)
+      if (key !== undefined && !failedKeys.has(key)) failedKeys.set(key, refusal.error)
     }
     /** Whether it may be sent: it could be written, its topic takes messages, and none of its key has failed. */
     const isFree = (at: number): boolean => {
       const one = outgoing[at]!
       const { key } = batch[at]!
-      if (key !== undefined && failedKeys.has(key)) fail(at, failedKeys.get(key), true)
-      else if ('error' in one) fail(at, one.error, false)
-      else if (refusedTopics.has(one.topic)) fail(at, refusedTopics.get(one.topic), true)
+      if (key !== undefined && failedKeys.has(key)) fail(at, untried(failedKeys.get(key)))
+      else if ('error' in one) fail(at, { error: one.error, retry: false })
+      else if (refusedTopics.has(one.topic)) fail(at, later(refusedTopics.get(one.topic), NO_PLACE_MS))
       else return true
       return false
     }
@@ -103,7 +103,7 @@ export function createSink(options: ResolvedSink): Sink & { readonly name?: stri
         if (free.length === 1) {
           const one = outgoing[free[0]!]!
           if (refusal === 'topic' && 'topic' in one) refusedTopics.set(one.topic, error)
-          return fail(free[0]!, error, refusal === 'topic')
+          return fail(free[0]!, refusal === 'topic' ? later(error, NO_PLACE_MS) : { error, retry: false })
         }
         const half = Math.ceil(free.length / 2)
         await sendAll(free.slice(0, half))
@@ -116,13 +116,13 @@ export function createSink(options: ResolvedSink): Sink & { readonly name?: stri
     } catch (error) {
       if (answers.size === 0) throw error
       // Some have their answer; the others wait for the broker.
-      return batch.map((_, at) => (answers.has(at) ? answers.get(at) : { error, retry: true }))
+      return batch.map((_, at) => (answers.has(at) ? answers.get(at) : untried(error)))
     }
     return batch.map((_, at) => answers.get(at))
   }
 
   const sink: Sink & { name?: string } = {
-    publish: (batch) => inTurn(() => publish(batch)),
+    publish: (batch) => inTurn(() => publish(batch)).catch(fromTheDestination),
     close: () => inTurn(disconnect),
   }
   if (options.name !== undefined) sink.name = options.name

@@ -10,7 +10,11 @@
 import { OnceboxError } from '../../errors.js'
 import type { Incoming, Message, Outcome } from '../../message.js'
 import { bodyOf, INBOX, RELAY_INTO, type InboxTarget, type RelayInto } from '../handover.js'
+import { fromTheDestination } from '../send.js'
 import type { Sink } from '../sink.js'
+
+/** How long an event waits whose message is being handled. */
+const OPEN_MS = 1_000
 
 export interface LinkOptions {
   /** The receiving box. */
@@ -38,9 +42,10 @@ export function link(options: LinkOptions): Sink {
   const target = (to as { [INBOX]?: InboxTarget })[INBOX]
   const sink: Sink & { name?: string; [RELAY_INTO]?: RelayInto } = {
     async publish(batch) {
-      const outcomes = await to.receive(batch.map(toIncoming))
+      const outcomes = await to.receive(batch.map(toIncoming)).catch(fromTheDestination)
+      // Not acknowledged: the receiving box is at it, in a transaction that is still open.
       return outcomes.map(({ ack, status }) =>
-        ack ? undefined : { error: new Error(`the receiving box answered ${status}`), retry: true },
+        ack ? undefined : { error: new Error(`the receiving box answered ${status}`), retry: true, afterMs: OPEN_MS },
       )
     },
     async close() {

@@ -6,7 +6,7 @@
 import { OnceboxError } from '../../errors.js'
 import { createTurns } from '../../in-turn.js'
 import type { Message } from '../../message.js'
-import { createClosable, sendInLanes, type Answer } from '../send.js'
+import { createClosable, later, NO_PLACE_MS, sendInLanes, type Answer } from '../send.js'
 import type { Sink } from '../sink.js'
 import { assertStream, codeOf, connect, type Connection } from './client.js'
 import { writeMessage } from './event.js'
@@ -61,9 +61,12 @@ export function createSink(options: ResolvedSink): Sink & { readonly name?: stri
       // Nobody answers for the subject: there is no stream, or in a cluster it has no leader at the moment.
       asserted = false
       const missing = new Error(`no stream takes ${subject}; create one, or pass assert`, { cause: error })
-      return { error: missing, retry: true }
+      return later(missing, NO_PLACE_MS)
     }
-    if (name === 'JetStreamApiError') return { error, retry: codeOf(error) !== TOO_LARGE_FOR_STREAM }
+    if (name === 'JetStreamApiError') {
+      // Else the stream is full, sealed, or without a leader.
+      return codeOf(error) === TOO_LARGE_FOR_STREAM ? { error, retry: false } : later(error, NO_PLACE_MS)
+    }
     throw error
   }
 

@@ -6,7 +6,7 @@
  */
 import type { Message } from '../../message.js'
 import { lanesOf } from '../lanes.js'
-import { createClosable, type Answer } from '../send.js'
+import { createClosable, later, NO_PLACE_MS, untried, type Answer } from '../send.js'
 import type { Sink } from '../sink.js'
 import { inTime, openSink, type RabbitConfirmChannel, type RabbitMessage, type Session } from './client.js'
 import { toPublication, type Publication } from './event.js'
@@ -63,7 +63,7 @@ export function createSink(options: ResolvedSink): Sink & { readonly name?: stri
     }
     // While nothing was answered the batch as a whole comes back, and nobody's attempt counts.
     if (answers.every((answer) => answer === OPEN) && batch.length > 0) throw lost
-    return answers.map((answer) => (answer === OPEN ? { error: lost, retry: true } : answer))
+    return answers.map((answer) => (answer === OPEN ? untried(lost) : answer))
   }
 
   return createClosable(options.name, publish, async (finished) => {
@@ -111,7 +111,7 @@ async function publishLanes(
       for (const at of lane) {
         if (answers[at] !== OPEN) continue
         if (failed === undefined) answers[at] = await publishOne(publishing, options, batch[at]!)
-        else answers[at] = { error: failed, retry: true }
+        else answers[at] = untried(failed)
         if (answers[at] === OPEN) return
         failed = answers[at]?.error
       }
@@ -139,12 +139,13 @@ async function publishOne(
   if (session.problem !== undefined) return OPEN
   const { routingKey, properties } = publication
   if (refused) {
-    return { error: rabbitError('REFUSED', `RabbitMQ did not accept ${properties.messageId}`, refused), retry: true }
+    // A queue is full, or has lost its leader: it would refuse any other event as well.
+    return later(rabbitError('REFUSED', `RabbitMQ did not accept ${properties.messageId}`, refused), NO_PLACE_MS)
   }
   // What comes back comes before its confirmation.
   if (!returned.delete(properties.messageId)) return undefined
   const what = `no queue takes the routing key ${routingKey} of the exchange ${options.exchange}`
-  return { error: rabbitError('UNROUTABLE', what), retry: true }
+  return later(rabbitError('UNROUTABLE', what), NO_PLACE_MS)
 }
 
 /** Resolves with what the broker has against it, if anything; and when the channel is lost. */

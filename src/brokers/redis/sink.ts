@@ -5,16 +5,19 @@
  */
 import { createTurns } from '../../in-turn.js'
 import type { Message } from '../../message.js'
-import { createClosable, sendInLanes, type Answer } from '../send.js'
+import { createClosable, later, NO_PLACE_MS, sendInLanes, type Answer } from '../send.js'
 import type { Sink } from '../sink.js'
 import { codeOf, connect, type Argument, type Connection } from './client.js'
 import { writeFields } from './event.js'
 import type { ResolvedSink } from './options.js'
 
-/** The server takes no writes at the moment: it loads its data, or has become a replica. */
-const AWAY = ['LOADING', 'READONLY', 'MASTERDOWN', 'CLUSTERDOWN', 'TRYAGAIN', 'MISCONF', 'NOREPLICAS', 'BUSY', 'NOAUTH']
-/** The key holds something that is no stream. */
-const FINAL = 'WRONGTYPE'
+/** The server takes no writes at the moment: it loads its data, has no memory left, or has become a replica. */
+const AWAY = [
+  ...['LOADING', 'READONLY', 'MASTERDOWN', 'CLUSTERDOWN', 'TRYAGAIN', 'MISCONF', 'NOREPLICAS', 'BUSY', 'OOM'],
+  ...['NOAUTH', 'WRONGPASS', 'MOVED', 'ASK'],
+]
+/** About the stream: its key holds something else, or may not be used. */
+const NO_PLACE = ['WRONGTYPE', 'NOPERM']
 
 export function createSink(options: ResolvedSink): Sink & { readonly name?: string } {
   const inTurn = createTurns()
@@ -43,7 +46,7 @@ export function createSink(options: ResolvedSink): Sink & { readonly name?: stri
     } catch (error) {
       const code = codeOf(error)
       if (code === undefined || AWAY.includes(code)) throw error
-      return { error, retry: code !== FINAL }
+      return NO_PLACE.includes(code) ? later(error, NO_PLACE_MS) : { error, retry: true }
     }
   }
 

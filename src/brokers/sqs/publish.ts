@@ -6,8 +6,9 @@
  */
 import type { Message } from '../../message.js'
 import { lanesOf } from '../lanes.js'
-import type { Answer } from '../send.js'
-import { MAX_ENTRIES, type OutgoingMessage, type Queue } from './client.js'
+import { down, later, NO_PLACE_MS, untried, type Answer } from '../send.js'
+import type { Refusal } from '../sink.js'
+import { MAX_ENTRIES, type OutgoingMessage, type Queue, type SqsError } from './client.js'
 import { writeMessage, type WriteContext } from './event.js'
 
 /** Of one request. SQS takes 1 MiB, where it once took 256 KiB, as others still do; larger events go alone. */
@@ -42,9 +43,9 @@ export async function publish(
   /** Why nothing more is sent. */
   let halted: unknown
 
-  const fail = ([at, ...behind]: readonly number[], error: unknown, retry: boolean): void => {
-    answers[at!] = { error, retry }
-    for (const other of behind) answers[other] = { error, retry: true }
+  const fail = ([at, ...behind]: readonly number[], refusal: Refusal): void => {
+    answers[at!] = refusal
+    for (const other of behind) answers[other] = untried(refusal.error)
   }
   const nextEntry = (room: number): Entry | undefined => {
     for (let lane = lanes[0]; lane; lane = lanes[0]) {
@@ -56,7 +57,7 @@ export async function publish(
         return { at, behind, outgoing }
       } catch (error) {
         lanes.shift()
-        fail([at, ...behind], error, false)
+        fail([at, ...behind], { error, retry: false })
       }
     }
     return undefined
@@ -79,19 +80,19 @@ export async function publish(
       answered = true
       entries.forEach(({ at, behind }, position) => {
         const error = refusals.get(position)
-        if (error) fail([at, ...behind], error, !error.senderFault || FAULTS_OF_OTHERS.test(error.code))
+        if (error) fail([at, ...behind], refusalOf(error))
         else if (behind.length > 0) lanes.push(behind)
       })
     } catch (error) {
       if (!FAULTS_OF_MESSAGES.includes((error as Error).name)) {
         halted ??= error
-        for (const { at, behind } of entries) fail([at, ...behind], error, true)
+        for (const { at, behind } of entries) fail([at, ...behind], untried(error))
       } else if (entries.length > 1) {
         // One of them is to blame, and only it.
         for (const entry of entries) await send([entry])
       } else {
         answered = true
-        fail([entries[0]!.at, ...entries[0]!.behind], error, false)
+        fail([entries[0]!.at, ...entries[0]!.behind], { error, retry: false })
       }
     }
   }
@@ -104,6 +105,12 @@ export async function publish(
   }
   await Promise.all(Array.from({ length: REQUESTS }, work))
   if (halted !== undefined && !answered) throw halted
-  for (const lane of lanes) fail(lane, halted, true)
+  for (const lane of lanes) fail(lane, untried(halted))
   return answers
+}
+
+/** Of one entry, where SQS took the request. */
+function refusalOf(error: SqsError): Refusal {
+  if (FAULTS_OF_OTHERS.test(error.code)) return later(error, NO_PLACE_MS)
+  return error.senderFault ? { error, retry: false } : down(error)
 }

@@ -8,8 +8,7 @@ import { createHash } from 'node:crypto'
 import { sleep } from '../../backoff.js'
 import { OnceboxError } from '../../errors.js'
 import type { Message } from '../../message.js'
-import { lanesOf } from '../lanes.js'
-import { createClosable, type Answer } from '../send.js'
+import { createClosable, down, later, sendInLanes, type Answer } from '../send.js'
 import type { Sink } from '../sink.js'
 import { readBody } from './body.js'
 import { writeEvent } from './event.js'
@@ -20,7 +19,7 @@ import { signStandard } from './verify.js'
 export interface WebhookError extends Error {
   /** The HTTP status; undefined if there was no answer. */
   readonly status?: number
-  /** What the answer asked for in Retry-After. */
+  /** What the answer asked for in Retry-After, an hour at most. */
   readonly retryAfterMs?: number
 }
 
@@ -28,8 +27,18 @@ export interface WebhookError extends Error {
 const MAX_ANSWER_BYTES = 65_536
 /** How long `close` waits for requests before it aborts them. */
 const CLOSE_MS = 5_000
-/** 4xx means that another try will fail as well, but for these. */
-const WORTH_ANOTHER_TRY = [408, 409, 425, 429]
+/** About this event, and worth another try. */
+const NOT_NOW = [409, 423, 424]
+/**
+ * About the endpoint, or about how it was set up: a wrong secret or path, an endpoint that was taken away. If it takes
+ * other events, it is about this one after all. 5xx, redirects and no answer at all are of this kind too.
+ */
+const ENDPOINT = [401, 402, 403, 404, 405, 407, 408, 410, 421, 425, 429]
+/** With these an endpoint says when to come back. 409: somebody is at it. */
+const COME_BACK = [409, 429, 503]
+const TOO_MANY = 429
+const LEAST_AFTER_MS = 1_000
+const MOST_AFTER_MS = 3_600_000
 /** Nobody was reached, so it is not the event's fault. */
 const UNREACHABLE = [
   ...['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'EADDRNOTAVAIL'],
@@ -40,34 +49,15 @@ export function createSink(options: ResolvedSink): Sink & { readonly name?: stri
   const requests = new Set<AbortController>()
   let closing = false
 
-  const publish = async (batch: readonly Message[]): Promise<Answer[]> => {
-    const answers = new Array<Answer>(batch.length).fill(undefined)
-    const lanes = lanesOf(batch)
-    /** Why nothing more is begun. While nobody was reached, the batch as a whole comes back, and no attempt counts. */
-    let halted: unknown
+  const publish = (batch: readonly Message[]): Promise<Answer[]> => {
     let reached = false
-
-    const runLane = async (lane: readonly number[]): Promise<void> => {
-      let failed: unknown
-      for (const at of lane) {
-        if (closing) halted ??= new OnceboxError('STOPPED', 'the sink is being closed')
-        if (failed !== undefined || halted !== undefined) {
-          answers[at] = { error: failed ?? halted, retry: true }
-          continue
-        }
-        const answer = await post(options, batch[at]!, requests)
-        answers[at] = answer
-        if (answer === undefined || statusOf(answer.error) !== undefined) reached = true
-        else if (!reached && isUnreachable(answer.error)) halted ??= answer.error
-        failed = answer?.error
-      }
-    }
-    const work = async (): Promise<void> => {
-      for (let lane = lanes.shift(); lane; lane = lanes.shift()) await runLane(lane)
-    }
-    await Promise.all(Array.from({ length: Math.min(options.concurrency, lanes.length) }, work))
-    if (halted !== undefined && !reached) throw halted
-    return answers
+    return sendInLanes(batch, options.concurrency, async (message) => {
+      if (closing) throw new OnceboxError('STOPPED', 'the sink is being closed')
+      const answer = await post(options, message, requests)
+      if (answer === undefined || statusOf(answer.error) !== undefined) reached = true
+      else if (!reached && isUnreachable(answer.error)) throw answer.error
+      return answer
+    })
   }
 
   return createClosable(options.name, publish, async (finished) => {
@@ -108,7 +98,7 @@ async function post(options: ResolvedSink, message: Message, requests: Set<Abort
     await readBody(response.body as ReadableStream<Uint8Array> | null, MAX_ANSWER_BYTES)
     return judge(url, response, options.now())
   } catch (error) {
-    return { error: abort.signal.aborted ? abort.signal.reason : noAnswer(url, error), retry: true }
+    return down(abort.signal.aborted ? abort.signal.reason : noAnswer(url, error))
   } finally {
     clearTimeout(timer)
     requests.delete(abort)
@@ -129,21 +119,26 @@ function webhookId({ id, source }: Message): string {
 
 function judge(url: URL, { status, ok, headers }: Response, nowMs: number): Answer {
   if (ok) return undefined
-  const retry = !(status >= 400 && status < 500) || WORTH_ANOTHER_TRY.includes(status)
   const retryAfterMs = parseRetryAfter(headers.get('retry-after'), nowMs)
   const error = webhookError(url, `answered ${status}`, {
     code: `HTTP_${status}`,
     status,
     ...(retryAfterMs !== undefined && { retryAfterMs }),
   })
-  return { error, retry }
+  const isOfEndpoint = status < 400 || status >= 500 || ENDPOINT.includes(status)
+  const afterMs = COME_BACK.includes(status) ? retryAfterMs : undefined
+  if (afterMs !== undefined || status === TOO_MANY) {
+    return { ...later(error, Math.max(LEAST_AFTER_MS, afterMs ?? 0)), down: isOfEndpoint }
+  }
+  return isOfEndpoint ? down(error) : { error, retry: NOT_NOW.includes(status) }
 }
 
-/** Seconds, or a date. */
+/** Seconds, or a date as HTTP writes it; anything else is no time. An endpoint may not ask for more than an hour. */
 function parseRetryAfter(header: string | null, nowMs: number): number | undefined {
   if (header === null) return undefined
-  const ms = /^\d{1,9}$/.test(header) ? Number(header) * 1_000 : Date.parse(header) - nowMs
-  return Number.isNaN(ms) ? undefined : Math.max(0, ms)
+  const isDate = /^[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT$/.test(header)
+  const ms = /^\d+$/.test(header) ? Number(header) * 1_000 : isDate ? Date.parse(header) - nowMs : NaN
+  return Number.isNaN(ms) ? undefined : Math.min(Math.max(0, ms), MOST_AFTER_MS)
 }
 
 function noAnswer(url: URL, error: unknown): WebhookError {

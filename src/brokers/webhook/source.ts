@@ -39,8 +39,11 @@ export function createSource(options: ResolvedSource): WebhookSource {
     }
   }
 
+  /** What was told last: once for each time that it is not ready, for anybody may send requests. */
+  let told: string | undefined
   const away = (what: string): Response => {
-    report(new OnceboxError('STOPPED', what))
+    if (told !== what) report(new OnceboxError('STOPPED', what))
+    told = what
     return answer(503, { error: 'not ready' }, { 'retry-after': String(AWAY_SECONDS) })
   }
   const notReady = (): Response =>
@@ -95,6 +98,7 @@ export function createSource(options: ResolvedSource): WebhookSource {
         throw new OnceboxError('OPTION_INVALID', 'a webhook belongs to one box; make a second one for the second box')
       }
       deliver = given
+      told = undefined
     },
     async stop() {
       deliver = undefined

@@ -1,6 +1,6 @@
 /** One message, one transaction; waits a little for a copy in flight. */
 import { EffectJournal } from '../../effects/journal.js'
-import { OnceboxError } from '../../errors.js'
+import { ownError, type OnceboxError } from '../../errors.js'
 import type { Outgoing } from '../../outbox/send.js'
 import { backoffMs, sleep } from '../../backoff.js'
 import { failpoint, SimulatedCrash } from '../../worker/failpoints.js'
@@ -34,7 +34,7 @@ export async function runOne(worker: Worker, item: Item): Promise<Ackable> {
 }
 
 function missingHandler({ consumer }: Worker, { prepared }: Item): OnceboxError {
-  return new OnceboxError('HANDLER_MISSING', `consumer ${consumer.name} has no handler for ${prepared.type}`)
+  return ownError('HANDLER_MISSING', `consumer ${consumer.name} has no handler for ${prepared.type}`)
 }
 
 /** Answers undefined if a copy of the message is in flight elsewhere. */

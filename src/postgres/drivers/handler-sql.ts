@@ -8,19 +8,58 @@
  * that is called inside a function or a DO block, or whose third argument is a parameter, is not found.
  */
 import { OnceboxError } from '../../errors.js'
-import { firstWords, nextStatement, quotedEnd, skipBlanks, wordEnd } from './sql-text.js'
+import { firstWords, nextToken, type Token } from './sql-text.js'
 
 /** The error to refuse `text` with, or undefined. */
 export function refusal(text: unknown): OnceboxError | undefined {
   if (typeof text !== 'string') return undefined
-  const error = refusalOf(firstWords(text, 0)) ?? lastingCall(text)
-  // The body of a function in standard SQL has statements, and an END, of its own.
-  if (error || !text.includes(';') || /\bbegin\s+atomic\b/i.test(text)) return error
-  for (let at = nextStatement(text, 0); at < text.length; at = nextStatement(text, at)) {
-    const later = refusalOf(firstWords(text, at))
-    if (later) return later
+  const first = refusalOf(firstWords(text, 0))
+  // Nearly every text ends here. Escapes may hide a name.
+  if (first || !(text.includes(';') || LASTING.test(text))) return first
+  const calls = new Calls()
+  const statements = new Statements()
+  for (let at = 0, token = nextToken(text, at); token; token = nextToken(text, at)) {
+    const error = calls.read(token) ?? (statements.beginWith(token) ? refusalOf(firstWords(text, at)) : undefined)
+    if (error) return error
+    at = token.end
   }
   return undefined
+}
+
+const LASTING = /set_config|advisory_lock|u&"/i
+
+/** Where statements begin. */
+class Statements {
+  /** The words BEGIN ATOMIC and CASE that wait for their END, in the body of a function in standard SQL. */
+  #depth = 0
+  #first: string | undefined
+  #before: Token | undefined
+
+  /** True for the first token of a statement. A semicolon inside the body of a function ends none. */
+  beginWith(token: Token): boolean {
+    const before = this.#before
+    this.#before = token
+    if (token.kind === 'sign' && token.text === ';') {
+      if (this.#depth === 0) this.#first = undefined
+      return false
+    }
+    const begins = this.#first === undefined
+    this.#first ??= token.kind === 'word' ? token.text : ''
+    if (token.kind !== 'word' || isLabel(before)) return begins
+    if (token.text === 'atomic' && isWord(before, 'begin') && this.#first === 'create') this.#depth = 1
+    else if (this.#depth > 0 && token.text === 'case') this.#depth += 1
+    else if (this.#depth > 0 && token.text === 'end') this.#depth -= 1
+    return begins
+  }
+}
+
+/** What follows is a name, whatever it reads. */
+function isLabel(before: Token | undefined): boolean {
+  return isWord(before, 'as') || (before?.kind === 'sign' && before.text === '.')
+}
+
+function isWord(token: Token | undefined, text: string): boolean {
+  return token?.kind === 'word' && token.text === text
 }
 
 function refusalOf([first, second, third, fourth]: readonly string[]): OnceboxError | undefined {
@@ -57,39 +96,50 @@ function refusalOf([first, second, third, fourth]: readonly string[]): OnceboxEr
   }
 }
 
-/** A call whose effect outlives the transaction. One pass, whatever is nested in what. */
-function lastingCall(text: string): OnceboxError | undefined {
-  if (!/set_config|advisory_lock/i.test(text)) return undefined
-  const open: { readonly name: string; commas: number }[] = []
-  let name = ''
-  for (let at = skipBlanks(text, 0, true); at < text.length; at = skipBlanks(text, at, true)) {
-    const end = wordEnd(text, at)
-    if (end > at) {
-      name = text.slice(at, end).toLowerCase()
-      at = end
-      continue
+/** Calls whose effect outlives the transaction, whatever is nested in what. */
+class Calls {
+  readonly #open: { readonly name: string; argument: number; tokens: Token[] }[] = []
+  #name = ''
+
+  read(token: Token): OnceboxError | undefined {
+    const name = this.#name
+    this.#name = token.kind === 'word' || token.kind === 'name' ? token.text : ''
+    const inner = this.#open.at(-1)
+    if (token.kind !== 'sign') {
+      // As much as it takes for a name, an arrow and a value.
+      if (inner && inner.tokens.length < 4) inner.tokens.push(token)
+      return undefined
     }
-    const past = quotedEnd(text, at)
-    const inner = open.at(-1)
-    if (text[at] === '(') {
+    if (token.text === '(') {
       if (LASTING_LOCK.test(name)) return lockKept(name)
-      open.push({ name, commas: 0 })
-    } else if (text[at] === ')') open.pop()
-    else if (text[at] === ',' && inner && ++inner.commas === 2 && inner.name === 'set_config') {
-      if (isFalse(text, skipBlanks(text, at + 1, false))) return settingKept()
+      this.#open.push({ name, argument: 0, tokens: [] })
+      return undefined
     }
-    name = ''
-    at = past > at ? past : at + 1
+    if (token.text !== ',' && token.text !== ')') {
+      if (inner && inner.tokens.length < 4) inner.tokens.push(token)
+      return undefined
+    }
+    const error = inner?.name === 'set_config' && isKept(inner.argument, inner.tokens) ? settingKept() : undefined
+    if (token.text === ')') this.#open.pop()
+    else if (inner) {
+      inner.argument += 1
+      inner.tokens = []
+    }
+    return error
   }
-  return undefined
 }
 
 const LASTING_LOCK = /^pg_(?:try_)?advisory_lock(?:_shared)?$/
-const FALSE = /(?:false\b|'(?:f|false|n|no|off|0)')/iy
+/** PostgreSQL takes any beginning of these that is not the beginning of another. */
+const FALSE = /^\s*(?:f|fa|fal|fals|false|n|no|of|off|0)\s*$/i
 
-function isFalse(text: string, at: number): boolean {
-  FALSE.lastIndex = at
-  return FALSE.test(text)
+/** Whether it is the third argument of set_config, by place or by name, and false. */
+function isKept(argument: number, tokens: readonly Token[]): boolean {
+  const [name, colon, arrow, named] = tokens
+  const isNamed = arrow?.kind === 'sign' && `${colon!.text}${arrow.text}`.match(/^(=>|:=)$/) !== null
+  const value = isNamed ? named : name
+  if (isNamed ? name!.text !== 'is_local' : argument !== 2) return false
+  return value !== undefined && (isWord(value, 'false') || (value.kind === 'string' && FALSE.test(value.text)))
 }
 
 function handlerCommitted(command: string): OnceboxError {

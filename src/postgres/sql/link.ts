@@ -1,5 +1,5 @@
 /** The statement of a link between two boxes of one database. `to_box.` stands for the schema of the receiving one. */
-import { HELD_BACK } from './outbox.js'
+import { COUNTED, HELD_BACK } from './outbox.js'
 
 /**
  * Moves the next events of leased shards straight into the inbox of another box: READ_SHARDS, RECEIVE and COMPLETE in
@@ -22,7 +22,7 @@ h as materialized (
 b as materialized (
   select d.n, d.shard, d.attempts from p, h
   cross join lateral (
-    select d.n, d.shard, d.attempts from ob.delivery d
+    select d.n, d.shard,${COUNTED} from ob.delivery d
     where d.sink = j->>'sink' and d.shard >= h.shard and d.shard <= h.shard and d.parked is null and not d.waiting
       and (d.key is null or d.key not in (select key from held))
     order by d.shard, d.n limit (select (j->>'depth')::int from p)) d

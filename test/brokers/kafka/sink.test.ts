@@ -94,7 +94,7 @@ describe('publish', TIMEOUT, () => {
     expect(await open(settings, { codec }).publish(batch)).toEqual([
       undefined,
       { error: expect.any(Error) as unknown, retry: false },
-      { error: expect.any(Error) as unknown, retry: true },
+      { error: expect.any(Error) as unknown, retry: true, afterMs: 0 },
       undefined,
     ])
   })
@@ -115,7 +115,7 @@ describe.for([false, true])('with idempotent: %s', TIMEOUT, (idempotent) => {
     const waits = batch.map(({ key }, n) => key === 'k2' && n > 20)
     answers.forEach((answer, n) => {
       if (n === 20) expect(answer).toMatchObject({ retry: false })
-      else expect(answer).toEqual(waits[n] ? { error: answers[20]!.error, retry: true } : undefined)
+      else expect(answer).toEqual(waits[n] ? { error: answers[20]!.error, retry: true, afterMs: 0 } : undefined)
     })
     // Numbers of what was refused are not given to these, or the broker would drop them as repetitions.
     const more = Array.from({ length: 60 }, (_, n) => event(`f${n}`, { key: `k${n % 6}` }))

@@ -239,12 +239,18 @@ describe('a sink', () => {
     expect(await to.publish([lost('b')])).toEqual([undefined])
   })
 
+  test('waits for a stream that is full', async () => {
+    await jsm.streams.update(stream, { max_msgs: 1, discard: 'new' })
+    const answers = await sink().publish([event('a', { key: 'k' }), event('b', { key: 'k' })])
+    expect(answers).toMatchObject([undefined, { down: true, retry: true, afterMs: 5_000 }])
+  })
+
   test('makes the stream that it is to assert, also when that is deleted later', async () => {
     await jsm.streams.delete(stream)
     const to = sink({ stream, assert: { stream: { subjects: [`${stream}.>`] } } })
     expect(await to.publish([event('a')])).toEqual([undefined])
     await jsm.streams.delete(stream)
-    expect(await to.publish([event('b')])).toMatchObject([{ retry: true }])
+    expect(await to.publish([event('b')])).toMatchObject([{ down: true, afterMs: 5_000 }])
     expect(await to.publish([event('b')])).toEqual([undefined])
   })
 

@@ -268,7 +268,7 @@ describe('a sink', { timeout: TIMEOUT_MS }, () => {
     const answers = await sink.publish(batch)
     expect(answers).toMatchObject([
       undefined,
-      { error: { code: 'UNROUTABLE' }, retry: true },
+      { error: { code: 'UNROUTABLE' }, down: true, afterMs: 5_000 },
       { retry: true },
       undefined,
     ])
@@ -283,7 +283,7 @@ describe('a sink', { timeout: TIMEOUT_MS }, () => {
     const { exchange } = await fresh(full, '#', 'classic')
     const sink = open(rabbitmq({ url: service.url, exchange }))
     expect(await sink.publish([event('fits')])).toEqual([undefined])
-    expect(await sink.publish([event('not')])).toMatchObject([{ error: { code: 'REFUSED' }, retry: true }])
+    expect(await sink.publish([event('not')])).toMatchObject([{ error: { code: 'REFUSED' }, down: true, afterMs: 5_000 }])
   })
 
   test('finds the event that the broker cannot take, and publishes the others', async () => {

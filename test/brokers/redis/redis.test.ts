@@ -282,14 +282,27 @@ describe('a sink', () => {
     })
   })
 
-  test('refuses for good a key that holds no stream, and publishes the rest; nothing after it within its key', async () => {
+  test('waits where a key holds no stream, and publishes the rest; nothing after it within its key', async () => {
     await client.set(`${stream}:text`, 'x')
     const to = sink({ to: ({ type }) => (type === 'lost' ? `${stream}:text` : stream) })
     const lost = event('b', { type: 'lost', key: 'k' })
     const answers = await to.publish([event('a'), lost, event('c', { key: 'k' }), event('d')])
-    expect(answers.map((answer) => answer?.retry)).toEqual([undefined, false, true, undefined])
+    expect(answers.map((answer) => answer?.afterMs)).toEqual([undefined, 5_000, 0, undefined])
+    expect(answers[1]).toMatchObject({ down: true, retry: true })
     expect(await client.xLen(stream)).toBe(2)
     await client.del(`${stream}:text`)
+  })
+
+  test('rejects as a whole when the server has no memory left', async () => {
+    const to = sink()
+    await to.publish([event('a')])
+    await command('CONFIG', 'SET', 'maxmemory', '1')
+    try {
+      await expect(to.publish([event('b'), event('c')])).rejects.toThrow(/^OOM/)
+    } finally {
+      await command('CONFIG', 'SET', 'maxmemory', '0')
+    }
+    expect(await to.publish([event('b')])).toEqual([undefined])
   })
 
   test('rejects as a whole when the server takes no writes', async () => {
