@@ -26,9 +26,9 @@ export function verdictOf(error: unknown, attempt: number, retry: Retry, counted
   return delayMs === null ? { attempts, parked: 'dead', failure } : { attempts, delayMs, failure }
 }
 
-/** When to run it again: as its policy says if the box does, else only what its handler asked for. */
-export function retryTime({ asked, at, delayMs = 0 }: Verdict, by: 'box' | 'source'): Date | undefined {
-  return asked || by === 'box' ? (at ?? new Date(Date.now() + delayMs)) : undefined
+/** When to run it again, as its handler asked or its policy says. Without a policy (direct) it is up to the source. */
+export function retryTime({ at, delayMs }: Verdict): Date | undefined {
+  return at ?? (delayMs === undefined ? undefined : new Date(Date.now() + Math.min(delayMs, LONGEST_MS)))
 }
 
 /** A hundred years: PostgreSQL cannot add for ever. */
