@@ -153,6 +153,7 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
   const sources = createSources((name, source) => ({
     broker: watch(runtime, { name, where: { source }, of: 'its broker' }),
     deliveries: watch(runtime, { name, where: { source }, of: 'the database' }),
+    warn: (text) => runtime.warnOnce(`source ${name} ${text}`, { source: name }, text),
   }))
   const relays = createRelays(runtime)
   const idle = createIdleWatch(runtime, workers, relays)

@@ -21,7 +21,7 @@ export interface Entry<M extends MessageMap> {
   readonly attempts?: readonly { readonly attempt: number; readonly at: Date; readonly error: Failure }[]
 }
 
-/** Who retries a message that failed, and when, as far as the box knows: a source delivers again when it sees fit. */
+/** Who retries a message that failed, and when: as its policy says. A source is told that time; without a policy (direct) there is none. */
 export interface Retrial {
   readonly retryBy: 'box' | 'source'
   readonly retryAt?: Date

@@ -2,7 +2,7 @@
 export { createBox, type Box, type BoxOptions, type Consumer, type FrontDoor, type Health } from './box.js'
 export type { Refusal, Sink } from './brokers/sink.js'
 export type { Codec } from './brokers/codec.js'
-export type { Deliver, Source } from './brokers/source.js'
+export type { Deliver, Source, Warn } from './brokers/source.js'
 export { OnceboxError, Reject, RetryLater, type OnceboxErrorCode } from './errors.js'
 export {
   batch,

@@ -117,7 +117,7 @@ export type Outcome<R = unknown> = {
   readonly id: string | undefined
   /** True when the sender may forget the message. The one thing a hand-written loop must look at. */
   readonly ack: boolean
-  /** With `ack: false`: deliver it again then. Absent where no consumer asked for a time, by `RetryLater`. */
+  /** With `ack: false`: deliver it again then. Its consumer asked so (`RetryLater`), or its retry policy. Absent otherwise. */
   readonly retryAt?: Date
   readonly consumers: readonly ConsumerOutcome<R>[]
 } & (

@@ -1,5 +1,5 @@
 import { createTurns } from '../in-turn.js'
-import type { Deliver, Source } from './source.js'
+import type { Deliver, Source, Warn } from './source.js'
 
 export type Report = (problem?: unknown) => void
 
@@ -12,15 +12,15 @@ export interface Run {
 /** A source that begins a run when it is started and ends it when it is stopped: one at a time, one after the other. */
 export function createRunner(
   name: string,
-  begin: (deliver: Deliver, report: Report) => Promise<Run>,
+  begin: (deliver: Deliver, report: Report, warn: Warn) => Promise<Run>,
 ): Source & { readonly name: string } {
   const inTurn = createTurns()
   let run: Run | undefined
   return {
     name,
-    start: (deliver, report = () => undefined) =>
+    start: (deliver, report = () => undefined, warn = () => undefined) =>
       inTurn(async () => {
-        run ??= await begin(deliver, report)
+        run ??= await begin(deliver, report, warn)
       }),
     stop: () =>
       inTurn(async () => {

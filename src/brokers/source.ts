@@ -1,5 +1,8 @@
 import type { Incoming, Outcome } from '../message.js'
 
+/** One line that says what in the broker's configuration would lose messages, and the setting to change. */
+export type Warn = (text: string) => void
+
 export type Deliver = (batch: readonly Incoming[]) => Promise<readonly Outcome[]>
 
 /**
@@ -9,8 +12,9 @@ export type Deliver = (batch: readonly Incoming[]) => Promise<readonly Outcome[]
  * message, in order; only then may the source acknowledge, and only those whose outcome says `ack`. If `deliver`
  * rejects, nothing of the batch may be acknowledged; the box has told `hooks.error` then. A source keeps one `deliver`
  * in flight per key or partition. A source that loses its broker reconnects by itself, and says so by `report(error)`,
- * and `report()` once it is back: the box tells `hooks.error` and `hooks.recovered`, and answers `health()` by it. A `start` that rejects is
- * tried again by the box. `stop` stops pulling, waits for the deliveries in flight and acknowledges them. A `push` source (a webhook) is
+ * and `report()` once it is back: the box tells `hooks.error` and `hooks.recovered`, and answers `health()` by it.
+ * What works and would lose messages one day, such as a limit of the broker, it says by `warn`, however often: the box
+ * logs each line once. A `start` that rejects is tried again by the box. `stop` stops pulling, waits for the deliveries in flight and acknowledges them. A `push` source (a webhook) is
  * attached at once and works without `start()` of the box.
  */
 export interface Source {
@@ -22,6 +26,6 @@ export interface Source {
   readonly push?: boolean
   /** What of a message tells two bodies under one id apart; false for nothing. Default: all of its data. */
   readonly fingerprint?: (message: Incoming) => unknown
-  start(deliver: Deliver, report?: (problem?: unknown) => void): Promise<void>
+  start(deliver: Deliver, report?: (problem?: unknown) => void, warn?: Warn): Promise<void>
   stop(): Promise<void>
 }

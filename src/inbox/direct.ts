@@ -44,7 +44,7 @@ export async function runDirect(worker: Worker, prepared: Prepared): Promise<Ack
     // Its policy is for those who keep count.
     const verdict =
       error instanceof RetryLater ? verdictOf(error, 1, consumer.options.retry, false) : { attempts: 0, failure }
-    const retryAt = retryTime(verdict, 'source')
+    const retryAt = retryTime(verdict)
     const message = toMessage({ ...prepared, receivedMs: Date.now(), attempts: 0 }, prepared.data)
     tellRetry(runtime, { message, consumer: consumer.name, error: failure }, verdict, 'source')
     const failed = { consumer: consumer.name, status: 'failed' as const, error: failure }

@@ -10,7 +10,7 @@ type Told = Omit<Entry<MessageMap>, 'state' | 'reason'>
 
 /** It runs again: `verdict` says when, and why. */
 export function tellRetry(runtime: Runtime, told: Told, verdict: Verdict, retryBy: Retrial['retryBy']): void {
-  const retryAt = retryTime(verdict, retryBy)
+  const retryAt = retryTime(verdict)
   const retryInMs = retryAt && Math.max(0, Math.round(verdict.delayMs ?? retryAt.getTime() - Date.now()))
   const about = { ...aboutOf(told), retryBy, ...(retryAt && { retryInMs }) }
   const again = retryBy === 'box' ? 'the box retries it' : 'its source delivers it again'

@@ -40,9 +40,9 @@ function failureOf(error: unknown): Failure {
   return code === undefined || (code === 'HANDLER_MISSING' && !isMissingHandler(error)) ? failure : { ...failure, code }
 }
 
-/** When to run it again: as its policy says if the box does, else only what its handler asked for. */
-export function retryTime({ asked, at, delayMs = 0 }: Verdict, by: 'box' | 'source'): Date | undefined {
-  return asked || by === 'box' ? (at ?? new Date(Date.now() + delayMs)) : undefined
+/** When to run it again, as its handler asked or its policy says. Without a policy (direct) it is up to the source. */
+export function retryTime({ at, delayMs }: Verdict): Date | undefined {
+  return at ?? (delayMs === undefined ? undefined : new Date(Date.now() + Math.min(delayMs, LONGEST_MS)))
 }
 
 /** A hundred years: PostgreSQL cannot add for ever. */

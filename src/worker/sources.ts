@@ -1,5 +1,5 @@
 /** Keeps sources running: started with backoff until they are, stopped together. */
-import type { Deliver, Source } from '../brokers/source.js'
+import type { Deliver, Source, Warn } from '../brokers/source.js'
 import { backoffMs, sleep } from '../backoff.js'
 import { OnceboxError } from '../errors.js'
 import type { Trouble } from './trouble.js'
@@ -22,10 +22,12 @@ interface Attached {
   readonly broker: Trouble
   /** It runs, and what it delivers is not taken. */
   readonly deliveries: Trouble
+  /** It works, and its broker would lose messages one day. */
+  readonly warn: Warn
 }
 
-/** Makes the two that tell of a source. */
-export type WatchSource = (name: string, source: Source) => Pick<Attached, 'broker' | 'deliveries'>
+/** Makes those that tell of a source. */
+export type WatchSource = (name: string, source: Source) => Pick<Attached, 'broker' | 'deliveries' | 'warn'>
 
 /** One start, until its stop. */
 interface Run {
@@ -52,11 +54,12 @@ export function createSources(watch: WatchSource): Sources {
     for (let attempt = 0; goesOn(); attempt++) {
       let cutOff = false
       try {
-        await source.start(entry.deliver, (problem) => {
+        const report = (problem?: unknown): void => {
           cutOff = problem !== undefined
           if (cutOff) entry.broker.failed(problem)
           else entry.broker.worked()
-        })
+        }
+        await source.start(entry.deliver, report, entry.warn)
         if (!cutOff) entry.broker.worked()
         if (goesOn()) entry.state = 'running'
         // What its stop found had not begun yet; a newer start takes it over as it is.
@@ -71,9 +74,8 @@ export function createSources(watch: WatchSource): Sources {
 
   const watched = (source: Source, deliver: Deliver): Attached => {
     const name = source.name ?? `source-${attached.size + 1}`
-    const { broker, deliveries } = watch(name, source)
     const entry: Attached = {
-      ...{ state: 'idle', run: undefined, name, broker, deliveries },
+      ...{ state: 'idle', run: undefined, name, ...watch(name, source) },
       async deliver(batch) {
         if (!Array.isArray(batch)) {
           throw new OnceboxError(
@@ -83,11 +85,11 @@ export function createSources(watch: WatchSource): Sources {
         }
         try {
           const outcomes = await deliver(batch)
-          deliveries.worked()
+          entry.deliveries.worked()
           return outcomes
         } catch (error) {
           // What a stop cuts short is no trouble.
-          if (entry.state !== 'stopped') deliveries.failed(error)
+          if (entry.state !== 'stopped') entry.deliveries.failed(error)
           throw error
         }
       },

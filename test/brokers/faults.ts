@@ -3,14 +3,16 @@
  *
  *     brokerFaults(new URL('./adapter.mjs', import.meta.url))
  *
- * The sizes are those of the promise; `BROKER_OUTAGE_MS` makes the outage longer than a suite can afford.
+ * The sizes are those of the promise. For what a suite cannot afford there are variables: `BROKER_OUTAGE_MS` for the
+ * outage of the broker, `ONCEBOX_OUTAGE_MS` for those of the database, `ONCEBOX_CUTS=8000,60,50,2000` for the cuts
+ * (messages, keys, ms of a handler, ms from cut to cut; 0 for five cuts in all).
  */
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, describe, expect, test, type TestContext } from 'vitest'
 import { createBox, type Message } from 'oncebox'
 import { fromPg } from 'oncebox/pg'
-import type { RawMessage } from 'oncebox/testing'
+import type { ChannelOptions, RawMessage } from 'oncebox/testing'
 import type { Service } from '../../tools/services/process.mjs'
 import { openArena, type Arena } from '../crash/arena.js'
 import { spawnChild, waitUntil, type Child } from '../support/processes.js'
@@ -18,6 +20,8 @@ import { startProxy } from '../support/proxy.js'
 import { loadAdapter, type Adapter, type Settings } from './adapter.js'
 
 const OUTAGE_MS = Number(process.env['BROKER_OUTAGE_MS'] ?? 3_000)
+const DATABASE_OUTAGE_MS = Number(process.env['ONCEBOX_OUTAGE_MS'] ?? 1_500)
+const CUTS = (process.env['ONCEBOX_CUTS'] ?? '240,20,5,0').split(',').map(Number) as [number, number, number, number]
 const SCHEMA = 'oncebox'
 const SILENT = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
 
@@ -59,10 +63,10 @@ export function brokerFaults(adapterUrl: URL, options: FaultOptions = {}): void 
   })
 
   /** A database and a channel of the broker, both empty. */
-  const open = async (mode: 'inline' | 'stored' = 'stored'): Promise<void> => {
+  const open = async (mode: 'inline' | 'stored' = 'stored', channel?: ChannelOptions): Promise<void> => {
     arena = await openArena(`${adapter.name}_${mode}`)
     await arena.register([{ name: 'effects', types: ['order.placed'], options: { mode } }])
-    settings = await adapter.create(service.url)
+    settings = await adapter.create(service.url, channel)
   }
   const spawn = (kind: 'consumer' | 'relay', fields: Record<string, unknown> = {}): Child => {
     const broker = { adapter: file, settings, url: arena.url, schema: SCHEMA, sourceOptions, mode: 'stored', ...fields }
@@ -82,6 +86,16 @@ export function brokerFaults(adapterUrl: URL, options: FaultOptions = {}): void 
   const count = async (text: string): Promise<number> =>
     (await arena.pool.query<{ n: number }>(`select count(*)::int n from ${text}`)).rows[0]!.n
   const effects = (): Promise<number> => count('effect')
+
+  /** Effects that came after one of a later message of their key. */
+  const breaks = async (): Promise<string[]> => {
+    const { rows } = await arena.pool.query<{ id: string }>(
+      `select id from (select n, id, key, substr(id, 3)::int seq, max(substr(id, 3)::int)
+         over (partition by key order by n rows between unbounded preceding and 1 preceding) before from effect) e
+       where seq < before order by n`,
+    )
+    return rows.map(({ id }) => id)
+  }
 
   /** Every id has one effect, and the broker nothing left. */
   const expectEachOnce = async (ids: readonly string[]): Promise<void> => {
@@ -168,6 +182,75 @@ export function brokerFaults(adapterUrl: URL, options: FaultOptions = {}): void 
     proxy.resume()
     await started(spawn('consumer', { mode: 'inline' }))
     await expectEachOnce(['first', ...ids])
+  })
+
+  test.each(['inline', 'stored'] as const)(
+    'an outage of the database (stopped, read-only, silent) costs nothing but time, %s',
+    { timeout: timeout + 3 * DATABASE_OUTAGE_MS },
+    async (mode) => {
+      await open(mode, { deliveryLimit: 3, ackMs: 1_000 })
+      await using proxy = await startProxy(arena.url)
+      const child = await started(spawn('consumer', { mode, url: proxy.url }))
+      const setReadOnly = async (isReadOnly: boolean): Promise<void> => {
+        const database = new URL(arena.url).pathname.slice(1)
+        await arena.pool.query(`alter database "${database}" set default_transaction_read_only = ${String(isReadOnly)}`)
+        await arena.pool.query(
+          `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'broker-consumer'`,
+        )
+      }
+      const refuse = async (): Promise<void> => {
+        await proxy.refuse()
+        proxy.cutAll()
+      }
+      const ways: [begin: () => unknown, end: () => unknown][] = [
+        [refuse, () => proxy.accept()],
+        [() => setReadOnly(true), () => setReadOnly(false)],
+        [() => proxy.pause(), () => proxy.resume()],
+      ]
+      const portion = 60
+      await publish(eventsOf(numbered(0, portion)))
+      await until(async () => (await effects()) === portion, 'the first effects')
+      await until(async () => (await adapter.backlog(settings)) === 0, 'their acknowledgement')
+      for (const [at, [begin, end]] of ways.entries()) {
+        await begin()
+        await publish(eventsOf(numbered((at + 1) * portion, portion)))
+        await new Promise((resolve) => setTimeout(resolve, DATABASE_OUTAGE_MS))
+        await until(async () => (await adapter.backlog(settings)) === portion, 'all of them to be with the broker')
+        await end()
+        await until(async () => (await effects()) >= (at + 2) * portion, 'it to catch up')
+      }
+      await expectEachOnce(numbered(0, portion * (ways.length + 1)))
+      expect(await arena.failures()).toEqual([])
+      if (mode === 'inline') expect(await breaks()).toEqual([])
+      // A line for each of its parts that cannot work, and none for each attempt.
+      const troubles = child.events.filter(({ event }) => event === 'trouble')
+      expect(troubles.length).toBeLessThanOrEqual(8 * ways.length)
+    },
+  )
+
+  test('cuts of its connection to the broker: one effect each, order kept', { timeout: timeout * 4 }, async () => {
+    await open('inline')
+    const [total, keys, handlerMs, everyMs] = CUTS
+    const child = await started(spawn('consumer', { mode: 'inline', handlerMs }))
+    const ids = numbered(0, total)
+    await publish(ids.map((id, n) => rawEvent(adapter, id, `key-${n % keys}`)))
+    let cuts = 0
+    let lastCut = Date.now()
+    const cutIf = (isTime: boolean): void => {
+      if (!isTime) return
+      cuts++
+      lastCut = Date.now()
+      child.send('cut')
+    }
+    const isDone = async (): Promise<boolean> => {
+      const done = await effects()
+      cutIf(everyMs > 0 ? Date.now() - lastCut >= everyMs : done < total && done >= ((cuts + 1) * total) / 6)
+      return done >= total
+    }
+    await waitUntil(isDone, { timeoutMs: timeout * 4, everyMs: 25, what: `${total} effects` })
+    await expectEachOnce(ids)
+    if (adapter.capabilities.order !== false) expect(await breaks()).toEqual([])
+    expect(cuts).toBeGreaterThan(0)
   })
 
   test('a broker that is away at the start, and later, is waited for', { timeout }, async (context) => {

@@ -75,7 +75,11 @@ test.for(rows)('$door, $consumer, $handler: $status, $retriedBy', async (row) =>
   await box.drain()
   expect(runs).toBe(1)
   const by = row.retriedBy.replace('the ', '')
-  const expected = { '`failed`': ['failed', by, by === 'box' ? 'at' : 'some time'], '`dead`': ['dead'], none: [] }
+  const expected = {
+    '`failed`': ['failed', by, row.consumer === '`direct`' && by !== 'box' ? 'some time' : 'at'],
+    '`dead`': ['dead'],
+    none: [],
+  }
   expect(told).toEqual(expected[row.hook as keyof typeof expected])
   const [fate] = await box.fates('1')
   if (by === 'nobody') expect(fate?.state).toBe('dead')

@@ -307,7 +307,7 @@ describe('steering', () => {
     expect(seen).toEqual([1, 1, 1])
   })
 
-  test('a source is told the time that was asked for, and not that of a retry which is up to the box', async () => {
+  test('a source is told the time that was asked for, or that of the policy; not that of a retry which is up to the box', async () => {
     await using box = await server.open()
     const at = new Date(Date.now() + 100_000)
     const later = (): never => {
@@ -318,18 +318,24 @@ describe('steering', () => {
     }
     const untilBoxRetries = { mode: 'inline', retryBy: 'box', retry: { baseMs: 3_600_000, jitter: 'none' } } as const
     box.consumer('box', { later: fail, fail, effect: fail }, untilBoxRetries)
-    box.consumer('inline', { later, fail, effect: (_, { effect }) => effect('x', later) }, { mode: 'inline' })
+    const untilSourceRetries = { mode: 'inline', retry: { baseMs: 60_000, jitter: 'none' } } as const
+    box.consumer('inline', { later, fail, effect: (_, { effect }) => effect('x', later) }, untilSourceRetries)
     box.consumer('direct', { later: fail }, { mode: 'direct' })
     box.consumer('asks-directly', { directly: later }, { mode: 'direct' })
-    const retryAt = async (type: string) => {
-      const outcome = await box.handle(note(type, { type }))
+    const retryAt = async (type: string, fields: object = {}) => {
+      const outcome = await box.handle(note(type, { type, ...fields }))
       expect(outcome).toMatchObject({ status: 'failed', ack: false })
       return outcome.retryAt
     }
     expect(await retryAt('later')).toEqual(at)
     expect(await retryAt('effect')).toEqual(at)
     expect(await retryAt('directly')).toEqual(at)
-    expect(await retryAt('fail')).toBeUndefined()
+    for (const [turn, delayMs] of [60_000, 120_000, 240_000].entries()) {
+      const before = Date.now()
+      const askedAt = (await retryAt('fail', { redelivered: turn > 0 }))!.getTime()
+      expect(askedAt).toBeGreaterThanOrEqual(before + delayMs)
+      expect(askedAt).toBeLessThanOrEqual(Date.now() + delayMs)
+    }
   })
 
   test('Reject is dead at once, whatever the policy says, with the rest of the group unharmed', async () => {

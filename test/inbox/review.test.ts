@@ -285,7 +285,7 @@ describe('a handler that kills its own connection', () => {
 /** Nobody listens to what the sources tell. */
 const unheard: WatchSource = () => {
   const silent = { failed: () => undefined, recovered: () => undefined }
-  return { broker: createTrouble(silent), deliveries: createTrouble(silent) }
+  return { broker: createTrouble(silent), deliveries: createTrouble(silent), warn: () => undefined }
 }
 
 describe('lifecycle', () => {

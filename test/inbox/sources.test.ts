@@ -2,7 +2,7 @@
 import { Reject, type Incoming, type Outcome, type Source } from 'oncebox'
 import { describe, expect, test } from 'vitest'
 import { waitUntil } from '../support/wait.js'
-import { gate, note, notes, useServer, type Bench } from './fixture.js'
+import { gate, note, notes, recorder, useServer, type Bench } from './fixture.js'
 
 const server = useServer('sources')
 
@@ -318,6 +318,24 @@ describe('a broker that is away', () => {
       expect(told).toHaveLength(row)
     }
     expect(told.every(([message, where]) => message.includes('message') && where === source)).toBe(true)
+  })
+
+  test('what a source warns of is logged once, however often it is started', async () => {
+    const logger = recorder()
+    await using box = await server.open({ logger })
+    let starts = 0
+    box.from({
+      name: 'queue',
+      async start(_deliver, _report, warn) {
+        warn?.('a limit of 3 deliveries: set none')
+        if (++starts < 3) throw new Error('connection refused')
+      },
+      async stop() {},
+    })
+    await box.start()
+    await waitUntil(() => starts === 3)
+    const lines = logger.lines.filter(({ text }) => text?.startsWith('a limit'))
+    expect(lines).toEqual([{ level: 'warn', about: { source: 'queue' }, text: 'a limit of 3 deliveries: set none' }])
   })
 
   test('a stop ends the attempts', async () => {

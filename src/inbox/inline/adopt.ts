@@ -127,7 +127,7 @@ function outcomeOf(consumer: string, verdict: Verdict, ofTheBox: boolean): Ackab
   if (!failure && !asked) return busy(consumer)
   const error: Failure = failure ?? { name: 'RetryLater', message: 'the handler asked to be run later' }
   if (parked === 'dead') return { outcome: { consumer, status: 'dead', error } }
-  const retryAt = retryTime(verdict, ofTheBox ? 'box' : 'source')
+  const retryAt = retryTime(verdict)
   return { outcome: { consumer, status: 'failed', error, ...(retryAt && { retryAt }) }, ack: ofTheBox }
 }
 

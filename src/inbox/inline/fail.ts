@@ -40,7 +40,7 @@ export async function recordFailure(worker: Worker, item: Item, error: unknown, 
   const by = bySource ? 'source' : 'box'
   const failed = Number(rows[0]!['attempts']) + (verdict.failure ? 0 : 1)
   tellRetry(worker.runtime, toldOf(worker, item, failed, failure), verdict, by)
-  const retryAt = retryTime(verdict, by)
+  const retryAt = retryTime(verdict)
   const outcome = { consumer: consumer.name, status: 'failed' as const, error: failure, ...(retryAt && { retryAt }) }
   return { outcome, ack: !bySource }
 }

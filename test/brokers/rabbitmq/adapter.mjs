@@ -23,7 +23,9 @@ export async function start() {
   })
 }
 
-export async function create(url, { type = 'quorum', ...further } = {}) {
+/** The broker waits for half an hour until it delivers again, and is not told otherwise by a queue. */
+export async function create(url, { type = 'quorum', deliveryLimit, ackMs: _, ...further } = {}) {
+  if (deliveryLimit !== undefined && type === 'quorum') further['x-delivery-limit'] = deliveryLimit
   const suffix = randomBytes(6).toString('hex')
   const settings = { url, queue: `queue-${suffix}`, exchange: `exchange-${suffix}` }
   await withChannel(url, async (channel) => {

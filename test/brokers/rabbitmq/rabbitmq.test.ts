@@ -4,7 +4,7 @@ import { connect, type Channel, type ChannelModel, type ConfirmChannel } from 'a
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { Incoming, Message, Outcome, Sink, Source } from 'oncebox'
 import { rabbitmq, type RabbitSourceOptions } from 'oncebox/rabbitmq'
-import { brokerConformance } from 'oncebox/testing'
+import { brokerConformance, type ChannelOptions } from 'oncebox/testing'
 import type { PrivateService } from '../../../tools/services/process.mjs'
 import { waitUntil } from '../../support/wait.js'
 import { loadAdapter, openBroker, type Settings } from '../adapter.js'
@@ -40,11 +40,12 @@ function open<T extends Source | Sink>(one: T): T {
 /** Classic queues differ in what becomes of deliveries; the rest is the same code of the broker. */
 describe.each([
   ['quorum', /./],
-  ['classic', /acknowledged|again|order/],
+  ['classic', /acknowledged|again|order|holds?/],
 ])('a %s queue', (type, which) => {
-  const { capabilities, create } = adapter
-  const broker = () => openBroker({ ...adapter, create: (url) => create(url, { type }) }, service.url)
-  const suite = brokerConformance({ open: broker, capabilities }).filter(({ name }) => which.test(name))
+  const { capabilities } = adapter
+  const create: typeof adapter.create = (url, channel) => adapter.create(url, { ...channel, type })
+  const open = (channel?: ChannelOptions) => openBroker({ ...adapter, create }, service.url, channel)
+  const suite = brokerConformance({ open, capabilities }).filter(({ name }) => which.test(name))
   for (const { name, run } of suite) test(name, { timeout: TIMEOUT_MS }, run)
 })
 
@@ -205,6 +206,54 @@ describe('a source', { timeout: TIMEOUT_MS }, () => {
     expect([...done].slice(-5)).toEqual(['fails', 'm-0', 'm-10', 'm-20', 'm-30'])
   })
 
+  test('asks for more than its prefetch while messages wait, up to what it may hold, and for less when they are done', async () => {
+    const { queue, exchange } = await fresh()
+    const publish = async (names: readonly string[]): Promise<void> => {
+      for (const messageId of names) channel.publish(exchange, 'x', Buffer.from('{}'), { messageId })
+      await channel.waitForConfirms()
+    }
+    const consumers = async (): Promise<number> => (await channel.checkQueue(queue)).consumerCount
+    await publish(Array.from({ length: 100 }, (_, n) => `fails-${n}`))
+    let mended = false
+    const error = { name: 'Error', message: 'away' }
+    const answer = ({ id }: Incoming): Outcome | boolean =>
+      mended || { id, ack: false, retryAt: new Date(Date.now() + 1_000), status: 'failed', error, consumers: [] }
+    const { messages, warnings } = await started({ queue, prefetch: 8, batchSize: 4, hold: 24 }, { answer })
+    const seen = (): number => new Set(messages.map(({ id }) => id)).size
+    await waitUntil(() => seen() === 32, { timeoutMs: 30_000 })
+    await waitUntil(() => warnings.length > 0, { timeoutMs: 30_000 })
+    expect(await consumers()).toBe(4)
+    expect(seen()).toBe(32)
+    mended = true
+    await waitUntil(() => seen() === 100, { timeoutMs: 60_000 })
+    await waitUntil(async () => (await consumers()) === 1, { timeoutMs: 30_000 })
+    await publish(['good'])
+    await waitUntil(() => seen() === 101, { timeoutMs: 30_000 })
+    expect(messages.some(({ redelivered }) => redelivered)).toBe(false)
+  })
+
+  test('hands a queue with a single active consumer over without a delivery counted', async () => {
+    const { queue, exchange } = await fresh({ 'x-single-active-consumer': true })
+    for (let n = 0; n < 20; n++) channel.publish(exchange, 'x', Buffer.from('{}'), { messageId: `m-${n}` })
+    await channel.waitForConfirms()
+    const error = { name: 'Error', message: 'away' }
+    const later = ({ id }: Incoming): Outcome => {
+      return { id, ack: false, retryAt: new Date(Date.now() + 3_600_000), status: 'failed', error, consumers: [] }
+    }
+    const first = await started({ queue, prefetch: 8, batchSize: 4 }, { answer: later })
+    await waitUntil(() => first.messages.length === 8, { timeoutMs: 30_000 })
+    const second = await started({ queue, prefetch: 8, batchSize: 4 })
+    await first.source.stop()
+    await waitUntil(() => second.messages.length === 20, { timeoutMs: 30_000 })
+    // Those that the first one had; what its further consumers never got was delivered once.
+    expect(
+      second.messages
+        .filter(({ redelivered }) => redelivered)
+        .map(({ id }) => id)
+        .sort(),
+    ).toEqual(first.messages.map(({ id }) => id).sort())
+  })
+
   test('delivers again at the time that a handler asked for, and sooner where none did', async () => {
     const { queue, exchange } = await fresh()
     for (const messageId of ['asks', 'fails']) channel.publish(exchange, 'x', Buffer.from('{}'), { messageId })
@@ -221,6 +270,31 @@ describe('a source', { timeout: TIMEOUT_MS }, () => {
     const waited = (id: string): number => times.get(id)![1]! - times.get(id)![0]!
     expect(waited('asks')).toBeGreaterThan(1_900)
     expect(waited('fails')).toBeLessThan(waited('asks'))
+  })
+
+  test('says at its start what of the queue that it declares would lose messages', async () => {
+    const bounded = { 'x-max-length': 10, 'x-message-ttl': 60_000, 'x-expires': 600_000, 'x-delivery-limit': 5 }
+    const careless = await started({ queue: `careless-${Date.now()}`, assert: { arguments: bounded } })
+    expect(careless.warnings).toEqual([
+      'the queue drops a message after 5 deliveries: set assert.deadLetterExchange',
+      'the queue drops a message after 60000 ms: remove x-message-ttl',
+      'the queue is deleted when nobody has used it for 600000 ms: remove x-expires',
+      'the queue drops its oldest message when it is full: set x-overflow to reject-publish',
+    ])
+    const careful = await started({ queue: `careful-${Date.now()}`, assert: { deadLetterExchange: 'dead' } })
+    expect(careful.warnings).toEqual([])
+  })
+
+  test('warns of a message that nears the delivery limit', async () => {
+    const { queue, exchange } = await fresh()
+    channel.publish(exchange, 'x', Buffer.from('{}'), { messageId: 'often' })
+    for (let n = 0; n < 10; n++) {
+      const got = await waitUntil(() => channel.get(queue))
+      channel.nack(got)
+    }
+    const { warnings } = await started({ queue })
+    await waitUntil(() => warnings.length > 0, { timeoutMs: 30_000 })
+    expect(warnings).toEqual([expect.stringContaining('x-delivery-limit')])
   })
 
   test('waits at its stop for what a lost channel had in flight', async () => {
@@ -458,6 +532,7 @@ async function started(options: Omit<RabbitSourceOptions, 'url'>, { answer = () 
   const source = open(rabbitmq({ url: service.url, ...options }))
   const messages: Incoming[] = []
   const problems: unknown[] = []
+  const warnings: string[] = []
   await source.start(
     async (batch) => {
       messages.push(...batch)
@@ -467,8 +542,9 @@ async function started(options: Omit<RabbitSourceOptions, 'url'>, { answer = () 
       })
     },
     (problem) => void problems.push(problem),
+    (text) => void warnings.push(text),
   )
-  return { source, messages, problems }
+  return { source, messages, problems, warnings }
 }
 
 function taken({ id }: Incoming): Outcome {
