@@ -22,7 +22,7 @@ import {
 } from './pg/client.js'
 import { listenOn } from './pg/listen.js'
 import { borrowed, isLent, lendClient } from './pg/loan.js'
-import { Reserve } from './pg/reserve.js'
+import { leftOf, Reserve } from './pg/reserve.js'
 import { runOn, Session } from './pg/session.js'
 import { transactionStatus } from './pg/status.js'
 import { isPgPool, wrongClient } from './wrong-client.js'
@@ -191,11 +191,12 @@ class PgDriver implements Driver<Client, object> {
   }
 
   async #pooled(statement: Statement, options: StatementOptions): Promise<Answer> {
+    const asked = performance.now()
     const client = await this.#checkOut(options.limitMs)
     client.on('error', ignore)
     let failure: Error | undefined
     try {
-      const answer = await runOn(client, statement, options)
+      const answer = await runOn(client, statement, options.urgent ? leftOf(options, asked) : options)
       heardFrom(client)
       return answer
     } catch (error) {

@@ -88,7 +88,7 @@ class PostgresDriver implements Driver<Handle> {
   }
 
   async #alone(text: string, values: readonly unknown[], options: StatementOptions): Promise<Rows> {
-    const root = options.urgent && this.#room.isFull ? await this.#side() : this.#sql
+    const root = options.urgent && this.#room.isFull ? await this.#sideWithin(options.limitMs) : this.#sql
     const work = (prepare: boolean): Promise<Rows> =>
       options.settings === undefined
         ? this.#send(root, text, values, prepare)
@@ -119,6 +119,10 @@ class PostgresDriver implements Driver<Handle> {
     const probes = this.#lines.mark()
     for (let count = this.#lines.size; count > 0; count--) this.#sql.unsafe('select 1').catch(ignore)
     setTimeout(() => this.#lines.cutDead(probes), Math.min(limitMs, PROBE_MS)).unref()
+  }
+
+  #sideWithin(limitMs: number | undefined): Promise<Root> {
+    return limitMs === undefined ? this.#side() : within(limitMs, this.#side(), () => silent(limitMs))
   }
 
   /** The connection that listens has room for heartbeats when transactions hold all the others. */
