@@ -132,6 +132,8 @@ describe.each(['pg', 'postgres.js'] as const)('%s', (driver) => {
     const sender = createBox({ db: fromPg(direct) })
     await sender.receive(messages(3))
     await waitUntil(() => inside === 3)
+    // So that the pool has idle connections too.
+    await Promise.all([box.health(), box.health()])
     const swallowed = env.swallow()
     const began = performance.now()
     slow.open()

@@ -4,7 +4,7 @@
  */
 import { within } from '../../../backoff.js'
 import type { StatementOptions } from '../../driver.js'
-import { fromTheDatabase, isConnectionLoss, isStalePlan, sqlState } from '../../errors.js'
+import { fromTheDatabase, isConnectionLoss, isReadOnly, isStalePlan, sqlState } from '../../errors.js'
 import { type Answer, type Client, dedicated, ignore, type Pool, type Statement } from './client.js'
 import { runOn } from './session.js'
 
@@ -53,7 +53,8 @@ export class Reserve {
       return await runOn(client, statement, leftOf(options, began))
     } catch (error) {
       // After a refusal by the server the connection is as good as new.
-      if (sqlState(error) === undefined || isConnectionLoss(error) || isStalePlan(error)) this.#close(opening)
+      const spoilt = isConnectionLoss(error) || isStalePlan(error) || isReadOnly(error)
+      if (sqlState(error) === undefined || spoilt) this.#close(opening)
       throw error
     }
   }
