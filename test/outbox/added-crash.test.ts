@@ -11,7 +11,7 @@ import { recordingSink, useServer } from './fixture.js'
 const EVENTS = Number(process.env['ADDED_EVENTS'] ?? 4_000)
 const KILLS = Number(process.env['ADDED_KILLS'] ?? 12)
 const KEYS = 40
-const TIMEOUT_MS = 240_000 + 4 * EVENTS + 5_000 * KILLS
+const TIMEOUT_MS = 240_000 + 10 * EVENTS + 5_000 * KILLS
 const CHILD = new URL('./relay-child.mjs', import.meta.url)
 const server = useServer('sink_added_crash')
 
