@@ -68,7 +68,6 @@ test.for(Object.keys(CONDITIONS))(
       },
       { order: 'key' },
     )
-    await box.start()
     onTestFinished(() => box.stop({ timeoutMs: 5_000 }))
 
     let gaps = 0
@@ -87,7 +86,18 @@ test.for(Object.keys(CONDITIONS))(
     }
     const troubled = makeTrouble()
     const logs = Array.from({ length: PARTITIONS }, (_, partition) => logOf(partition))
-    await Promise.all(logs.flatMap((log) => [produce(log), produce(log)]))
+    // The lane of one key stays locked until a message of it was refused, with others of its key behind it.
+    await box.receive(logs[0]!.slice(0, KEYS_EACH))
+    const locker = await pool.connect()
+    await locker.query('begin')
+    const { rowCount } = await locker.query(`select from oncebox.lane where key = 'k0' for update`)
+    expect(rowCount).toBe(1)
+    await box.start()
+    const produced = Promise.all(logs.flatMap((log) => [produce(log), produce(log)]))
+    await waitUntil(() => gaps > 0, { timeoutMs: 60_000, what: 'a message that is refused' })
+    await locker.query('commit')
+    locker.release()
+    await produced
     producing = false
     await troubled
 
