@@ -16,7 +16,7 @@ import { causes, toFailure } from '../failure.js'
 import type { EffectOptions } from '../handler.js'
 import type { Json } from '../message.js'
 import type { Row } from '../postgres/database.js'
-import { isConnectionLoss, notTheDatabase, sqlState } from '../postgres/driver.js'
+import { notTheDatabase } from '../postgres/driver.js'
 import { FORGET_EFFECT, INTEND, READ_EFFECTS, RECORD_EFFECT, RESUME_RECORDED } from '../postgres/sql/effects.js'
 import type { Runtime } from '../runtime.js'
 import { backoffMs, sleep } from '../backoff.js'
@@ -46,6 +46,14 @@ export class EffectUnknown extends Error {
   }
 }
 
+/** A statement of the journal failed, beside every transaction: whatever it failed of, no handler did it. */
+export class JournalFailed extends Error {
+  override readonly name = 'JournalFailed'
+  constructor(override readonly cause: unknown) {
+    super('the effects journal could not be written', { cause })
+  }
+}
+
 /** How the error of a parked message names its effect: an answer is matched by it. */
 export function quoteEffect(name: string): string {
   return `effect '${name}'`
@@ -54,8 +62,8 @@ export function quoteEffect(name: string): string {
 /** Larger outcomes are not stored: PostgreSQL takes 256 MB in a parameter, and JSON in JSON may double in size. */
 export const MAX_RESULT_BYTES = 64 * 1024 * 1024
 
-/** How long an outcome that cannot be recorded is kept in memory while the database is away. */
-const RECORD_PATIENCE_MS = 60_000
+/** How long what is known of a call is kept in memory while it cannot be written. */
+const PATIENCE_MS = 60_000
 
 const DAY = 86_400_000
 
@@ -171,7 +179,7 @@ export class EffectJournal {
     let intent: Intent | undefined
     for (;;) {
       const asked = performance.now()
-      const [row] = await this.#runtime.db.run(INTEND, param)
+      const [row] = await this.#write(INTEND, param)
       if (!row) {
         if (intent) await this.#forget(intent)
         throw ownError('CLAIM_LOST', `message ${this.#subject.id} was claimed by another worker`)
@@ -187,7 +195,15 @@ export class EffectJournal {
   async #forget({ name, call, called, before }: Intent): Promise<void> {
     // An earlier call is as unknown as it was.
     if (before !== null) return
-    await this.#runtime.db.run(FORGET_EFFECT, { ...this.#subject, name, call, called })
+    await this.#write(FORGET_EFFECT, { ...this.#subject, name, call, called })
+  }
+
+  async #write(statement: string, param: object): Promise<readonly Row[]> {
+    try {
+      return await this.#runtime.db.run(statement, param)
+    } catch (error) {
+      throw new JournalFailed(error)
+    }
   }
 
   #call(wanted: WantedEffect, intent: Intent, timeoutMs: number, abort: Abortable): Promise<void> {
@@ -242,23 +258,13 @@ export class EffectJournal {
 
   async #failed({ name, options }: WantedEffect, intent: Intent, error: unknown): Promise<never> {
     for (const cause of causes(error)) notTheDatabase(cause)
-    if (isDefinite(error, options)) await this.#forget(intent)
+    if (isDefinite(error, options)) await patiently(() => this.#forget(intent))
     else if (options.onUnknown === 'park') throw new EffectUnknown(name, error)
     throw error
   }
 
-  /** The call has happened: its outcome is worth waiting for a database that is away, or will not take it yet. */
-  async #record(name: string, text: string | null): Promise<readonly Row[]> {
-    const end = performance.now() + RECORD_PATIENCE_MS
-    for (let attempt = 0; ; attempt++) {
-      try {
-        return await this.#runtime.db.run(RECORD_EFFECT, { ...this.#subject, name, result: text })
-      } catch (error) {
-        const passing = isConnectionLoss(error) || sqlState(error) !== undefined
-        if (!passing || performance.now() > end) throw error
-        await sleep(backoffMs(attempt, 50, 1_000))
-      }
-    }
+  #record(name: string, text: string | null): Promise<readonly Row[]> {
+    return patiently(() => this.#write(RECORD_EFFECT, { ...this.#subject, name, result: text }))
   }
 
   /** Whoever called has gone on without the outcome. */
@@ -273,6 +279,22 @@ export class EffectJournal {
       'GROUP_ABANDONED',
       'the handler calls an effect and runs again once its outcome is recorded',
     )
+  }
+}
+
+/** What is known of a call is worth waiting for a database that is away, or will not take it yet. */
+async function patiently<R>(write: () => Promise<R>): Promise<R> {
+  const end = performance.now() + PATIENCE_MS
+  for (let attempt = 0; ; attempt++) {
+    try {
+      return await write()
+    } catch (error) {
+      const { cause } = error as JournalFailed
+      // What JavaScript cannot build will not be built later either.
+      const hopeless = cause instanceof RangeError || cause instanceof TypeError
+      if (hopeless || performance.now() > end) throw error
+      await sleep(backoffMs(attempt, 50, 1_000))
+    }
   }
 }
 

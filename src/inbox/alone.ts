@@ -1,5 +1,5 @@
 /** Alone: one message, one transaction. What it throws decides its fate. */
-import { EffectJournal, EffectUnknown, resumeRecorded } from '../effects/journal.js'
+import { EffectJournal, EffectUnknown, JournalFailed, resumeRecorded } from '../effects/journal.js'
 import { OnceboxError, ownError } from '../errors.js'
 import { batchRun } from '../handler.js'
 import type { Outgoing } from '../outbox/send.js'
@@ -15,7 +15,7 @@ import { toResult } from './result.js'
 import type { Worker } from './running.js'
 import { applyVerdict, isCounted, isLost, missedAttempts, putBack, recordFailure, settleAll } from './settle.js'
 import { suspectTurn } from './suspects.js'
-import { Blameless, CommitUnknown, isAway, isConflict, openClaimed, resolveUnknown } from './transaction.js'
+import { blameOf, Blameless, CommitUnknown, isAway, isConflict, openClaimed, resolveUnknown } from './transaction.js'
 import { verdictOf } from './verdict.js'
 
 export async function runAlone(worker: Worker, claim: Claim, message: ClaimedMessage, abort: Abort): Promise<void> {
@@ -81,7 +81,9 @@ async function attemptAlone(worker: Worker, claim: Claim, message: ClaimedMessag
     } catch (error) {
       const wanted = journal.takeWanted()
       if (!wanted || error instanceof SimulatedCrash || abort.aborted) throw error
-      await journal.perform(wanted, claim.token, consumer.options, abort)
+      await journal.perform(wanted, claim.token, consumer.options, abort).catch((failed: unknown) => {
+        throw failed instanceof JournalFailed ? blameOf(failed.cause) : failed
+      })
     }
   }
 }

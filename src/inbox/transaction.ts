@@ -144,6 +144,12 @@ function isServersState(error: unknown, atCommit: boolean): boolean {
   return !atCommit && (state === '57014' || state === '26000' || state === '0A000' || state.startsWith('XX'))
 }
 
+/** Whose fault a statement of ours is that failed beside every transaction, where no handler can have broken anything. */
+export function blameOf(error: unknown): unknown {
+  const servers = isUnavailable(error) || isDenied(error) || isServersState(error, false)
+  return servers ? new Blameless(false, error) : error
+}
+
 async function hasRights(db: Database): Promise<boolean> {
   const rows = await db.run(RIGHTS, null)
   return rows[0]!['complete'] === 'true'

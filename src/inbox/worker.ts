@@ -78,7 +78,13 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
 
   const losses: Worker['losses'] = new Map()
   const releasing = new Set<Promise<void>>()
-  const worker = (): Worker => ({ runtime, consumer, pace, stop, stopping: () => stopping, losses, releasing })
+  const noteAway = (error: unknown): void => {
+    if (isAway(error)) lastAway = performance.now()
+  }
+  // What waits to be given back here was cut off in an outage that may not be over.
+  const calm = (): boolean => releasing.size > 0 || performance.now() - lastAway < GRACE_MS
+  const shared = { runtime, consumer, pace, calm, noteAway, losses, releasing }
+  const worker = (): Worker => ({ ...shared, stop, stopping: () => stopping })
   const freshenPlans = createPlans(runtime)
 
   const claim = async (until?: string): Promise<Claim | undefined> => {
@@ -88,7 +94,7 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
       lastAway = performance.now()
     }
     const size = pace.claimSize
-    const due: Due = { until, calm: performance.now() - lastAway < GRACE_MS }
+    const due: Due = { until, calm: calm() }
     const loose = async (): Promise<Claim | undefined> => {
       const hinted = hint()
       let found = await claimMessages(runtime, consumer, size, { low: hinted, ...due })
@@ -175,7 +181,7 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
   }
 
   const failed = (error: unknown): void => {
-    if (isAway(error)) lastAway = performance.now()
+    noteAway(error)
     if (!stopping) trouble.failed(error)
   }
   const tellTakeover = ({ queue }: Claim): void => {
@@ -220,7 +226,7 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
   return {
     consumer,
     get inline() {
-      return { runtime, consumer, pace, losses, releasing, stop, stopping: () => ending }
+      return { ...shared, stop, stopping: () => ending }
     },
     get alive() {
       return loop.alive

@@ -80,6 +80,14 @@ export function isStalePlan(error: unknown): boolean {
   return state === '26000' || state === '42P05' || (state === '0A000' && routine === 'RevalidateCachedQuery')
 }
 
+/**
+ * The server at the other end only reads: a standby, or a primary that was demoted. A new connection may find the primary,
+ * so this one is not used again.
+ */
+export function isReadOnly(error: unknown): boolean {
+  return sqlState(error) === '25006'
+}
+
 /** A connection that gives no answer though others may: packets vanish, and TCP has not noticed. */
 export function silent(ms: number): Error {
   const text = `the database connection gave no answer within ${Math.round(ms)} ms and was closed`

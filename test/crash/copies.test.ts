@@ -79,14 +79,15 @@ const PASTS = {
   'failed before and redelivered': { redelivered: true, data: { failTimes: 1 } },
 }
 const SHAPES = { handler: {}, batch: { batched: true }, effect: { effect: 'call' } }
-/** Messages of each case, and how many processes and copies there are at most. */
+/** Messages of each case. The long form: `ONCEBOX_CRASH_COPIES=10000 npx vitest run test/crash/copies.test.ts`. */
 const MESSAGES = Number(process.env['ONCEBOX_CRASH_COPIES'] ?? 48)
+const TIMEOUT_MS = 600_000 + 150 * MESSAGES
 
 const arrivals = Object.keys(PASTS).flatMap((past) =>
   Object.keys(SHAPES).map((shape) => [past, shape] as [keyof typeof PASTS, keyof typeof SHAPES]),
 )
 
-test.for(arrivals)('%s (%s): copies at the same moment have one effect', { timeout: 600_000 }, async (arrival) => {
+test.for(arrivals)('%s (%s): copies at the same moment have one effect', { timeout: TIMEOUT_MS }, async (arrival) => {
   const [past, shape] = arrival
   const { redelivered, data } = PASTS[past]
   const { batched, ...also } = { batched: false, ...SHAPES[shape] }

@@ -1,4 +1,7 @@
-/** Packets vanish, and nobody is told: every connection falls silent while new ones work. */
+/**
+ * Packets vanish, and nobody is told: every connection falls silent while new ones work. With the default lease, for a
+ * minute: `ONCEBOX_BLACK_HOLE_MS=60000 npx vitest run test/drivers/silence.test.ts -t 'goes on under'`.
+ */
 import pg from 'pg'
 import postgres from 'postgres'
 import { describe, expect, onTestFinished, test } from 'vitest'
@@ -10,6 +13,7 @@ import { type BlackHoleEnvironment, environment } from '../support/environments.
 import { waitUntil } from '../support/wait.js'
 
 const LEASE_MS = 2_000
+const BLACK_HOLE_MS = Number(process.env['ONCEBOX_BLACK_HOLE_MS'] ?? 0)
 /** Far more than it takes, and far less than TCP takes. */
 const PATIENCE = { timeoutMs: 90_000 }
 
@@ -23,20 +27,26 @@ interface Bench {
   written(): Promise<string[]>
   /** Messages of the log that tell of a failed attempt. */
   blamed(): unknown[]
+  /** Messages of the log that tell of a worker that is taken for dead. */
+  takenOver(): unknown[]
 }
 
 const DRIVERS = {
-  pg: (url: string) => {
-    const pool = new pg.Pool({ connectionString: url, max: 6 })
+  pg: ({ url, proxy }: BlackHoleEnvironment, max: number) => {
+    const pool = new pg.Pool({ connectionString: url, max })
     pool.on('error', () => {})
-    onTestFinished(() => pool.end())
+    onTestFinished(() => {
+      // A connection that is silent still would never agree to end.
+      proxy.cutAll()
+      return pool.end()
+    })
     return {
       db: fromPg(pool),
       write: (tx: unknown, id: string) => (tx as pg.PoolClient).query('insert into effect values ($1)', [id]),
     }
   },
-  'postgres.js': (url: string) => {
-    const sql = postgres(url, { max: 6, onnotice: () => {} })
+  'postgres.js': ({ url }: BlackHoleEnvironment, max: number) => {
+    const sql = postgres(url, { max, onnotice: () => {} })
     onTestFinished(() => sql.end({ timeout: 0 }))
     return {
       db: fromPostgres(sql),
@@ -45,14 +55,14 @@ const DRIVERS = {
   },
 }
 
-async function open(driver: keyof typeof DRIVERS): Promise<Bench> {
+async function open(driver: keyof typeof DRIVERS, max = 6): Promise<Bench> {
   const env = await environment('black-hole')
   onTestFinished(() => env.close())
   const direct = new pg.Pool({ connectionString: env.direct, max: 2 })
   direct.on('error', () => {})
   onTestFinished(() => direct.end())
   await direct.query('create table effect (id text)')
-  const { db, write } = DRIVERS[driver](env.url)
+  const { db, write } = DRIVERS[driver](env, max)
   const log = recorder()
   const box = createBox({ db: db as never, logger: log })
   await box.migrate()
@@ -65,6 +75,7 @@ async function open(driver: keyof typeof DRIVERS): Promise<Bench> {
     written: async () =>
       (await direct.query<{ id: string }>('select id from effect order by id')).rows.map(({ id }) => id),
     blamed: () => log.lines.filter(({ text }) => /retried|dead|quarantined/.test(text ?? '')),
+    takenOver: () => log.lines.filter(({ text }) => text?.includes('taken over')),
   }
 }
 
@@ -97,6 +108,59 @@ describe.each(['pg', 'postgres.js'] as const)('%s', (driver) => {
     await waitUntil(async () => (await written()).length === 6, PATIENCE)
     expect(await written()).toEqual(['m0', 'm0 again', 'm1', 'm1 again', 'm2', 'm2 again'])
     expect(new Set(attempts)).toEqual(new Set([1]))
+    expect(blamed()).toEqual([])
+  })
+
+  test('work goes on under a black hole, and health tells of it', { timeout: 300_000 + BLACK_HOLE_MS }, async () => {
+    const { env, box, write, written, blamed, takenOver, direct } = await open(driver)
+    const attempts: number[] = []
+    const slow = gate()
+    let inside = 0
+    box.consumer(
+      'steady',
+      {
+        note: async ({ id }, { tx, attempt }) => {
+          attempts.push(attempt)
+          await write(tx, id)
+          inside += 1
+          await slow.opened
+        },
+      },
+      { ...(BLACK_HOLE_MS === 0 && { leaseMs: LEASE_MS }), concurrency: 3, group: { messages: 1 } },
+    )
+    await box.start()
+    const sender = createBox({ db: fromPg(direct) })
+    await sender.receive(messages(3))
+    await waitUntil(() => inside === 3)
+    // So that the pool has idle connections too.
+    await Promise.all([box.health(), box.health()])
+    const swallowed = env.swallow()
+    const began = performance.now()
+    slow.open()
+    const reasons = new Set<string>()
+    let sent = 3
+    let firstMs = 0
+    await waitUntil(
+      async () => {
+        await sender.receive({ id: `m${sent++}`, type: 'note', data: {} })
+        const { ok, reasons: told = [] } = await box.health()
+        if (!ok) for (const reason of told) reasons.add(reason.replaceAll(/\d+/g, '0'))
+        if (firstMs === 0 && (await written()).length > 0) firstMs = performance.now() - began
+        return firstMs > 0 && reasons.size > 0 && performance.now() - began > BLACK_HOLE_MS
+      },
+      { timeoutMs: PATIENCE.timeoutMs + BLACK_HOLE_MS },
+    )
+    swallowed.giveBack()
+    await waitUntil(async () => (await written()).length === sent, PATIENCE)
+    await waitUntil(async () => (await box.health()).ok, PATIENCE)
+    expect((await written()).sort()).toEqual(
+      messages(sent)
+        .map(({ id }) => id)
+        .sort(),
+    )
+    if (BLACK_HOLE_MS > 0) console.log({ driver, sent, firstMs: Math.round(firstMs), calls: attempts.length, reasons })
+    expect(new Set(attempts)).toEqual(new Set([1]))
+    expect(takenOver()).toEqual([])
     expect(blamed()).toEqual([])
   })
 
@@ -143,6 +207,41 @@ describe.each(['pg', 'postgres.js'] as const)('%s', (driver) => {
     expect(await written()).toEqual(['m0'])
     expect(blamed()).toEqual([])
   })
+
+  test.for(['has connections to spare', 'is exhausted'] as const)(
+    'a worker cut off for longer than its lease gives back what it held, while its pool %s',
+    { timeout: 240_000 },
+    async (pool) => {
+      // postgres.js keeps one of them for heartbeats.
+      const max = pool === 'is exhausted' ? (driver === 'pg' ? 2 : 3) : 6
+      const { env, box, write, written, blamed, takenOver } = await open(driver, max)
+      let lost = 0
+      let inside = 0
+      const passed = gate()
+      box.consumer(
+        'cut-off',
+        {
+          note: async ({ id }, { tx, signal }) => {
+            signal.addEventListener('abort', () => lost++)
+            await write(tx, id)
+            inside += 1
+            await passed.opened
+          },
+        },
+        { leaseMs: LEASE_MS, concurrency: 2, group: { messages: 1 } },
+      )
+      await box.start()
+      await box.receive(messages(2))
+      await waitUntil(() => inside === 2)
+      env.proxy.pause()
+      await waitUntil(() => lost === 2, PATIENCE)
+      passed.open()
+      env.proxy.resume()
+      await waitUntil(async () => (await written()).length === 2, PATIENCE)
+      expect(takenOver()).toEqual([])
+      expect(blamed()).toEqual([])
+    },
+  )
 
   test('a handler that runs out of time on a dead connection is not to blame', { timeout: 240_000 }, async () => {
     const { env, box, write, written, blamed } = await open(driver)

@@ -2,11 +2,12 @@
  * Who is blamed: a run that ends for a reason that is not its message's leaves no failed attempt behind, whichever way the
  * message came. Killed processes are in `test/crash/killers.test.ts`.
  */
-import { createBox, type Driver } from 'oncebox'
+import { createBox, RetryLater, type Driver } from 'oncebox'
 import { fromPg, type PgClient } from 'oncebox/pg'
 import pg from 'pg'
 import { afterEach, describe, expect, test } from 'vitest'
 import { bindTo } from '../../src/postgres/database.js'
+import { FORGET_EFFECT, INTEND } from '../../src/postgres/sql/effects.js'
 import { COUNT_ATTEMPT } from '../../src/postgres/sql/settle.js'
 import { startProxy } from '../support/proxy.js'
 import { waitUntil } from '../support/wait.js'
@@ -186,6 +187,92 @@ describe('no call, no verdict', () => {
   })
 })
 
+/** A driver on which one statement, outside of transactions, fails so many times. */
+function faultyAt(statement: string, error: () => Error): Driver<pg.PoolClient, PgClient> & { times: number } {
+  const driver = fromPg(server.pool)
+  // Its schema differs from box to box, and its first part does not.
+  const [begins] = statement.split('ob.') as [string]
+  const own = {
+    times: 0,
+    pipelines: driver.pipelines,
+    lend: (tx: pg.PoolClient) => driver.lend!(tx),
+    query(text: string, values: readonly unknown[], tx?: pg.PoolClient | PgClient, options?: object) {
+      if (text.startsWith(begins) && text.includes(statement.slice(-40)) && own.times-- > 0) throw error()
+      return driver.query(text, values, tx, options)
+    },
+    transaction: <R>(work: (tx: pg.PoolClient) => Promise<R>, options?: object) => driver.transaction(work, options),
+  }
+  return own
+}
+
+describe('an effect whose journal cannot be written', () => {
+  const CODES = ['28P01', 'EMFILE', '53100', '57014', '25006', 'XX000', 'EPIPE']
+
+  test.for((['stored', 'on arrival'] as const).flatMap((way) => CODES.map((code) => [way, code] as const)))(
+    '%s: an intent that fails with %s is no attempt, and nothing is called for it',
+    async ([way, code]) => {
+      const db = faultyAt(INTEND, failure(code))
+      await using box = await open(db)
+      let calls = 0
+      const mode = way === 'stored' ? {} : ({ mode: 'inline' } as const)
+      box.consumer(
+        'a',
+        { note: async (_, { effect }) => void (await effect('call', () => void calls++)) },
+        {
+          ...mode,
+          retry: { attempts: 1 },
+        },
+      )
+      db.times = 4
+      if (way === 'stored') await box.receive(note('1'))
+      await waitUntil(async () => {
+        if (way === 'stored') await box.drain().catch(() => undefined)
+        else await expect(box.handle(note('1'))).rejects.toMatchObject({ code })
+        return db.times <= 0
+      })
+      expect(calls).toBe(0)
+      await box.clock.advance(5_000)
+      if (way === 'stored') await box.waitUntilHandled('1')
+      else expect(await box.handle(note('1'))).toMatchObject({ status: 'handled' })
+      expect(calls).toBe(1)
+      await isSpotless(box)
+    },
+  )
+
+  test.for(CODES)('an intent that could not be taken back, for %s, is taken back later', async (code) => {
+    const db = faultyAt(FORGET_EFFECT, failure(code))
+    await using box = await open(db)
+    const attempts: number[] = []
+    box.consumer(
+      'a',
+      {
+        note: async ({ attempt }, { effect }) => {
+          await effect(
+            'call',
+            () => {
+              attempts.push(attempt)
+              if (attempts.length === 1) throw new RetryLater({ afterMs: 1 })
+            },
+            // Parked, were the intent still there.
+            { onUnknown: 'park' },
+          )
+        },
+      },
+      { retry: { attempts: 1 } },
+    )
+    db.times = 2
+    await box.receive(note('1'))
+    await waitUntil(async () => {
+      await box.drain().catch(() => undefined)
+      return db.times <= 0
+    })
+    await box.clock.advance(5_000)
+    await box.waitUntilHandled('1')
+    expect(attempts).toEqual([1, 1])
+    await isSpotless(box)
+  })
+})
+
 describe('what fails after the handler has returned', () => {
   // Short of disk or memory, a system error, a standby by now, cancelled by somebody, a plan that is gone.
   test.for(['53100', '53200', '58030', '25006', '57014', '26000', 'XX000'])(
@@ -245,6 +332,42 @@ describe('what fails after the handler has returned', () => {
     await box.clock.advance(5_000)
     await limited.drain()
     expect(await box.fate('1')).toMatchObject({ state: 'handled' })
+  })
+})
+
+describe('after an outage', () => {
+  test.for([false, true])(
+    'what a worker that may live held is not taken from it on arrival, redelivered: %s',
+    async (redelivered) => {
+      const db = faulty('connect', failure('EPIPE'))
+      await using box = await open(db)
+      const attempts: number[] = []
+      const options = { mode: 'inline', leaseMs: 60_000 } as const
+      box.consumer('a', { note: ({ attempt }) => void attempts.push(attempt) }, options)
+      await box.receive(note('1'))
+      // What another process held when the database went away: its lease ran out meanwhile.
+      await box.sql(`update ob.work set token = gen_random_uuid(), due_at = ob.now() - interval '1 s'`)
+      db.times = 1
+      await expect(box.handle(note('2'))).rejects.toMatchObject({ code: 'EPIPE' })
+      expect(await box.handle(note('1', { redelivered }))).toMatchObject({ status: 'busy', ack: false })
+      expect(attempts).toEqual([])
+      // The other one gives it back.
+      await box.sql(`update ob.work set token = null`)
+      expect(await box.handle(note('1', { redelivered }))).toMatchObject({ status: 'handled' })
+      expect(attempts).toEqual([1])
+      await isSpotless(box)
+    },
+  )
+
+  test.for([false, true])('what a dead worker held is taken over on arrival, redelivered: %s', async (redelivered) => {
+    const db = faulty('connect', failure('EPIPE'))
+    await using box = await open(db)
+    box.consumer('a', { note: () => undefined }, { mode: 'inline' })
+    await box.receive(note('1'))
+    await box.sql(`update ob.work set token = gen_random_uuid(), due_at = ob.now() - interval '1 s'`)
+    db.times = 1
+    await expect(box.handle(note('2'))).rejects.toMatchObject({ code: 'EPIPE' })
+    await waitUntil(async () => (await box.handle(note('1', { redelivered }))).status === 'handled')
   })
 })
 

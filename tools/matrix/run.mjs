@@ -1,11 +1,16 @@
 /**
  * Runs the tests on every version that is promised: `npm run matrix`, or some of it: `npm run matrix -- postgres-14 clients`.
  *
+ * `--only=<part of a path>` runs the test files of each cell whose path contains it.
+ *
+ * Failures are named as they happen. What is known of a cell is kept in node_modules/.cache/oncebox-matrix: its tests one by
+ * one in <cell>.jsonl, and the table so far in report.json, in case it is stopped before its end.
+ *
  * Each cell runs in a copy of the checkout, with a node_modules of its own, so that an old client in it harms nobody. A cell
  * that fails does not stop the others; the table at the end says what passed, and the exit code whether all did.
  */
 import { spawn } from 'node:child_process'
-import { cp, mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
+import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -15,7 +20,10 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 /** Its native build needs a download that not every machine can make; a failed installation is told, not hidden. */
 const MAY_NOT_INSTALL = new Set(['@confluentinc/kafka-javascript'])
 
-const asked = process.argv.slice(2)
+const REPORTS = path.join(ROOT, 'node_modules/.cache/oncebox-matrix')
+const options = process.argv.slice(2)
+const only = options.find((one) => one.startsWith('--only='))?.slice('--only='.length)
+const asked = options.filter((one) => !one.startsWith('--only='))
 if (asked.includes('--list') || asked.includes('--help')) {
   for (const { name, about } of CELLS) console.log(name.padEnd(14), about)
   process.exit(0)
@@ -26,12 +34,14 @@ if (unknown.length > 0) {
   process.exit(2)
 }
 
+await mkdir(REPORTS, { recursive: true })
 const results = []
 for (const cell of CELLS.filter(({ name }) => asked.length === 0 || asked.includes(name))) {
   console.log(`\n── ${cell.name}: ${cell.about}`)
   const started = Date.now()
   const result = await runCell(cell).catch((error) => ({ passed: 0, failed: ['the cell itself'], note: error.message }))
   results.push({ ...cell, ...result, minutes: (Date.now() - started) / 60_000 })
+  await writeFile(path.join(REPORTS, 'report.json'), JSON.stringify(results, undefined, 2))
 }
 
 console.log('\ncell           passed  failed  minutes')
@@ -49,13 +59,22 @@ async function runCell(cell) {
     const note = cell.lowest ? await installLowest(directory) : undefined
     const node = cell.node ? await installNode(directory, cell.node) : process.execPath
     await run('npm', ['run', 'build', '--silent'], { cwd: directory })
-    const report = path.join(directory, 'report.json')
-    const env = { ...process.env, ...(cell.postgres && { ONCEBOX_TEST_POSTGRES: `embedded:${cell.postgres}` }) }
+    const report = path.join(REPORTS, `${cell.name}.jsonl`)
+    await writeFile(report, '')
+    const env = {
+      ...process.env,
+      ONCEBOX_MATRIX_REPORT: report,
+      ...(cell.postgres && { ONCEBOX_TEST_POSTGRES: `embedded:${cell.postgres}` }),
+    }
     // The tests start processes with the Node.js that runs them.
-    const vitest = [path.join(directory, 'node_modules/vitest/vitest.mjs'), 'run', ...cell.tests]
-    const options = ['--typecheck.enabled=false', '--reporter=dot', '--reporter=json', `--outputFile.json=${report}`]
-    await run(node, [...vitest, ...options], { cwd: directory, env }).catch(() => undefined)
-    return { ...(await summary(report)), note }
+    const tests = only === undefined ? cell.tests : await filesOf(cell.tests)
+    const vitest = [path.join(directory, 'node_modules/vitest/vitest.mjs'), 'run', ...tests]
+    const how = ['--typecheck.enabled=false', '--reporter=./tools/matrix/reporter.mjs']
+    const ended = await run(node, [...vitest, ...how], { cwd: directory, env }).catch((error) => error)
+    const found = await summary(report)
+    // It failed, and no test says why: of an error outside of every test, say.
+    if (ended instanceof Error && found.failed.length === 0) found.failed.push(ended.message)
+    return { ...found, note }
   } finally {
     await rm(directory, { recursive: true, force: true })
   }
@@ -117,13 +136,25 @@ async function installNode(directory, version) {
   return path.join(home, 'node_modules/node/bin/node')
 }
 
-async function summary(report) {
-  const { testResults, numPassedTests } = JSON.parse(await readFile(report, 'utf8'))
-  const failed = testResults.flatMap(({ name, status, assertionResults }) => {
-    const tests = assertionResults.filter((test) => test.status === 'failed').map(({ fullName }) => fullName)
-    return status === 'failed' && tests.length === 0 ? [`${name}: could not be run`] : tests
+/** The test files under these paths whose own path contains what was asked for. */
+async function filesOf(paths) {
+  const { output } = await run('git', ['ls-files', '--cached', '--others', '--exclude-standard', ...paths], {
+    cwd: ROOT,
+    quiet: true,
   })
-  return { passed: numPassedTests, failed }
+  const files = output.split('\n').filter((file) => file.endsWith('.test.ts') && file.includes(only))
+  if (files.length === 0) throw new Error(`no test file of this cell has ${only} in its path`)
+  return files
+}
+
+async function summary(report) {
+  const lines = (await readFile(report, 'utf8')).split('\n').filter(Boolean)
+  const tests = lines.map((line) => JSON.parse(line))
+  const failed = tests.filter(({ state }) => state === 'failed')
+  return {
+    passed: tests.filter(({ state }) => state === 'passed').length,
+    failed: failed.map(({ file, test }) => (test === undefined ? `${file}: could not be run` : `${file}: ${test}`)),
+  }
 }
 
 function run(program, args, { cwd = ROOT, env = process.env, quiet = false } = {}) {

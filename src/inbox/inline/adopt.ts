@@ -68,9 +68,9 @@ export async function runAdopted(worker: Worker, item: Item): Promise<Ackable | 
   return outcomeOf(consumer.name, ended.verdict, ofTheBox)
 }
 
-async function adopt({ runtime, consumer }: Worker, item: Item, token: string): Promise<Row | undefined> {
+async function adopt({ runtime, consumer, calm }: Worker, item: Item, token: string): Promise<Row | undefined> {
   const { leaseMs: lease, retryBy } = consumer.options
-  const claim = { token, lease, wait: LOCK_WAIT, reason: retryBy === 'source' ? 'arrival' : null }
+  const claim = { token, lease, wait: LOCK_WAIT, reason: retryBy === 'source' ? 'arrival' : null, calm: calm() }
   try {
     const [row] = await runtime.db.run(ADOPT, { ...failRow(consumer, item), ...claim })
     return row

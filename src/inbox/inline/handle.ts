@@ -31,6 +31,15 @@ import { keyOf, mark, settle, type Item } from './mark.js'
 
 /** Runs messages for one consumer. Answers one outcome per message, in order. */
 export async function handleFor(worker: Worker, messages: readonly Prepared[]): Promise<Ackable[]> {
+  try {
+    return await handleAll(worker, messages)
+  } catch (error) {
+    worker.noteAway(error)
+    throw error
+  }
+}
+
+async function handleAll(worker: Worker, messages: readonly Prepared[]): Promise<Ackable[]> {
   const { consumer } = worker
   const outcomes = new Map<Item, Ackable>()
   const first = new Map<string, Item>()

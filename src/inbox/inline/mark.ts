@@ -32,13 +32,14 @@ interface Mark {
 
 /** Marks what is ours to run. The rest is known already, or held elsewhere. */
 export async function mark(
-  { runtime, consumer }: Worker,
+  { runtime, consumer, calm }: Worker,
   items: readonly Item[],
   restore: boolean,
   tx: unknown,
 ): Promise<Map<Item, Mark>> {
   const { retainMs: r, untimed: u } = consumer.options
-  const rows = await runtime.db.run(MARK, { c: consumer.name, m: items.map(markRow), restore, r, u }, tx)
+  const param = { c: consumer.name, m: items.map(markRow), restore, r, u, calm: calm() }
+  const rows = await runtime.db.run(MARK, param, tx)
   const byKey = new Map<string, Row>()
   // One row says nothing of a message: it stands for the lock timeout.
   for (const row of rows) if (row['id'] !== null) byKey.set(keyOf(row as unknown as Item), row)

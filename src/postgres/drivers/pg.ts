@@ -5,8 +5,17 @@
 import { createHash } from 'node:crypto'
 import { checkKnown } from '../../check-options.js'
 import { OnceboxError } from '../../errors.js'
+import { causes } from '../../failure.js'
 import type { Driver, StatementOptions, TransactionOptions } from '../driver.js'
-import { fromTheDatabase, isConnectionLoss, isPoolEnded, isStalePlan, poolEnded, sqlState } from '../errors.js'
+import {
+  fromTheDatabase,
+  isConnectionLoss,
+  isPoolEnded,
+  isReadOnly,
+  isStalePlan,
+  poolEnded,
+  sqlState,
+} from '../errors.js'
 import { hangUp } from './pg/cancel.js'
 import {
   type Answer,
@@ -22,7 +31,7 @@ import {
 } from './pg/client.js'
 import { listenOn } from './pg/listen.js'
 import { borrowed, isLent, lendClient } from './pg/loan.js'
-import { Reserve } from './pg/reserve.js'
+import { leftOf, Reserve } from './pg/reserve.js'
 import { runOn, Session } from './pg/session.js'
 import { transactionStatus } from './pg/status.js'
 import { isPgPool, wrongClient } from './wrong-client.js'
@@ -117,7 +126,7 @@ class PgDriver implements Driver<Client, object> {
       await session.commit()
     } catch (error) {
       this.#sessions.delete(client)
-      if (isRefusal(error) && !isStalePlan(error)) session.release()
+      if (isRefusal(error) && !isSpoilt(error)) session.release()
       else session.destroy(error)
       throw error
     }
@@ -129,7 +138,7 @@ class PgDriver implements Driver<Client, object> {
   async #giveUp(session: Session, error: unknown): Promise<void> {
     const usable = await session.rollback()
     this.#sessions.delete(session.client)
-    if (usable && !isStalePlan(error)) session.release()
+    if (usable && !isSpoilt(error)) session.release()
     else session.destroy(error)
   }
 
@@ -191,16 +200,17 @@ class PgDriver implements Driver<Client, object> {
   }
 
   async #pooled(statement: Statement, options: StatementOptions): Promise<Answer> {
+    const asked = performance.now()
     const client = await this.#checkOut(options.limitMs)
     client.on('error', ignore)
     let failure: Error | undefined
     try {
-      const answer = await runOn(client, statement, options)
+      const answer = await runOn(client, statement, options.urgent ? leftOf(options, asked) : options)
       heardFrom(client)
       return answer
     } catch (error) {
       fromTheDatabase(error)
-      if (!isRefusal(error) || isStalePlan(error)) failure = error instanceof Error ? error : new Error(String(error))
+      if (!isRefusal(error) || isSpoilt(error)) failure = error instanceof Error ? error : new Error(String(error))
       throw error
     } finally {
       client.off('error', ignore)
@@ -316,6 +326,11 @@ function guard(pool: Pool): void {
 function isRefusal(error: unknown): boolean {
   if (error instanceof OnceboxError) return error.code === 'ROLLED_BACK'
   return sqlState(error) !== undefined && !isConnectionLoss(error)
+}
+
+/** True if the server has said no, and would say it again on this connection, whoever asks. */
+function isSpoilt(error: unknown): boolean {
+  return isStalePlan(error) || [...causes(error)].some(isReadOnly)
 }
 
 /** True if a statement would have to wait for a connection. */

@@ -8,7 +8,7 @@
 import { within } from '../../backoff.js'
 import { OnceboxError } from '../../errors.js'
 import type { Driver, Isolation, Loan, StatementOptions, TransactionOptions } from '../driver.js'
-import { fromTheDatabase, isPoolEnded, isStalePlan, poolEnded, silent } from '../errors.js'
+import { fromTheDatabase, isPoolEnded, isReadOnly, isStalePlan, poolEnded, silent } from '../errors.js'
 import { forgottenQuery, handlerCommitted, transactionAborted, unawaitedQuery } from './loan-errors.js'
 import { Gate, gateOf, guard, type Handle, ignore, type Rows } from './postgres/gate.js'
 import { type LineOptions, Lines, type Mark } from './postgres/lines.js'
@@ -88,11 +88,11 @@ class PostgresDriver implements Driver<Handle> {
   }
 
   async #alone(text: string, values: readonly unknown[], options: StatementOptions): Promise<Rows> {
-    const root = options.urgent && this.#room.isFull ? await this.#side() : this.#sql
+    const root = options.urgent && this.#room.isFull ? await this.#sideWithin(options.limitMs) : this.#sql
     const work = (prepare: boolean): Promise<Rows> =>
       options.settings === undefined
-        ? this.#send(root, text, values, prepare)
-        : behind(options.settings, root, (tx) => this.#send(tx, text, values, prepare))
+        ? sendOnce((onexecute) => this.#send(root, text, values, { prepare, onexecute }))
+        : behind(options.settings, root, (tx) => this.#send(tx, text, values, { prepare }))
     try {
       return await this.#answered(work(true), options.limitMs)
     } catch (error) {
@@ -121,6 +121,10 @@ class PostgresDriver implements Driver<Handle> {
     setTimeout(() => this.#lines.cutDead(probes), Math.min(limitMs, PROBE_MS)).unref()
   }
 
+  #sideWithin(limitMs: number | undefined): Promise<Root> {
+    return limitMs === undefined ? this.#side() : within(limitMs, this.#side(), () => silent(limitMs))
+  }
+
   /** The connection that listens has room for heartbeats when transactions hold all the others. */
   async #side(): Promise<Root> {
     const { listen } = this.#sql
@@ -132,9 +136,14 @@ class PostgresDriver implements Driver<Handle> {
     return listen.sql ?? this.#sql
   }
 
-  async #send(handle: Handle, text: string, values: readonly unknown[], prepare = true): Promise<Rows> {
+  async #send(
+    handle: Handle,
+    text: string,
+    values: readonly unknown[],
+    options: SendOptions = PREPARED,
+  ): Promise<Rows> {
     // Without values there may be several commands in the text, which only the simple protocol takes.
-    const rows = await (values.length === 0 ? handle.unsafe(text) : handle.unsafe(text, [...values], { prepare }))
+    const rows = await (values.length === 0 ? handle.unsafe(text) : handle.unsafe(text, [...values], options))
     // Several commands give an array of results; the last one is the answer.
     const last = rows.at(-1)
     const answer = Array.isArray(last) ? (last as Rows) : rows
@@ -213,6 +222,27 @@ class PostgresDriver implements Driver<Handle> {
         if (gate.suspicious && !(await sameTransaction(raw, start))) throw handlerCommitted()
       },
     }
+  }
+}
+
+interface SendOptions {
+  readonly prepare: boolean
+  readonly onexecute?: (connection: object) => boolean
+}
+
+const PREPARED: SendOptions = { prepare: true }
+
+/** Ends the connection of a statement of its own if it leads to a server that only reads. */
+async function sendOnce(send: (onexecute: (connection: object) => boolean) => Promise<Rows>): Promise<Rows> {
+  let connection: { terminate?(): void } | undefined
+  try {
+    return await send((own) => {
+      connection = own
+      return true
+    })
+  } catch (error) {
+    if (isReadOnly(error)) connection?.terminate?.()
+    throw error
   }
 }
 

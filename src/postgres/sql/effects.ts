@@ -155,11 +155,12 @@ from waiting w left join chosen c using (consumer, source, id)`
 /**
  * Takes an inline message into the box, claimed by us, so that its effects can be called with no transaction open and
  * no copy of it runs meanwhile. In: `{ c, s, i, t, k key, b, h, e, at, os, oi, token, lease, wait lock timeout,
- * reason }`, where the reason 'arrival' says that its source still has it: until it is settled, no copy of it may be
+ * reason, calm }`, where the reason 'arrival' says that its source still has it: until it is settled, no copy of it may be
  * acknowledged. Raises 40001 if retention has forgotten messages of this age. Out: its number in the journal, the attempts
  * so far, whether it was `stored`: then its sender has forgotten it, and the box goes on with it whatever comes; and whether
  * it is `suspect`: somebody died holding it.
- * No row back: it is known and not ours to take. As in FAIL_INLINE, only a new message gets new work.
+ * No row back: it is known and not ours to take; with `calm`, as in CLAIM, neither is what carries a token. As in FAIL_INLINE,
+ * only a new message gets new work.
  */
 export const ADOPT = `
 with p as materialized (
@@ -180,7 +181,8 @@ first as (
 was as materialized (
   select w.consumer, w.source, w.id, w.attempts, w.parked, w.token from p, ob.work w
   where not exists (select 1 from ins) and w.consumer = j->>'c' and w.source = j->>'s' and w.id = j->>'i'
-    and w.lane is null and (w.parked = 'failed' or w.parked is null and (w.token is null or w.due_at <= ob.now()))
+    and w.lane is null and (w.parked = 'failed' or w.parked is null and (w.token is null
+      or w.due_at <= ob.now() and (j->>'calm')::boolean is not true))
     and exists (select 1 from ob.message t where t.consumer = w.consumer and t.source = w.source and t.id = w.id
       and (t.hash is null or j->>'h' is null or t.hash = decode(j->>'h', 'hex') or j->>'oi' is not null
         and (t.origin_id, t.origin_source) is distinct from (j->>'oi', j->>'os')))

@@ -1,12 +1,12 @@
 /** Statements for handling a message on arrival, and for `once` in the caller's own transaction. */
 
 /**
- * Marks messages as being handled by this transaction. In: `{ c, r retainMs, u untimed, restore,
+ * Marks messages as being handled by this transaction. In: `{ c, r retainMs, u untimed, restore, calm,
  * m: [{ s, i, t, k, b, h, e, at, os, oi }] }`. Raises 40001 if retention has forgotten messages of this age meanwhile.
  * Out: those that are ours to run: new ones, and known ones that wait (an inline failure that its source redelivers,
  * a stored message that nobody holds), with their number in the journal and their attempts so far. The rest is for CLASSIFY.
  * With `restore`, the lock timeout that bounds the wait for a copy in flight is put back once the marks are made.
- * Where all are new, the usual case, nobody looks for waiting ones.
+ * Where all are new, the usual case, nobody looks for waiting ones. `calm` is as in CLAIM: nothing that carries a token.
  */
 export const MARK = `
 with p as materialized (select $1::text::jsonb j),
@@ -31,7 +31,8 @@ again as (
   delete from ob.work w using m
   where (select count(*) from ins) < (select count(*) from m)
     and w.consumer = m.consumer and w.source = m.source and w.id = m.id and w.lane is null
-    and (w.parked = 'failed' or w.parked is null and (w.token is null or w.due_at <= ob.now()))
+    and (w.parked = 'failed' or w.parked is null and (w.token is null or w.due_at <= ob.now()
+      and (select (j->>'calm')::boolean is not true from p)))
     and not exists (select 1 from ins where ins.source = m.source and ins.id = m.id)
     and exists (select 1 from ob.message t where t.consumer = w.consumer and t.source = w.source and t.id = w.id
       and (t.hash is null or m.hash is null or t.hash = decode(m.hash, 'hex') or m.origin_id is not null

@@ -2,8 +2,9 @@
  * One connection beside the pool, opened when it is needed. Handlers may hold every connection of the pool, and
  * the heartbeats that keep their claims alive must not wait for them.
  */
+import { within } from '../../../backoff.js'
 import type { StatementOptions } from '../../driver.js'
-import { isConnectionLoss, isStalePlan, sqlState } from '../../errors.js'
+import { fromTheDatabase, isConnectionLoss, isReadOnly, isStalePlan, sqlState } from '../../errors.js'
 import { type Answer, type Client, dedicated, ignore, type Pool, type Statement } from './client.js'
 import { runOn } from './session.js'
 
@@ -27,7 +28,17 @@ export class Reserve {
   /** One statement after the other: pg warns about a second one on a busy client. */
   query(statement: Statement, options: StatementOptions): Promise<Answer> {
     this.#waiting += 1
-    const answer = this.#queue.then(() => this.#run(statement, options))
+    const asked = performance.now()
+    const answer = this.#queue
+      .then(() => {
+        // A heartbeat is of no use later; what held it up has hung for as long.
+        if (options.urgent && isOver(options, asked)) throw noConnection(options)
+        return this.#run(statement, options)
+      })
+      .finally(() => {
+        this.#waiting -= 1
+        if (this.#waiting === 0) this.#rest()
+      })
     this.#queue = answer.catch(ignore)
     return answer
   }
@@ -35,17 +46,16 @@ export class Reserve {
   async #run(statement: Statement, options: StatementOptions): Promise<Answer> {
     clearTimeout(this.#idle)
     const opening = (this.#client ??= this.#open())
+    const began = performance.now()
     try {
-      const client = await opening
+      const client = await connectedWithin(options, opening)
       client.ref?.()
-      return await runOn(client, statement, options)
+      return await runOn(client, statement, leftOf(options, began))
     } catch (error) {
       // After a refusal by the server the connection is as good as new.
-      if (sqlState(error) === undefined || isConnectionLoss(error) || isStalePlan(error)) this.#close(opening)
+      const spoilt = isConnectionLoss(error) || isStalePlan(error) || isReadOnly(error)
+      if (sqlState(error) === undefined || spoilt) this.#close(opening)
       throw error
-    } finally {
-      this.#waiting -= 1
-      if (this.#waiting === 0) this.#rest()
     }
   }
 
@@ -71,4 +81,24 @@ export class Reserve {
     if (this.#client === opening) this.#client = undefined
     opening.then((client) => client.end?.().catch(ignore), ignore)
   }
+}
+
+function isOver({ limitMs = Infinity }: StatementOptions, since: number): boolean {
+  return performance.now() - since >= limitMs
+}
+
+/** With what is left of its limit, and enough of it for a round trip. */
+export function leftOf(options: StatementOptions, since: number): StatementOptions {
+  const { limitMs } = options
+  if (limitMs === undefined) return options
+  return { ...options, limitMs: Math.max(limitMs / 2, limitMs - (performance.now() - since)) }
+}
+
+function connectedWithin(options: StatementOptions, opening: Promise<Client>): Promise<Client> {
+  return options.limitMs === undefined ? opening : within(options.limitMs, opening, () => noConnection(options))
+}
+
+function noConnection({ limitMs = 0 }: StatementOptions): Error {
+  const text = `no connection to the database was to be had within ${Math.round(limitMs)} ms`
+  return fromTheDatabase(Object.assign(new Error(text), { code: 'CONNECT_TIMEOUT' }))
 }

@@ -4,7 +4,7 @@
  */
 import { sleep } from '../../../backoff.js'
 import type { OnceboxError } from '../../../errors.js'
-import { fromTheDatabase } from '../../errors.js'
+import { fromTheDatabase, isConnectionLoss } from '../../errors.js'
 import { refusal } from '../handler-sql.js'
 import { handlerCalled, transactionClosed } from '../loan-errors.js'
 import { firstWords } from '../sql-text.js'
@@ -39,6 +39,8 @@ export interface Handle {
 /** Longer than a round trip, and what a handler pays that leaves a cursor open. */
 const CURSOR_CLOSE_MS = 250
 
+type Work = (tx: Handle) => unknown
+
 export function ignore(): void {}
 
 const gates = new WeakMap<object, Gate>()
@@ -70,6 +72,11 @@ export class Gate {
 
   get transactionOpen(): boolean {
     return this.#transaction ? this.#transaction.open : this.open
+  }
+
+  /** The connection is gone: postgres.js must write nothing more on it, not even a ROLLBACK, or it ends the process. */
+  get dead(): boolean {
+    return !this.transactionOpen || isConnectionLoss(this.failure)
   }
 
   get unanswered(): number {
@@ -125,8 +132,8 @@ export class Gate {
     void Promise.prototype.then.call(query, answered, (error: unknown) => {
       answered()
       fromTheDatabase(error)
-      // Within a savepoint postgres.js rolls back to it.
-      if (!nested) this.failure ??= error
+      // Within a savepoint postgres.js rolls back to it, if there is a connection left.
+      if (!nested || isConnectionLoss(error)) this.failure ??= error
     })
   }
 
@@ -202,9 +209,9 @@ export function guard(raw: Handle, gate: Gate, nested = false): Handle {
           return (...args: unknown[]) => watch(Reflect.apply(value as Handle, target, args))
         case 'savepoint':
           return (...args: unknown[]) => {
-            const done = Reflect.apply(value as Handle, target, args.map(guardCallback))
+            const done = savepoint(value as Handle, args)
             // Its first statement is sent past the gate, and the others only after that.
-            gate.expect(done as Promise<unknown>)
+            gate.expect(done)
             return done
           }
         case 'prepare':
@@ -216,9 +223,26 @@ export function guard(raw: Handle, gate: Gate, nested = false): Handle {
       }
     },
   })
-  function guardCallback(arg: unknown): unknown {
-    if (typeof arg !== 'function') return arg
-    return (inner: Handle): unknown => (arg as (tx: Handle) => unknown)(guard(inner, gate, true))
+  function savepoint(make: Handle, args: unknown[]): Promise<unknown> {
+    if (gate.dead) return Promise.reject(transactionClosed())
+    return new Promise((resolve, reject) => {
+      const guarded = args.map((arg) => (typeof arg === 'function' ? guardCallback(arg as Work, reject) : arg))
+      ;(Reflect.apply(make, raw, guarded) as Promise<unknown>).then(resolve, reject)
+    })
+  }
+  /** `lost` hears of a connection that died; postgres.js, which would roll back to the savepoint, hears nothing more. */
+  function guardCallback(work: Work, lost: (error: unknown) => void): Work {
+    return async (inner) => {
+      try {
+        return await work(guard(inner, gate, true))
+      } catch (error) {
+        // The statement is told of a lost connection before the transaction is.
+        await gate.sent()
+        if (!gate.dead) throw error
+        lost(error)
+        return new Promise(ignore)
+      }
+    }
   }
   gates.set(handle, gate)
   return handle

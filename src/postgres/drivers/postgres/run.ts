@@ -3,6 +3,7 @@
  * it cannot give up on a statement that hangs, and after its connection was lost it would send ROLLBACK or COMMIT to
  * nobody (which ends the process) or to whoever uses that connection next.
  */
+import { isReadOnly } from '../../errors.js'
 import { rolledBack } from '../loan-errors.js'
 import { Gate, guard, type Handle, ignore } from './gate.js'
 
@@ -68,6 +69,11 @@ export class Run<R> {
       if (gate.cancelAll()) this.#giveUp(error)
       // The session has ended and its socket is about to: a ROLLBACK written in between would block the connection.
       if (isFatal(gate.failure)) this.giveUp(error)
+      // A ROLLBACK would put the connection back into the pool.
+      if (isReadOnly(gate.failure)) {
+        this.giveUp(error)
+        this.terminate()
+      }
       // The statement is told of a lost connection before the transaction is.
       await new Promise(setImmediate)
       if (this.#lost) return await never()
