@@ -13,10 +13,11 @@ create table ob.quarantine_account (
 
 -- The size of a row, without unpacking what is stored compressed.
 create function ob.quarantine_bytes(body text, bytes bytea, envelope text) returns bigint language sql immutable parallel safe
-  as $$ select (coalesce(octet_length(body), 0) + coalesce(octet_length(bytes), 0) + coalesce(octet_length(envelope), 0))::bigint $$;
+  set search_path = pg_catalog, pg_temp as $$ select (coalesce(octet_length(body), 0) + coalesce(octet_length(bytes), 0) + coalesce(octet_length(envelope), 0))::bigint $$;
 
 -- One statement each: accounts are locked in their order.
-create function ob.count_quarantine() returns trigger language plpgsql volatile as $$
+create function ob.count_quarantine() returns trigger language plpgsql volatile
+  set search_path = pg_catalog, pg_temp as $$
 begin
   if tg_op = 'INSERT' then
     insert into ob.quarantine_account as a (via, messages, bytes)
@@ -47,7 +48,7 @@ create trigger quarantine_changed after update on ob.quarantine
 -- How full an account would be with so much more in it: above 1 it does not fit. Locks the account until the transaction
 -- ends, and judges what it has locked: a volatile function sees what others have committed meanwhile.
 create function ob.quarantine_used(of_via text, most float8, most_bytes float8, more float8, more_bytes float8)
-  returns float8 language plpgsql volatile as $$
+  returns float8 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
   used float8;
 begin

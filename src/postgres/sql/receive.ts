@@ -183,7 +183,7 @@ const QUARANTINED = `number, x->>'c', x->>'s', coalesce(x->>'i', ''), x->>'t', x
        ob.now() + (x->>'keep')::float8 * interval '1 ms'`
 
 const ANSWERED = `
-select added.*, null used from added union all select null, null, null, null, null, used::text from room where used > 0`
+select added.*, null used from added union all select null, null, null, null, null, used::text from room where used > 0::float8`
 
 /**
  * Puts messages in quarantine, once each. In: `{ m, limit }`, with `m` a list of `{ c consumer, s source, i id, t type, k key,
@@ -205,7 +205,7 @@ added as (
     (n, consumer, source, id, type, key, reason, detail, body, bytes, hash, envelope, via, expires_at)
   overriding system value
   select ${QUARANTINED}
-  from message where (select used from room) <= 1
+  from message where (select used from room) <= 1::float8
   order by x->>'c' collate "C", x->>'s' collate "C", x->>'i' collate "C", x->>'r', x->>'h', ord
   on conflict (consumer, source, id, reason, hash) where id is not null do nothing
   returning q.n::text, q.consumer, q.source, q.id, q.reason
@@ -232,7 +232,7 @@ added as (
   overriding system value
   select ${QUARANTINED},
          case when jsonb_typeof(x->'m') = 'array' then array(select jsonb_array_elements_text(x->'m')) end
-  from message where (select used from room) <= 1
+  from message where (select used from room) <= 1::float8
   order by x->>'s' collate "C", x->>'i' collate "C", x->>'r', x->>'h', ord
   on conflict (consumer, source, id, reason, hash) where id is not null do update set
     meant = case when excluded.meant is not null then array(select distinct unnest(q.meant || excluded.meant) order by 1) end
