@@ -15,7 +15,6 @@ import {
   checkKnown,
   checkMessages,
   checkNumber,
-  checkOneOf,
   nameProblem,
   requireFunction,
 } from './check-options.js'
@@ -27,8 +26,17 @@ import { deliver, type DeliverOptions } from './inbox/deliver.js'
 import { readHealth, type DatabaseHealth } from './inbox/health.js'
 import { createIdleWatch, UNATTENDED_MS } from './inbox/idle.js'
 import { once } from './inbox/once.js'
+import {
+  checkReplay,
+  replayProblem,
+  resolveFrom,
+  type FromArguments,
+  type FromOptions,
+  type Remembering,
+} from './inbox/origin.js'
+import { deliverWithin, fullQuarantines } from './inbox/quota.js'
 import type { ConsumerOptions } from './inbox/options.js'
-import { register, releaseUnrouted, unknownConsumers } from './inbox/registry.js'
+import { consumersElsewhere, register, releaseUnrouted, unknownConsumers } from './inbox/registry.js'
 import { createJanitor } from './inbox/retain.js'
 import { createWorker, type ConsumerWorker } from './inbox/worker.js'
 import type { DataIn, Incoming, Json, MessageMap, Name, OnceOutcome, Outcome, SendData } from './message.js'
@@ -74,11 +82,6 @@ export interface FrontDoor {
   (input: Incoming | readonly Incoming[]): Promise<Outcome | Outcome[]>
 }
 
-interface FromOptions {
-  consumers?: readonly string[]
-  unrouted?: 'quarantine' | 'skip'
-}
-
 export interface Health {
   readonly ok: boolean
   /** The database answers, and takes writes. */
@@ -87,7 +90,7 @@ export interface Health {
   readonly sources: boolean
   /** The age of the oldest message or event that is due, or held by a worker. */
   readonly lagMs: number
-  /** Why it is not ok, in words for people; absent if it is. */
+  /** Why it is not ok, in words for people. Beside that, sources whose quarantine is full, which leave it ok. */
   readonly reasons?: readonly string[]
 }
 
@@ -113,8 +116,8 @@ export interface Box<M extends MessageMap, Tx, TxIn = Tx> {
     tx: TxIn,
     messages: readonly { [K in Name<M>]: { type: K; data: DataIn<M, K> } & SendOptions }[Name<M>][],
   ): Promise<{ id: string }[]>
-  /** Attaches a broker to take messages from. */
-  from<S extends Source>(source: S, options?: FromOptions): S
+  /** Attaches a source to take messages from, and says what it may send. A push source has to name its `types`. */
+  from<S extends Source>(source: S, ...options: FromArguments<M, S>): S
   /** Attaches a broker to publish to. Other processes know the sink by its name: the option, else its `name` property. */
   to<S extends Sink>(sink: S, options?: SinkOptions<M>): S
   start(): Promise<void>
@@ -209,6 +212,18 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
     }
   }
 
+  /** Consumers that other processes alone have declared cannot be refused. */
+  const warnAboutReplays = async (): Promise<void> => {
+    const open = runtime.origins.filter(({ replayMs }) => replayMs !== undefined)
+    if (open.length === 0) return
+    for (const { name, retainMs } of await consumersElsewhere(runtime, [...workers.keys()])) {
+      for (const origin of open) {
+        const problem = replayProblem(origin, { name, retainMs, takes: () => true })
+        if (problem) runtime.warnOnce(`replay ${origin.name} ${name}`, { consumer: name, source: origin.name }, problem)
+      }
+    }
+  }
+
   /** A consumer declared after `start()` begins as soon as the database has heard of it. */
   const join = async (worker: ConsumerWorker): Promise<void> => {
     for (let attempt = 0; state === 'started'; attempt++) {
@@ -233,6 +248,7 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
     state = 'started'
     warnAboutPool()
     await warnAboutNames()
+    await warnAboutReplays()
     await waker.listen((error) => wakeUps.failed(error))
     if (stops !== turn) return waker.close()
     for (const worker of workers.values()) void worker.start()
@@ -273,6 +289,7 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
         throw new OnceboxError('CONSUMER_EXISTS', `there is a consumer ${name} already; give each its own name`)
       }
       const consumer = declareConsumer(name, handlers, consumerOptions, options.messages, runtime.log)
+      for (const origin of runtime.origins) checkReplay(origin, asRemembering(consumer))
       const worker = createWorker(runtime, consumer)
       workers.set(name, worker)
       waker.subscribe(() => worker.wake())
@@ -308,15 +325,20 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
       await writeOutgoing(runtime, outgoing, tx)
       return outgoing.map(({ id }) => ({ id }))
     },
-    from(source, fromOptions = {}) {
-      const { consumers: only, unrouted } = checkFrom(source, fromOptions)
+    from(source, ...[fromOptions = {}]) {
+      const { origins } = runtime
+      const origin = resolveFrom(source, fromOptions as FromOptions, { known: runtime.types, attached: origins })
+      for (const consumer of declared()) checkReplay(origin, asRemembering(consumer))
+      const { consumers: only, unrouted } = origin
       const { fingerprint } = source as Source
-      for (const name of only ?? []) meant.add(name)
+      const how = { how: byMode, only, unrouted, fingerprint: fingerprint?.bind(source), bySource: true, origin }
       sources.add(source, (batch) => {
         // Consumers may be declared after the source, so its names are looked at when it begins to matter.
         if (meant.size > 0) void warnAboutNames().catch(() => undefined)
-        return arrive(batch, { how: byMode, only, unrouted, fingerprint: fingerprint?.bind(source), bySource: true })
+        return deliverWithin(batch, (part) => arrive(part, how))
       })
+      origins.push(origin)
+      for (const name of only ?? []) meant.add(name)
       if (source.push || state === 'started') sources.start(source)
       return source
     },
@@ -365,8 +387,11 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
       const { problems } = sources
       const reasons = [...databaseProblems(found), ...problems, ...relays.problems, ...workerProblems(workers)]
       if (!(found instanceof Error)) reasons.push(...lagProblems(found, maxLagMs, workers))
+      const ok = reasons.length === 0
+      // For people: one sender that is not taken any more must not take the service from the others.
+      if (!(found instanceof Error)) reasons.push(...(await fullQuarantines(runtime).catch(() => [])))
       return {
-        ok: reasons.length === 0,
+        ok,
         database: !(found instanceof Error) && found.writable,
         sources: problems.length === 0,
         lagMs: found instanceof Error ? 0 : found.lagMs,
@@ -396,17 +421,10 @@ function stopTimeout(given: { timeoutMs?: number } | undefined): number {
   return timeoutMs === Infinity ? DAY : Math.min(checkNumber('stop: timeoutMs', timeoutMs, 0), DAY)
 }
 
-function checkFrom(source: Source, options: FromOptions): FromOptions {
-  if (typeof source?.start !== 'function' || typeof source.stop !== 'function') {
-    throw new OnceboxError('OPTION_INVALID', 'from: a source has two methods, start and stop')
-  }
-  checkKnown('from', options, ['consumers', 'unrouted'])
-  const { consumers, unrouted } = options
-  if (consumers !== undefined && !(Array.isArray(consumers) && consumers.every((one) => typeof one === 'string'))) {
-    throw new OnceboxError('OPTION_INVALID', 'from: consumers must be a list of names')
-  }
-  if (unrouted !== undefined) checkOneOf('from: unrouted', unrouted, ['quarantine', 'skip'])
-  return options
+/** A consumer as `checkReplay` looks at it. One that keeps no record remembers nothing anyway, and says so. */
+function asRemembering({ name, options, handlerOf }: ConsumerWorker['consumer']): Remembering {
+  const takes = (type: string): boolean => handlerOf(type) !== undefined
+  return { name, takes, retainMs: options.mode === 'direct' ? Infinity : options.retainMs }
 }
 
 /** Without one, the driver would use a connection of its own, and what was meant to be atomic would not be. */
@@ -478,6 +496,7 @@ function createRuntime<M extends MessageMap, Tx, TxIn>(options: BoxOptions<M, Tx
     warnOnce: onceEach((about, text) => log.warn(about, text)),
     hooks: hooks as unknown as Hooks<MessageMap>,
     outbox: { sinks: [], sent: () => undefined },
+    origins: [],
   }
 }
 

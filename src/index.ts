@@ -3,6 +3,7 @@ export { createBox, type Box, type BoxOptions, type Consumer, type FrontDoor, ty
 export type { Refusal, Sink } from './brokers/sink.js'
 export type { Codec } from './brokers/codec.js'
 export type { Deliver, Source, Warn } from './brokers/source.js'
+export type { FromOptions, QuarantineLimits } from './inbox/origin.js'
 export { OnceboxError, Reject, RetryLater, type OnceboxErrorCode } from './errors.js'
 export {
   batch,

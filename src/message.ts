@@ -19,7 +19,7 @@
  *                    │                   └─attempts used up, or Reject──> dead
  *                    └──────────── retry by a person ───────────────── dead, discarded, quarantined
  *
- * A message that cannot be judged or handled safely (no id, another body under a known id, too old, invalid, …) is
+ * A message that cannot be judged or handled safely (no id, another body under a known id, too old, not allowed, …) is
  * `quarantined` with a reason and its original bytes. A person's `discard` makes it `discarded`.
  */
 import { checkMessages } from './check-options.js'
@@ -92,7 +92,15 @@ export type Incoming = {
 } & ({ data: unknown; body?: never } | { body: Uint8Array | string; data?: never })
 
 export type QuarantineReason =
-  'conflict' | 'invalid' | 'undecodable' | 'no-id' | 'too-old' | 'too-large' | 'unrouted' | 'effect-unknown'
+  | 'conflict'
+  | 'invalid'
+  | 'undecodable'
+  | 'no-id'
+  | 'too-old'
+  | 'too-large'
+  | 'unrouted'
+  | 'not-allowed'
+  | 'effect-unknown'
 
 export interface Failure {
   readonly name: string
@@ -117,7 +125,10 @@ export type Outcome<R = unknown> = {
   readonly id: string | undefined
   /** True when the sender may forget the message. The one thing a hand-written loop must look at. */
   readonly ack: boolean
-  /** With `ack: false`: deliver it again then. Its consumer asked so (`RetryLater`), or its retry policy. Absent otherwise. */
+  /**
+   * With `ack: false`: deliver it again then. Its consumer asked so (`RetryLater`), or its retry policy, or quarantine is
+   * full. Absent otherwise.
+   */
   readonly retryAt?: Date
   readonly consumers: readonly ConsumerOutcome<R>[]
 } & (

@@ -21,6 +21,36 @@ export interface Runtime {
   warnOnce(key: string, about: object, text: string): void
   readonly hooks: Hooks<MessageMap>
   readonly outbox: LocalOutbox
+  /** The sources that are attached, in their order. */
+  readonly origins: Origin[]
+}
+
+/** A source, as it was attached. */
+export interface Origin {
+  /** What people call it. */
+  readonly name: string
+  /** The account that its part of the quarantine is on; undefined if nothing is counted. */
+  readonly account: string | undefined
+  /** The types that it may send; undefined for any. */
+  readonly types: ReadonlySet<string> | undefined
+  readonly keys: 'source' | 'shared'
+  readonly consumers: readonly string[] | undefined
+  readonly unrouted: 'quarantine' | 'skip' | undefined
+  /** Undefined for no limit. */
+  readonly quota: Quota | undefined
+  /** How long what was captured on its way can be sent again; undefined if its source does not say. */
+  readonly replayMs: number | undefined
+  /** Something did not fit into its part of the quarantine, and nobody has made room since. */
+  full: boolean
+}
+
+export interface Quota {
+  readonly maxRows: number
+  readonly maxBytes: number
+  /** Undefined for ever. */
+  readonly retainMs: number | undefined
+  /** Of what it may not send. */
+  readonly notAllowedMs: number
 }
 
 /** What sending has to know of the relays in this process. They fill it in. */

@@ -28,7 +28,7 @@ billing.consumer(
   },
   { mode: 'inline' },
 )
-const hook = billing.from(webhook({ scheme: 'standard', secret }))
+const hook = billing.from(webhook({ scheme: 'standard', secret, source: 'shop' }), { types: ['order.placed'] })
 
 // Every other answer is lost on its way, so the sender has to try again.
 let deliveries = 0

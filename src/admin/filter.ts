@@ -23,7 +23,8 @@ export interface CheckedFilter {
 export const STATES: readonly State[] = ['pending', 'processing', 'handled', 'dead', 'quarantined', 'discarded']
 
 const REASONS: readonly QuarantineReason[] = [
-  'conflict', 'invalid', 'undecodable', 'no-id', 'too-old', 'too-large', 'unrouted', 'effect-unknown',
+  'conflict', 'invalid', 'undecodable', 'no-id', 'too-old', 'too-large', 'unrouted', 'not-allowed',
+  'effect-unknown',
 ] // prettier-ignore
 
 const CRITERIA = [

@@ -24,6 +24,10 @@ export interface Source {
    */
   readonly name?: string
   readonly push?: boolean
+  /** A push source behind a broker, which has checked who may publish: `from` treats it like other brokers. */
+  readonly broker?: boolean
+  /** How long a delivery that somebody captured can be sent again; consumers have to remember for longer. */
+  readonly replayMs?: number
   /** What of a message tells two bodies under one id apart; false for nothing. Default: all of its data. */
   readonly fingerprint?: (message: Incoming) => unknown
   start(deliver: Deliver, report?: (problem?: unknown) => void, warn?: Warn): Promise<void>

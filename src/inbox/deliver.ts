@@ -6,7 +6,7 @@
  */
 import type { Incoming, Outcome } from '../message.js'
 import { OTHER_CONSUMERS } from '../postgres/sql/receive.js'
-import type { Runtime } from '../runtime.js'
+import type { Origin, Runtime } from '../runtime.js'
 import { identityUnknown, type ConsumerDeclaration } from './consumer.js'
 import { runDirect } from './direct.js'
 import { handleFor } from './inline/handle.js'
@@ -27,6 +27,8 @@ export interface DeliverOptions {
   readonly fingerprint?: ((message: Incoming) => unknown) | undefined
   /** From a source: it would deliver again, for ever, what made the whole batch fail. */
   readonly bySource?: boolean
+  /** The source that brings them. */
+  readonly origin?: Origin | undefined
 }
 
 export async function deliver(
@@ -36,7 +38,8 @@ export async function deliver(
 ): Promise<Outcome[]> {
   const declared = options.consumers.map(({ consumer }) => consumer)
   const messages: (Prepared | Refused)[] = []
-  const how = { consumers: declared, fingerprint: options.fingerprint, bySource: options.bySource ?? false }
+  const { fingerprint, bySource = false, origin } = options
+  const how = { consumers: declared, fingerprint, bySource, origin }
   for (const one of incoming) {
     const prepared = how.bySource ? prepareAny(runtime, one, how) : prepare(runtime, one, how)
     messages.push(prepared instanceof Promise ? await prepared : prepared)

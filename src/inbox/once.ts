@@ -13,7 +13,7 @@ import { identityUnknown, type ConsumerDeclaration } from './consumer.js'
 import { isOpen } from './inline/known.js'
 import { prepare, PROPERTIES_TAKEN } from './prepare.js'
 import { quarantine, refuse } from './quarantine.js'
-import { classify, identityOf, tooOld } from './receive.js'
+import { classify, CONFLICT, identityOf, tooOld } from './receive.js'
 import { fromResult, refuseError, toResult } from './result.js'
 import { isConflict } from './transaction.js'
 
@@ -90,7 +90,7 @@ export async function once<R>(
       os: renamed ? prepared.source : undefined,
       oi: renamed ? prepared.id : undefined,
     }
-    const marked = await db.run(MARK, { ...horizon, restore: true, m: [row] }, tx)
+    const marked = await db.run(MARK, { ...horizon, restore: true, untyped: type === '', m: [row] }, tx)
     ours = marked.find((one) => one['id'] === markId)
   } catch (error) {
     await undo()
@@ -112,7 +112,8 @@ export async function once<R>(
   return { status: 'handled', result: fromResult(text) }
 
   async function known(): Promise<OnceOutcome<unknown>> {
-    const [found] = await classify(runtime, [{ consumer: name, message: accepted }], tx)
+    const asked = { ...accepted, type: type === '' ? undefined : type }
+    const [found] = await classify(runtime, [{ consumer: name, message: asked }], tx)
     await db.driver.query(`release savepoint ${savepoint}`, [], tx)
     if (found === undefined) {
       // Not marked and not known either: too old, or retention has just taken it and it is tried again.
@@ -123,7 +124,7 @@ export async function once<R>(
       return { status: 'quarantined', reason: 'too-old' }
     }
     if (!found.same) {
-      const refused = refuse(accepted, 'conflict', 'the id is known with another body')
+      const refused = refuse(accepted, 'conflict', CONFLICT)
       await quarantine(runtime, [{ consumer: name, refused }], tx)
       return { status: 'quarantined', reason: 'conflict' }
     }

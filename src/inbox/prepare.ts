@@ -5,10 +5,11 @@ import { nameProblem, nearest } from '../check-options.js'
 import { OnceboxError } from '../errors.js'
 import { toFailure } from '../failure.js'
 import type { Incoming, Message, QuarantineReason } from '../message.js'
-import type { Runtime } from '../runtime.js'
+import type { Origin, Runtime } from '../runtime.js'
 import { validate, type Validated } from '../validate.js'
 import { decodeBody, fingerprint, fingerprintBytes } from './body.js'
 import type { ConsumerDeclaration } from './consumer.js'
+import { laneOf } from './origin.js'
 
 /** An incoming message, checked and decoded, in the form that the statements take. */
 export interface Prepared {
@@ -17,6 +18,8 @@ export interface Prepared {
   readonly source: string
   readonly type: string
   readonly key: string | undefined
+  /** The lane of its key, where that is not the key itself. */
+  readonly lane: string | undefined
   readonly body: string
   readonly hash: string | null
   /** What has no column of its own, as JSON text, or null if there is nothing. */
@@ -28,6 +31,10 @@ export interface Prepared {
   readonly ids: Readonly<Record<string, string>> | undefined
   /** Consumers whose `identity` gave no key, and why: they cannot take it. */
   readonly unfit: ReadonlyMap<string, string> | undefined
+  /** The source that brought it; undefined if it was handed in. */
+  readonly origin: Origin | undefined
+  /** Since when it has waited in quarantine, if it leaves it by itself. */
+  readonly heldSince?: string
 }
 
 export interface Refused {
@@ -36,12 +43,14 @@ export interface Refused {
   readonly source: string
   readonly type: string
   readonly key: string | undefined
+  readonly lane: string | undefined
   readonly reason: QuarantineReason
   readonly detail: string
   readonly body: string | undefined
   readonly bytes: Uint8Array | undefined
   readonly hash: string
   readonly envelope: string | null
+  readonly origin: Origin | undefined
 }
 
 export interface PrepareOptions {
@@ -53,6 +62,10 @@ export interface PrepareOptions {
   readonly bySource?: boolean
   /** Not held to its schema: it carries no data. */
   readonly unchecked?: boolean
+  /** The source that brings it. */
+  readonly origin?: Origin | undefined
+  /** The lane that it was given when it came: it leaves the quarantine for the same. */
+  readonly lane?: string | undefined
 }
 
 /** Answers at once unless a schema takes its time: thousands arrive together, and a promise for each would show. */
@@ -62,13 +75,17 @@ export function prepare(
   options: PrepareOptions,
 ): Prepared | Refused | Promise<Prepared | Refused> {
   if (typeof incoming !== 'object' || incoming === null) return refuseThing(incoming, options)
-  const envelope = readEnvelope(incoming)
+  const envelope = readEnvelope(incoming, options)
   const misplaced = readStray(runtime, incoming)
   const body = misplaced ? unreadable(incoming, misplaced) : readBody(incoming)
   if (body.mistake && !options.bySource) throw body.mistake
   const refuse = (reason: QuarantineReason, detail: string): Refused =>
-    refusal(incoming, envelope, body, reason, detail)
+    refusal(incoming, envelope, body, { reason, detail, origin: options.origin })
 
+  // Before all else: what is refused for another reason would be released with the rest once that reason is gone.
+  if (envelope.type !== '' && options.origin?.types?.has(envelope.type) === false) {
+    return refuse('not-allowed', `its source, ${options.origin.name}, may not send ${envelope.type}`)
+  }
   const size = typeof body.raw === 'string' ? Buffer.byteLength(body.raw) : body.raw.byteLength
   if (size > runtime.maxBytes && !options.anySize) {
     return refuse('too-large', `the body has ${size} bytes, the limit (maxBytes) is ${runtime.maxBytes}`)
@@ -87,6 +104,7 @@ export function prepare(
     source: envelope.source,
     type: envelope.type,
     key: envelope.key,
+    lane: envelope.lane,
     body: decoded.text,
     hash,
     envelope: envelope.rest,
@@ -94,6 +112,7 @@ export function prepare(
     data: decoded.data,
     ids: undefined,
     unfit: undefined,
+    origin: options.origin,
   }
   const parsed = options.unchecked ? { value: decoded.data } : validate(runtime.schemaOf(envelope.type), decoded.data)
   const finish = (checked: Validated): Prepared | Refused =>
@@ -109,12 +128,13 @@ interface Envelope {
   source: string
   type: string
   key: string | undefined
+  lane: string | undefined
   time: string | undefined
   rest: string | null
   problem: string | undefined
 }
 
-function readEnvelope(incoming: Incoming): Envelope {
+function readEnvelope(incoming: Incoming, { origin, lane: given }: PrepareOptions): Envelope {
   const problems: string[] = []
   const text = (name: 'source' | 'type' | 'key' | 'subject', required: boolean): string | undefined => {
     const value: unknown = incoming[name]
@@ -129,6 +149,7 @@ function readEnvelope(incoming: Incoming): Envelope {
   const type = text('type', true) ?? ''
   const source = text('source', false) ?? ''
   const key = text('key', false)
+  const lane = key === undefined ? undefined : (given ?? laneOf(origin?.keys ?? 'shared', source, key))
   const subject = text('subject', false)
   const time = readTime(incoming.time, problems)
   const headers = readHeaders(incoming.headers, problems)
@@ -137,14 +158,19 @@ function readEnvelope(incoming: Incoming): Envelope {
   if (subject !== undefined) rest['subject'] = subject
   if (time !== undefined) rest['time'] = time
   if (headers !== undefined) rest['headers'] = headers
+  if (lane !== undefined) rest['lane'] = lane
   return {
     id: idProblem ? undefined : incoming.id,
     idProblem,
     source,
     type,
     key,
+    lane,
     time,
-    rest: subject === undefined && time === undefined && headers === undefined ? null : JSON.stringify(rest),
+    rest:
+      subject === undefined && time === undefined && headers === undefined && lane === undefined
+        ? null
+        : JSON.stringify(rest),
     problem: problems.length ? problems.join('; ') : undefined,
   }
 }
@@ -250,11 +276,12 @@ function unreadable(value: unknown, problem: string, cause?: unknown): Body {
   return { raw: show(value), mistake, decode: () => ({ problem }) }
 }
 
-function refuseThing(thing: unknown, { bySource }: PrepareOptions): Refused {
+function refuseThing(thing: unknown, options: PrepareOptions): Refused {
   const problem = `a message must be an object { id, type, data }; got ${String(thing)}`
-  if (!bySource) throw new OnceboxError('MESSAGE_INVALID', problem)
+  if (!options.bySource) throw new OnceboxError('MESSAGE_INVALID', problem)
   const empty: Incoming = { id: undefined, type: '', body: show(thing) }
-  return refusal(empty, readEnvelope(empty), readBody(empty), 'invalid', problem)
+  const why = { reason: 'invalid', detail: problem, origin: options.origin } as const
+  return refusal(empty, readEnvelope(empty, options), readBody(empty), why)
 }
 
 /** For people: there are no bytes to keep. */
@@ -287,8 +314,7 @@ function refusal(
   incoming: Incoming,
   envelope: Envelope,
   body: Body,
-  reason: QuarantineReason,
-  detail: string,
+  why: Pick<Refused, 'reason' | 'detail' | 'origin'>,
 ): Refused {
   const { raw } = body
   const text = typeof raw === 'string' ? raw : decodeText(raw)
@@ -299,8 +325,8 @@ function refusal(
     source: envelope.source,
     type: envelope.type,
     key: envelope.key,
-    reason,
-    detail,
+    lane: envelope.lane,
+    ...why,
     body: readable ? text : undefined,
     // A string that is no Unicode has no UTF-8 bytes: its UTF-16 code units are kept.
     bytes: readable ? undefined : typeof raw === 'string' ? Buffer.from(raw, 'utf16le') : raw,

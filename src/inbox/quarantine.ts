@@ -2,10 +2,12 @@
 import { storableText } from '../failure.js'
 import type { Entry } from '../hooks.js'
 import type { Message, MessageMap, QuarantineReason } from '../message.js'
+import type { Row } from '../postgres/database.js'
 import { CONFIRM, QUARANTINE, QUARANTINE_OF_NOBODY } from '../postgres/sql/receive.js'
 import { tell, type Runtime } from '../runtime.js'
 import { readData } from './body.js'
 import { toMessage, type Prepared, type Refused } from './prepare.js'
+import { noteUse, QuarantineFull } from './quota.js'
 
 /** Consumer of messages that no consumer asked for, or that were refused before anybody was asked. */
 export const NO_CONSUMER = ''
@@ -37,14 +39,44 @@ export async function quarantine(runtime: Runtime, list: readonly Quarantined[],
       y: refused.bytes && Buffer.from(refused.bytes).toString('base64'),
       h: refused.hash,
       e: refused.envelope,
+      v: refused.origin?.account,
+      keep: keepMs(refused),
       m: meant,
     }))
     const statement = part[0]!.consumer === NO_CONSUMER ? QUARANTINE_OF_NOBODY : QUARANTINE
-    const added = await runtime.db.run(statement, rows, tx)
+    const answer = await runtime.db.run(statement, { m: rows, limit: limitOf(part) }, tx)
+    const added = answer.filter(({ used }) => used === null)
+    judgeRoom(runtime, part, answer)
     // What was there already is to be as safe as what was added.
     if (added.length === 0 && tx === undefined) await runtime.db.run(CONFIRM, 'quarantined')
     if (added.length > 0) tellNew(runtime, part, added)
   }
+}
+
+/** The limit that they are held to: all of them came from one source, or are held to none. */
+function limitOf(part: readonly Quarantined[]): object | undefined {
+  const { origin } = part[0]!.refused
+  if (!origin?.quota) return undefined
+  const size = part.reduce((sum, { refused }) => sum + sizeOf(refused), 0)
+  return { v: origin.name, rows: origin.quota.maxRows, bytes: origin.quota.maxBytes, size }
+}
+
+function judgeRoom(runtime: Runtime, part: readonly Quarantined[], answer: readonly Row[]): void {
+  const row = answer.find(({ used }) => used !== null)
+  if (row === undefined) return
+  const origin = part[0]!.refused.origin!
+  const used = Number(row['used'])
+  // Of several, those that fit will be taken one by one.
+  if (used <= 1 || part.length === 1) noteUse(runtime, origin, used)
+  if (used > 1) throw new QuarantineFull(origin)
+}
+
+function keepMs({ origin, reason }: Refused): number | undefined {
+  return reason === 'not-allowed' ? origin?.quota?.notAllowedMs : origin?.quota?.retainMs
+}
+
+function sizeOf({ body, bytes, envelope }: Refused): number {
+  return Buffer.byteLength(body ?? '') + (bytes?.byteLength ?? 0) + Buffer.byteLength(envelope ?? '')
 }
 
 /** A prepared message that turned out to be unacceptable after all. */
@@ -59,7 +91,7 @@ function tellNew(
 ): void {
   const isNew = new Set(added.map((row) => JSON.stringify([row['consumer'], row['source'], row['id'], row['reason']])))
   for (const { consumer, refused } of list) {
-    if (!isNew.has(JSON.stringify([consumer, refused.source, refused.id ?? null, refused.reason]))) continue
+    if (!isNew.has(JSON.stringify([consumer, refused.source, refused.id ?? '', refused.reason]))) continue
     const entry: Entry<MessageMap> = {
       message: messageOf(refused),
       consumer,

@@ -32,7 +32,7 @@ export interface ReceiveOptions {
 /** One call of `receive`, from its first statement to its last. */
 interface Reception extends ReceiveOptions {
   /**
-   * Keys of which something could not be stored: what comes behind it in the same call is not stored either, or it would
+   * Lanes of which something could not be stored: what comes behind it in the same call is not stored either, or it would
    * come before it. Which consumers keep an order may be known to other processes alone, so it goes for all.
    */
   readonly heldBack: Set<string>
@@ -102,7 +102,8 @@ async function receiveBatch(runtime: Runtime, batch: readonly Prepared[], option
 async function oneByOne(runtime: Runtime, batch: readonly Prepared[], options: Reception): Promise<Outcome[]> {
   if (batch.length === 1 && options.alone) {
     const [message] = batch as [Prepared]
-    if (message.key !== undefined) options.heldBack.add(message.key)
+    const lane = message.lane ?? message.key
+    if (lane !== undefined) options.heldBack.add(lane)
     return [busy(message, options)]
   }
   const outcomes: Outcome[] = []
@@ -113,8 +114,8 @@ async function oneByOne(runtime: Runtime, batch: readonly Prepared[], options: R
   return outcomes
 }
 
-function isHeldBack({ key }: Prepared, { heldBack }: Reception): boolean {
-  return key !== undefined && heldBack.has(key)
+function isHeldBack({ key, lane = key }: Prepared, { heldBack }: Reception): boolean {
+  return lane !== undefined && heldBack.has(lane)
 }
 
 function busy({ id, type }: Prepared, { consumers, only }: ReceiveOptions): Outcome {
@@ -176,9 +177,7 @@ async function store(runtime: Runtime, batch: readonly Prepared[], options: Rece
       h: message.hash,
       e: message.envelope,
       at: message.time,
-      f: options.force,
-      ids: message.ids,
-      no: message.unfit && [...message.unfit.keys()],
+      r: rareOf(message, options),
     })),
     c: options.consumers.map(asReceiverSeesIt),
     only: options.only ?? null,
@@ -189,6 +188,12 @@ async function store(runtime: Runtime, batch: readonly Prepared[], options: Rece
     throw sqlState(error) === 'OB003' ? identityUnknown((error as Error).message) : error
   })
   return JSON.parse(rows[0]!['answer'] as string) as Answer
+}
+
+/** What few messages have: the statement looks for it at one place. */
+function rareOf({ ids, unfit, lane, heldSince }: Prepared, { force }: ReceiveOptions): object | undefined {
+  if (!ids && !unfit && lane === undefined && heldSince === undefined && !force) return undefined
+  return { ids, no: unfit && [...unfit.keys()], l: lane, f: force ? 'person' : heldSince }
 }
 
 async function classifyRest(
@@ -217,7 +222,7 @@ async function classifyRest(
       refused.push({ consumer, refused: refuse(message, 'too-old', tooOld(message)) })
       perMessage[at]!.set(consumer, quarantined(consumer, 'too-old'))
     } else if (!found.same) {
-      refused.push({ consumer, refused: refuse(message, 'conflict', 'the id is known with another body') })
+      refused.push({ consumer, refused: refuse(message, 'conflict', CONFLICT) })
       perMessage[at]!.set(consumer, quarantined(consumer, 'conflict'))
     } else if (found.state === 'failed') parked.push(pair)
     else if (found.state === 'arriving') perMessage[at]!.set(consumer, heldByArrival(consumer))
@@ -259,9 +264,12 @@ async function finish(
   return outcomes
 }
 
+/** Why a message is a conflict. */
+export const CONFLICT = 'the id is known with another body, or another type'
+
 /** What is known of a message for a consumer. */
 export interface Known {
-  /** Same body, as far as both fingerprints tell. */
+  /** Same type, and same body as far as both fingerprints tell. */
   readonly same: boolean
   /** `arriving`: it runs on arrival, and its source still has it: unless it is handled, it waits for the source. */
   readonly state: 'handled' | 'pending' | 'processing' | 'arriving' | 'failed' | 'dead' | 'discarded' | 'quarantined'
@@ -282,7 +290,7 @@ export async function classify(
     CLASSIFY,
     pairs.map(({ consumer, message }) => {
       const key = [...identityOf(message, consumer), message.hash]
-      return hasIdentity(message, consumer) ? [...key, message.id, message.source] : key
+      return hasIdentity(message, consumer) ? [...key, message.id, message.source] : [...key, null, null, message.type]
     }),
     tx,
   )
@@ -310,7 +318,8 @@ export async function confirmKnown(runtime: Runtime, known: readonly (Known | un
   if (known.some((one) => one?.synchronous)) await runtime.db.run(CONFIRM, 'known')
 }
 
-export type Identified = Pick<Prepared, 'id' | 'source' | 'hash' | 'ids'>
+/** `type` undefined: the caller does not know it. */
+export type Identified = Pick<Prepared, 'id' | 'source' | 'hash' | 'ids'> & { readonly type: string | undefined }
 
 /** Asked by name, because a consumer may be called `constructor`. */
 function hasIdentity({ ids }: Identified, consumer: string): boolean {
@@ -346,6 +355,9 @@ function stored(consumer: string): Ackable {
 }
 
 export function tooOld(message: Prepared): string {
+  if (message.heldSince !== undefined) {
+    return `it has waited in quarantine since ${message.heldSince}, or was sent, beyond the dedup horizon`
+  }
   return message.time === undefined
     ? 'it carries no time, and untimed messages are not accepted'
     : `its time, ${message.time}, is beyond the dedup horizon`

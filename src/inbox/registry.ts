@@ -3,6 +3,7 @@ import { hostname } from 'node:os'
 import { nearest } from '../check-options.js'
 import type { Row } from '../postgres/database.js'
 import { KNOWN_CONSUMERS, REGISTER, RENEW, UNROUTED } from '../postgres/sql/registry.js'
+import { CONSUMERS } from '../postgres/sql/retain.js'
 import type { Runtime } from '../runtime.js'
 import { asReceiverSeesIt, type ConsumerDeclaration } from './consumer.js'
 import { NO_CONSUMER } from './quarantine.js'
@@ -55,6 +56,17 @@ const CONSEQUENCE = {
   untimed: 'processes that have not declared it go by the one that was declared last',
   identity: 'receivers without the function refuse its messages until no process has had one for five minutes',
 } as const
+
+/** The registered consumers that this process has not declared, and how long they remember. */
+export async function consumersElsewhere(
+  { db }: Runtime,
+  declared: readonly string[],
+): Promise<{ readonly name: string; readonly retainMs: number }[]> {
+  const rows = (await db.run(CONSUMERS, null)) as { name: string; retainMs: string | null }[]
+  return rows
+    .filter(({ name, retainMs }) => retainMs !== null && !declared.includes(name))
+    .map(({ name, retainMs }) => ({ name, retainMs: Number(retainMs) }))
+}
 
 /** Of these names those that no process has declared so far, each with a hint at what was meant. */
 export async function unknownConsumers(

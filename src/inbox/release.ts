@@ -10,7 +10,9 @@ import type { Row } from '../postgres/database.js'
 import { sqlState } from '../postgres/driver.js'
 import { LOCK_QUARANTINED, READ_QUARANTINED, REMOVE_QUARANTINED } from '../postgres/sql/bulk.js'
 import { tell, type Runtime } from '../runtime.js'
+import { writeAudit, type Deed } from './audit.js'
 import type { ConsumerDeclaration } from './consumer.js'
+import { releasedFrom } from './origin.js'
 import { prepare, type Prepared, type Refused } from './prepare.js'
 import { NO_CONSUMER } from './quarantine.js'
 import { receive } from './receive.js'
@@ -18,7 +20,7 @@ import { isConflict } from './transaction.js'
 
 export interface ReleaseOptions {
   readonly consumers: readonly ConsumerDeclaration[]
-  /** A person has judged their age. A start has not: what may have been handled and forgotten is too old. */
+  /** A person has judged their age. A start has not: what may have been forgotten, or has waited as long, is too old. */
   readonly by: 'person' | 'start'
 }
 
@@ -56,7 +58,7 @@ const TRIES = 4
 const PREPARED: readonly unknown[] = ['conflict', 'too-old', 'unrouted']
 
 export function createRelease(runtime: Runtime, options: ReleaseOptions): Release {
-  /** Keys of which something stayed behind: what comes after it stays too, or it would come before it. */
+  /** Lanes of which something stayed behind: what comes after it stays too, or it would come before it. */
   const heldBack = new Set<string>()
   return async (held) => {
     const size = READ_AT_ONCE[options.by]
@@ -84,14 +86,26 @@ async function read(runtime: Runtime, held: readonly Held[], options: ReleaseOpt
     const n = row['n'] as string
     const consumer = row['consumer'] as string
     const consumers = options.consumers.filter(({ name }) => consumer === NO_CONSUMER || name === consumer)
-    const prepared = await prepare(runtime, toIncoming(row), { consumers, anySize: true })
+    const { lane, ...incoming } = toIncoming(row)
+    const origin = typeof row['via'] === 'string' ? releasedFrom(row['via']) : undefined
+    const prepared = await prepare(runtime, incoming, { consumers, anySize: true, lane, origin })
     const refused = 'reason' in prepared
     // What a person releases in vain stays as it is; by itself, a message moves on to the reason that holds now.
     if (refused && options.by === 'person') continue
-    const message = !refused && PREPARED.includes(row['reason']) ? { ...prepared, hash: hashOf(row) } : prepared
-    candidates.push({ n, state: states.get(n)!, consumer, message })
+    candidates.push({
+      n,
+      state: states.get(n)!,
+      consumer,
+      message: refused ? prepared : asItWas(prepared, row, options),
+    })
   }
   return candidates
+}
+
+/** With the fingerprint that it had, and its age: by itself nothing leaves that has waited for too long. */
+function asItWas(prepared: Prepared, row: Row, { by }: ReleaseOptions): Prepared {
+  const hash = PREPARED.includes(row['reason']) ? hashOf(row) : prepared.hash
+  return { ...prepared, hash, ...(by === 'start' && { heldSince: row['since'] as string }) }
 }
 
 /** All of them at once; if somebody is in the way, one after the other. */
@@ -101,7 +115,7 @@ async function releaseSome(
   options: ReleaseOptions,
   heldBack: Set<string>,
 ): Promise<Released> {
-  const free = candidates.filter(({ message: { key } }) => key === undefined || !heldBack.has(key))
+  const free = candidates.filter(({ message: { key, lane = key } }) => lane === undefined || !heldBack.has(lane))
   for (let tries = 1; free.length > 0; tries++) {
     try {
       return await move(runtime, free, options)
@@ -113,8 +127,8 @@ async function releaseSome(
     }
   }
   if (free.length <= 1) {
-    const key = free[0]?.message.key
-    if (key !== undefined) heldBack.add(key)
+    const lane = free[0]?.message.lane ?? free[0]?.message.key
+    if (lane !== undefined) heldBack.add(lane)
     return { stored: 0, removed: 0 }
   }
   let stored = 0
@@ -149,11 +163,24 @@ async function move(runtime: Runtime, candidates: readonly Candidate[], options:
       })
     }
     if (gone.length > 0) await runtime.db.run(REMOVE_QUARANTINED, gone, tx)
+    // What a person does is written down by the admin.
+    if (gone.length > 0 && options.by === 'start') await writeAudit(runtime, deedOf(gone, byNumber, options), tx)
     return { stored, removed: gone.length }
   }
   const released = await runtime.db.transaction(work, 'read committed')
   for (const say of late) say()
   return released
+}
+
+/** That they left by themselves, for people who wonder why a handler ran. */
+function deedOf(
+  gone: readonly string[],
+  byNumber: ReadonlyMap<string, Candidate>,
+  { consumers }: ReleaseOptions,
+): Deed {
+  const types = [...new Set(gone.map((n) => byNumber.get(n)!.message.type))].sort()
+  const names = consumers.map(({ name }) => name)
+  return { action: 'release', detail: { by: 'start', reason: 'unrouted', types, consumers: names, count: gone.length } }
 }
 
 interface Run {
@@ -204,11 +231,13 @@ function isThrough({ status, consumers }: Outcome, one: boolean): boolean {
 }
 
 /** A quarantined row as it once came in. */
-function toIncoming(row: Row): Incoming {
-  const envelope = (row['envelope'] ? JSON.parse(row['envelope'] as string) : {}) as Partial<Incoming>
+function toIncoming(row: Row): Incoming & { lane?: string } {
+  const envelope = (row['envelope'] ? JSON.parse(row['envelope'] as string) : {}) as Partial<Incoming> & {
+    lane?: string
+  }
   return {
     ...envelope,
-    id: (row['id'] ?? undefined) as string | undefined,
+    id: (row['id'] || undefined) as string | undefined,
     source: row['source'] as string,
     type: row['type'] as string,
     ...(row['key'] !== null && { key: row['key'] as string }),

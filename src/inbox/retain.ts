@@ -1,6 +1,7 @@
 /**
  * Retain: the last step. Deletes what was handled or discarded longer ago than its consumer retains it, in small
- * batches that wait for nobody. Dead, quarantined and pending messages stay until a person or a worker settles them.
+ * batches that wait for nobody. Dead, quarantined and pending messages stay until a person or a worker settles them, but for
+ * what its source allows to be forgotten in quarantine.
  *
  * Any number of processes may do it at once: each batch is judged again, under its locks, by the statement that deletes.
  */
@@ -111,7 +112,7 @@ async function pruneQuarantine(runtime: Runtime, retain: ReadonlyMap<string, num
   const horizons = {
     r: Object.fromEntries(retain),
     d: DEFAULT_RETAIN_MS,
-    least: Math.min(DEFAULT_RETAIN_MS, ...retain.values()),
+    least: Math.min(DEFAULT_RETAIN_MS, ...retain.values(), ...expiries(runtime)),
   }
   let count = 0
   let after: unknown
@@ -128,6 +129,11 @@ async function pruneQuarantine(runtime: Runtime, retain: ReadonlyMap<string, num
     after = last['n']
   }
   return count
+}
+
+/** How long sources let what they brought stay in quarantine. */
+function expiries({ origins }: Runtime): number[] {
+  return origins.flatMap(({ quota }) => quota?.notAllowedMs ?? [])
 }
 
 /** Events that were published, as long as sinks want them kept, and those that were given up. They are no messages. */

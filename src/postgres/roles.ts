@@ -30,6 +30,7 @@ export const GRANTS: Readonly<Record<Exclude<Role, 'owner' | 'viewer'>, Readonly
     ...Object.fromEntries(
       [
         ...['message', 'work', 'lane', 'handled', 'attempt', 'effect', 'quarantine', 'forgotten', 'open_group'],
+        'quarantine_account',
         ...['outbox', 'delivery', 'shard', 'sink', 'sink_declaration', 'catch_up', 'removed_sink'],
       ].map((table) => [table, ALL]),
     ),
@@ -47,6 +48,7 @@ export const GRANTS: Readonly<Record<Exclude<Role, 'owner' | 'viewer'>, Readonly
     attempt: 'select, delete',
     effect: 'select, delete',
     quarantine: 'select, delete, update (discarded)',
+    quarantine_account: 'select, insert, update',
     forgotten: 'select, insert, update',
     outbox: 'select, delete, update (published_at)',
     delivery: 'select, delete, update (error)',

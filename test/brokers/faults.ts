@@ -392,7 +392,9 @@ export function brokerFaults(adapterUrl: URL, options: FaultOptions = {}): void 
         ...second,
       ])
       await expectEachOnce(ids)
-      const quarantined = await arena.pool.query(`select id, reason from ${SCHEMA}.quarantine order by reason`)
+      const quarantined = await arena.pool.query(
+        `select nullif(id, '') id, reason from ${SCHEMA}.quarantine order by reason`,
+      )
       expect(quarantined.rows).toEqual([
         { id: null, reason: 'no-id' },
         { id: 'large', reason: 'too-large' },

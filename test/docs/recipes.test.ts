@@ -10,7 +10,7 @@ import { defineMessages } from 'oncebox'
 import * as webhooks from 'oncebox/webhook'
 import { useServer } from '../inbox/fixture.js'
 import { freePort } from '../support/postgres.js'
-import { bodyOf, SECRETS, sign, type Sent } from '../webhook/senders.js'
+import { bodyOf, OLD_SECRETS, SECRETS, sign, type Sent } from '../webhook/senders.js'
 import { blocksOf, readPage } from './markdown.js'
 
 const database = useServer('recipes')
@@ -63,7 +63,8 @@ async function post(url: string, { body, headers }: Sent): Promise<[number, unkn
 }
 
 test('the page has a recipe for each of these', () => {
-  const titles = ['stripe', 'next', 'hono', 'express', 'express-raw', 'fastify', 'github'].map((name) => `${name}.ts`)
+  const names = ['stripe', 'next', 'hono', 'express', 'express-raw', 'fastify', 'github', 'partners']
+  const titles = names.map((name) => `${name}.ts`)
   expect([...recipes.keys()]).toEqual(titles)
 })
 
@@ -72,7 +73,7 @@ test.for(['hono.ts', 'express.ts', 'express-raw.ts', 'fastify.ts'])(
   async (title) => {
     await using box = await database.open()
     box.consumer('a', { note: (message, { tx }) => box.write(tx, 'a', message) }, { mode: 'inline' })
-    const hook = box.from(webhooks.webhook({ scheme: 'standard', secret: SECRETS.standard }))
+    const hook = box.from(webhooks.webhook({ scheme: 'standard', secret: SECRETS.standard }), { types: 'any' })
     await using recipe = await run(title, { hook })
     const sent = await sign('standard', bodyOf('standard'))
     expect(await post(recipe.url, sent)).toEqual([200, { status: 'handled' }])
@@ -85,7 +86,7 @@ test.for(['hono.ts', 'express.ts', 'express-raw.ts', 'fastify.ts'])(
 test('a function of a Request is a route: next.ts', async () => {
   await using box = await database.open()
   box.consumer('a', { note: () => undefined }, { mode: 'inline' })
-  const hook = box.from(webhooks.webhook({ scheme: 'standard', secret: SECRETS.standard }))
+  const hook = box.from(webhooks.webhook({ scheme: 'standard', secret: SECRETS.standard }), { types: 'any' })
   await using recipe = await run('next.ts', { hook })
   const { POST } = recipe.values as { POST: typeof hook.fetch }
   const server = createServer(webhooks.toNodeListener({ fetch: POST }))
@@ -100,7 +101,7 @@ test('a function of a Request is a route: next.ts', async () => {
   }
 })
 
-test('an event of Stripe becomes a message of one’s own, and others are let go: stripe.ts', async () => {
+test('an event of Stripe becomes a message of one’s own, and others run nothing: stripe.ts', async () => {
   const messages = defineMessages({
     'payment.received': z.object({ invoice: z.string(), account: z.string(), cents: z.int() }),
   })
@@ -118,10 +119,10 @@ test('an event of Stripe becomes a message of one’s own, and others are let go
   const copy = bodyOf('stripe', 'evt_1', { ...paid, pending_webhooks: 0 })
   expect(await post(recipe.url, await sign('stripe', copy))).toEqual([200, { status: 'duplicate' }])
   const other = bodyOf('stripe', 'evt_2', { type: 'charge.updated', data: { object: {} } })
-  expect(await post(recipe.url, await sign('stripe', other))).toEqual([200, { status: 'skipped' }])
+  expect(await post(recipe.url, await sign('stripe', other))).toEqual([200, { status: 'quarantined' }])
   await box.drain()
   expect(got).toEqual([{ invoice: 'pi_1', account: 'ada', cents: 500 }])
-  expect(await box.quarantine()).toEqual([])
+  expect(await box.quarantine()).toMatchObject([{ id: 'evt_2', reason: 'not-allowed' }])
 })
 
 test('the type and the key come from what was sent: github.ts', async () => {
@@ -129,7 +130,7 @@ test('the type and the key come from what was sent: github.ts', async () => {
   const got: unknown[] = []
   box.consumer('a', { '*': ({ type, key }) => void got.push([type, key]) }, { mode: 'inline' })
   await using recipe = await run('github.ts', { webhook: webhooks.webhook, secret: SECRETS.github })
-  const hook = box.from(recipe.values['github'] as webhooks.WebhookSource)
+  const hook = box.from(recipe.values['github'] as webhooks.WebhookSource, { types: 'any' })
   const server = createServer(webhooks.toNodeListener(hook))
   const port = await freePort()
   await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
@@ -141,4 +142,26 @@ test('the type and the key come from what was sent: github.ts', async () => {
     server.closeAllConnections()
     server.close()
   }
+})
+
+test('each partner reaches its own handlers alone: partners.ts', async () => {
+  await using box = await database.open()
+  const got: string[] = []
+  box.consumer('a', { '*': ({ type, source }) => void got.push(`${source} ${type}`) })
+  process.env['ACME_SECRET'] = SECRETS.standard
+  process.env['BOLT_SECRET'] = OLD_SECRETS.standard
+  await using recipe = await run('partners.ts', { box })
+  const send = async (partner: 'acme' | 'bolt', type: string) => {
+    const secret = partner === 'acme' ? SECRETS.standard : OLD_SECRETS.standard
+    const sent = await sign('standard', JSON.stringify({ type }), { secret, id: `msg_${type.length}` })
+    return (await post(recipe.url.replace('/hook', `/${partner}`), sent))[1]
+  }
+  for (const partner of ['acme', 'bolt'] as const) {
+    const own = partner === 'acme' ? 'payment.received' : 'stock.reserved'
+    const other = partner === 'acme' ? 'stock.reserved' : 'payment.received'
+    expect(await send(partner, other)).toEqual({ status: 'quarantined' })
+    expect(await send(partner, own)).toEqual({ status: 'stored' })
+  }
+  await box.drain()
+  expect(got).toEqual(['acme payment.received', 'bolt stock.reserved'])
 })

@@ -30,7 +30,7 @@ const DOORS: Readonly<Record<string, (box: Bench) => Promise<Outcome>>> = {
     const start = async (deliver: (batch: [ReturnType<typeof note>]) => Promise<readonly Outcome[]>): Promise<void> => {
       outcome = (await deliver([note('1', { key: 'k' })]))[0]
     }
-    box.from({ push: true, start, stop: async () => undefined })
+    box.from({ push: true, start, stop: async () => undefined }, { types: 'any' })
     return waitUntil(() => outcome)
   },
 }

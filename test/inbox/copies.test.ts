@@ -99,14 +99,15 @@ function doorOf(box: Bench, door: Door, failing: Set<string>): (message: Incomin
   }
   if (door !== 'source') return async (message) => (await box.handle(message)).ack
   let push: (batch: readonly Incoming[]) => Promise<readonly Outcome[]> = () => Promise.reject(new Error('not started'))
-  box.from({
-    push: true,
-    start(deliver) {
+  const source = {
+    push: true as const,
+    start(deliver: typeof push) {
       push = deliver
       return Promise.resolve()
     },
     stop: () => Promise.resolve(),
-  })
+  }
+  box.from(source, { types: 'any' })
   return async (message) => (await push([message]))[0]!.ack
 }
 

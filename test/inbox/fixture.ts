@@ -145,7 +145,7 @@ async function createLedger(pool: pg.Pool, schema: string): Promise<Omit<Ledger,
     ids: async () => (await effects()).map(({ id }) => id),
     quarantine: async () =>
       (await sql(
-        'select consumer, source, id, type, reason, detail, body, bytes from ob.quarantine order by n',
+        `select consumer, source, nullif(id, '') id, type, reason, detail, body, bytes from ob.quarantine order by n`,
       )) as unknown as Quarantined[],
   }
 }

@@ -86,6 +86,7 @@ test('a map that adds data and leaves the body is refused, not half obeyed', asy
       map: ({ message }) => ({ ...message, data: { mapped: true } }) as never,
       onError: (error) => errors.push(error),
     }),
+    { types: 'any' },
   )
   expect((await hook.fetch(toRequest(await sign('standard', bodyOf('standard'))))).status).toBe(200)
   expect(await box.quarantine()).toMatchObject([{ reason: 'no-id' }])
@@ -157,7 +158,10 @@ test('a source for a consumer that nobody has heard of is warned of, with the na
 test('a webhook for such a consumer is warned of when the first request comes', async () => {
   const logger = recorder()
   await using box = await server.open({ logger })
-  const hook = box.from(webhook({ scheme: 'standard', secret: SECRETS.standard }), { consumers: ['leter'] })
+  const hook = box.from(webhook({ scheme: 'standard', secret: SECRETS.standard }), {
+    types: 'any',
+    consumers: ['leter'],
+  })
   box.consumer('letter', { note: () => undefined })
   await hook.fetch(toRequest(await sign('standard', bodyOf('standard'))))
   await waitUntil(() => logger.lines.some(({ text }) => text?.includes('did you mean letter?')))

@@ -45,7 +45,7 @@ describe('what a source brought for some consumers alone', () => {
   test.for(['stored', 'inline'] as const)('and was unrouted is released to no other (%s)', async (mode) => {
     await using box = await server.open()
     box.consumer('x', { other: () => undefined }, { mode })
-    const source = box.from(new PushSource(), { consumers: ['x'] })
+    const source = box.from(new PushSource(), { types: 'any', consumers: ['x'] })
     expect(await source.post(note('1'), note('1'))).toMatchObject([{ reason: 'unrouted' }, { reason: 'unrouted' }])
 
     const others = processOf(box, { y: ['note'] })
@@ -61,7 +61,7 @@ describe('what a source brought for some consumers alone', () => {
   test('and was refused is released to no other by a person', async () => {
     await using box = await server.open({ maxBytes: 10 })
     box.consumer('x', { note: () => undefined }, { mode: 'inline' })
-    const source = box.from(new PushSource(), { consumers: ['x'] })
+    const source = box.from(new PushSource(), { types: 'any', consumers: ['x'] })
     expect(await source.post(note('1'))).toMatchObject([{ reason: 'too-large' }])
     const next = processOf(box, { x: ['note'], y: ['note'] })
     expect(await next.admin.retry({ reason: 'too-large' })).toBe(1)
@@ -74,8 +74,8 @@ describe('what a source brought for some consumers alone', () => {
     [undefined, ['x 1', 'y 1', 'z 1']],
   ])('and another brought for %s is released to those of both', async ([second, expected]) => {
     await using box = await server.open()
-    const one = box.from(new PushSource(), { consumers: ['x'] })
-    const two = box.from(new PushSource(), second && { consumers: second })
+    const one = box.from(new PushSource(), { types: 'any', consumers: ['x'] })
+    const two = box.from(new PushSource(), { types: 'any', ...(second && { consumers: second }) })
     await one.post(note('1'))
     await two.post(note('1'))
     await one.post(note('1'))

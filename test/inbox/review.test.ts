@@ -385,7 +385,7 @@ test('an unrouted message that is released keeps the fingerprint of its source',
     async stop() {},
   }
   let send: Parameters<Source['start']>[0] | undefined
-  box.from(source)
+  box.from(source, { types: 'any' })
   await waitUntil(() => send !== undefined)
   const message = (noise: number) => note('1', { data: { stable: 1, noise } })
   expect(await send!([message(1)])).toMatchObject([{ reason: 'unrouted' }])

@@ -367,7 +367,7 @@ describe('a source that is pushed', () => {
     await using box = await server.open()
     box.consumer('inline', { note: () => 'done' }, { mode: 'inline' })
     box.consumer('stored', { note: (message, { tx }) => box.write(tx, 'stored', message) })
-    const source = box.from(new PushSource())
+    const source = box.from(new PushSource(), { types: 'any' })
     expect(await source.post(note('1'))).toMatchObject([{ status: 'handled', ack: true, result: 'done' }])
     const [copy] = await source.post(note('1'))
     expect(copy).toMatchObject({ status: 'duplicate', ack: true })
@@ -379,7 +379,7 @@ describe('a source that is pushed', () => {
   test('stops with the box, started or not', async () => {
     for (const started of [true, false]) {
       await using box = await server.open()
-      const source = box.from(new PushSource())
+      const source = box.from(new PushSource(), { types: 'any' })
       await source.post()
       if (started) await box.start()
       await box.stop()
@@ -393,11 +393,11 @@ describe('a source that is attached already', () => {
     await using box = await server.open()
     await using other = await server.open()
     box.consumer('a', { note: (message, { tx }) => box.write(tx, 'a', message) }, { mode: 'inline' })
-    const source = box.from(new Kind())
+    const source = box.from(new Kind(), { types: 'any' })
     await box.start()
     const refused = expect.objectContaining({ code: 'OPTION_INVALID' })
-    expect(() => box.from(source, { consumers: ['b'] })).toThrow(refused)
-    expect(() => other.from(source)).toThrow(refused)
+    expect(() => box.from(source, { types: 'any', consumers: ['b'] })).toThrow(refused)
+    expect(() => other.from(source, { types: 'any' })).toThrow(refused)
     await other.start()
     await other.stop()
     expect(source.stops).toBe(0)
@@ -407,7 +407,7 @@ describe('a source that is attached already', () => {
       await waitUntil(async () => (await box.ids()).includes(id))
       // A stopped box still has it, and may start again.
       await box.stop()
-      expect(() => other.from(source)).toThrow(refused)
+      expect(() => other.from(source, { types: 'any' })).toThrow(refused)
       await box.start()
     }
   })
@@ -434,7 +434,7 @@ describe('options', () => {
     await using box = await server.open()
     for (const name of ['a', 'b', 'c'])
       box.consumer(name, { note: () => name }, { mode: name === 'c' ? 'stored' : 'inline' })
-    const source = box.from(new PushSource(), { consumers: ['b', 'c'] })
+    const source = box.from(new PushSource(), { types: 'any', consumers: ['b', 'c'] })
     const [outcome] = await source.post(note('1'))
     expect(outcome!.consumers.map(({ consumer }) => consumer).sort()).toEqual(['b', 'c'])
     expect(await box.handle(note('1'))).toMatchObject({
@@ -450,7 +450,7 @@ describe('options', () => {
     for (const mode of ['stored', 'inline'] as const) {
       await using box = await server.open()
       box.consumer('a', { note: () => undefined }, { mode })
-      const source = box.from(new PushSource(), unrouted && { unrouted })
+      const source = box.from(new PushSource(), { types: 'any', ...(unrouted && { unrouted }) })
       const outcomes = await source.post(note('1', { type: 'other' }), note('2'))
       expect(outcomes[0]).toMatchObject({ id: '1', status, ack: true, consumers: [] })
       expect(outcomes[1]).toMatchObject({ ack: true, consumers: [{ consumer: 'a' }] })
@@ -462,7 +462,7 @@ describe('options', () => {
     await using box = await server.open()
     box.consumer('a', { note: () => undefined })
     box.consumer('b', { other: () => undefined })
-    const source = box.from(new PushSource(), { consumers: ['b'] })
+    const source = box.from(new PushSource(), { types: 'any', consumers: ['b'] })
     expect(await source.post(note('1'))).toMatchObject([{ status: 'quarantined', reason: 'unrouted' }])
   })
 
@@ -473,7 +473,7 @@ describe('options', () => {
     const some = Object.assign(new PushSource(), {
       fingerprint: ({ data }: Incoming) => (data as { same: unknown }).same,
     })
-    box.from(some)
+    box.from(some, { types: 'any' })
     await some.post(note('1', { data: { same: { a: 1, b: 2 }, retries: 0 } }))
     expect(await some.post(note('1', { data: { same: { b: 2, a: 1 }, retries: 9 } }))).toMatchObject([
       { status: 'duplicate' },
@@ -482,7 +482,7 @@ describe('options', () => {
       { status: 'quarantined', reason: 'conflict' },
     ])
     const none = Object.assign(new PushSource(), { fingerprint: () => false })
-    box.from(none)
+    box.from(none, { types: 'any' })
     await none.post(note('2', { data: 1 }))
     expect(await none.post(note('2', { data: 2 }))).toMatchObject([{ status: 'duplicate' }])
   })

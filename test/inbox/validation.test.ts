@@ -157,12 +157,16 @@ describe('quarantine', () => {
     expect(details.join()).toContain('at position 7')
   })
 
-  test('the same refused message twice is kept once; without an id each time', async () => {
+  test('the same refused message twice is kept once; without an id it goes by its body', async () => {
     await using box = await server.open({ messages })
     box.consumer('a', { strict: () => undefined })
-    for (let time = 0; time < 2; time++)
-      await box.receive([strict('1', {}), { id: undefined, type: 'strict', data: 1 }])
-    expect((await box.quarantine()).map(({ id }) => id)).toEqual(['1', null, null])
+    const nameless = [1, 1, 2].map((data): Incoming => ({ id: undefined, type: 'strict', data }))
+    for (let time = 0; time < 2; time++) await box.receive([strict('1', {}), ...nameless])
+    expect((await box.quarantine()).map(({ id, body }) => [id, body])).toEqual([
+      ['1', '{}'],
+      [null, '1'],
+      [null, '2'],
+    ])
   })
 
   test.for(['receive', 'handle'] as const)('a conflict keeps both bodies, by %s', async (door) => {

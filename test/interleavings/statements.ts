@@ -61,6 +61,7 @@ export const OUTSIDE: Readonly<Record<string, string>> = {
   PRUNABLE: 'proposes; PRUNE judges each row again',
   PRUNABLE_QUARANTINE: 'proposes; PRUNE_QUARANTINE judges each row again',
   CONSUMERS: 'reads options',
+  QUARANTINE_ACCOUNTS: 'reads what triggers have counted',
   KNOWN_CONSUMERS: 'reads names',
   ONCE_OPTIONS: 'reads options',
   OTHER_CONSUMERS: 'reads subscriptions',

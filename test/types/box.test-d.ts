@@ -215,6 +215,26 @@ describe('around the box', () => {
     })
   })
 
+  test('from a push source takes the types that it may send, of the vocabulary', () => {
+    void ((source: Source, push: Source & { readonly push: true }, broker: typeof push & { readonly broker: true }) => {
+      const box = overPg()
+      const open = createBox({ db: fromPg({} as pg.Pool) })
+      box.from(source, { types: ['a'], keys: 'source', quarantine: { maxRows: 1, maxBytes: 1, retainMs: 1 } })
+      box.from(push, { types: ['a', 'b'] })
+      box.from(push, { types: 'any' })
+      box.from(broker)
+      open.from(push, { types: ['whatever'] })
+      // @ts-expect-error it has to say
+      box.from(push)
+      // @ts-expect-error it has to say
+      box.from(push, { consumers: ['x'] })
+      // @ts-expect-error no type of the box
+      box.from(push, { types: ['c'] })
+      // @ts-expect-error there is no such choice
+      box.from(push, { types: 'any', keys: 'mine' })
+    })
+  })
+
   test('admin answers by the vocabulary', () => {
     void (async () => {
       const { entries } = await overPg().admin.messages({ type: ['a', 'b'], state: ['dead', 'pending'] })

@@ -22,7 +22,7 @@ describe.for(['inline', 'stored'] as const)('%s', (mode) => {
     async (scheme) => {
       await using box = await server.open()
       box.consumer('a', { note: (message, { tx }) => box.write(tx, 'a', message, message.source) }, { mode })
-      const hook = box.from(webhook({ scheme, secret: SECRETS[scheme] }))
+      const hook = box.from(webhook({ scheme, secret: SECRETS[scheme] }), { types: 'any' })
       await using http = await serve(toNodeListener(hook))
       const sent = await sign(scheme, bodyOf(scheme))
       const answers = [await post(http.url, sent), await post(http.url, sent), await post(http.url, sent)]
@@ -39,7 +39,7 @@ describe.for(['inline', 'stored'] as const)('%s', (mode) => {
     await using box = await server.open()
     let got: unknown
     box.consumer('a', { '*': (message) => void (got = message) }, { mode })
-    const hook = box.from(webhook({ scheme: 'github', secret: SECRETS.github }))
+    const hook = box.from(webhook({ scheme: 'github', secret: SECRETS.github }), { types: 'any' })
     await using http = await serve(toNodeListener(hook))
     await post(http.url, await sign('github', '{"action":"opened","n":1}'))
     await box.drain()
@@ -50,7 +50,7 @@ describe.for(['inline', 'stored'] as const)('%s', (mode) => {
     await using box = await server.open()
     box.consumer('a', { '*': () => undefined }, { mode })
     for (const scheme of SCHEMES) {
-      const hook = box.from(webhook({ scheme, secret: SECRETS[scheme] }))
+      const hook = box.from(webhook({ scheme, secret: SECRETS[scheme] }), { types: 'any' })
       await using http = await serve(toNodeListener(hook))
       const sent = await sign(scheme, '{"type":"no')
       for (let times = 0; times < 2; times++) {
@@ -72,6 +72,7 @@ describe.for(['inline', 'stored'] as const)('%s', (mode) => {
         map: ({ message, data }) => ({ ...message, key: (data as { deep: { key: string } }).deep.key }),
         onError: (error) => errors.push(error),
       }),
+      { types: 'any' },
     )
     await using http = await serve(toNodeListener(hook))
     for (const body of ['payload=%7B%7D', '{"shallow":1}']) {
@@ -91,7 +92,7 @@ describe.for(['inline', 'stored'] as const)('%s', (mode) => {
   test('Stripe’s copies of one event differ in pending_webhooks, and are copies; another body is a conflict', async () => {
     await using box = await server.open()
     box.consumer('a', { note: (message, { tx }) => box.write(tx, 'a', message) }, { mode })
-    const hook = box.from(webhook({ scheme: 'stripe', secret: SECRETS.stripe }))
+    const hook = box.from(webhook({ scheme: 'stripe', secret: SECRETS.stripe }), { types: 'any' })
     await using http = await serve(toNodeListener(hook))
     const created = Math.floor(Date.now() / 1_000) - 60
     const deliver = async (more: object) =>
@@ -109,7 +110,7 @@ describe.for(['inline', 'stored'] as const)('%s', (mode) => {
     box.consumer('a', { note: (message, { tx }) => box.write(tx, 'a', message, message.source) }, { mode })
     const sent = await sign('standard', bodyOf('standard'))
     for (const source of ['one', 'two']) {
-      const hook = box.from(webhook({ scheme: 'standard', secret: SECRETS.standard, source }))
+      const hook = box.from(webhook({ scheme: 'standard', secret: SECRETS.standard, source }), { types: 'any' })
       await using http = await serve(toNodeListener(hook))
       expect((await post(http.url, sent)).status).toBe(200)
     }
@@ -121,7 +122,7 @@ describe.for(['inline', 'stored'] as const)('%s', (mode) => {
 test('fifty copies at once have one effect, and the rest are told to come back or that it is done', async () => {
   await using box = await server.open()
   box.consumer('a', { note: (message, { tx }) => box.write(tx, 'a', message) }, { mode: 'inline' })
-  const hook = box.from(webhook({ scheme: 'standard', secret: SECRETS.standard }))
+  const hook = box.from(webhook({ scheme: 'standard', secret: SECRETS.standard }), { types: 'any' })
   await using http = await serve(toNodeListener(hook))
   const sent = await sign('standard', bodyOf('standard'))
   const answers = await Promise.all(Array.from({ length: 50 }, () => post(http.url, sent)))
@@ -144,7 +145,7 @@ test('while the first copy runs the second is busy: 409, and to be sent again', 
     },
     { mode: 'inline' },
   )
-  const hook = box.from(webhook({ scheme: 'standard', secret: SECRETS.standard }))
+  const hook = box.from(webhook({ scheme: 'standard', secret: SECRETS.standard }), { types: 'any' })
   await using http = await serve(toNodeListener(hook))
   const sent = await sign('standard', bodyOf('standard'))
   const first = post(http.url, sent)
@@ -169,7 +170,7 @@ test('a handler that fails on arrival is answered 503, and the next delivery has
     },
     { mode: 'inline' },
   )
-  const hook = box.from(webhook({ scheme: 'standard', secret: SECRETS.standard }))
+  const hook = box.from(webhook({ scheme: 'standard', secret: SECRETS.standard }), { types: 'any' })
   await using http = await serve(toNodeListener(hook))
   const sent = await sign('standard', bodyOf('standard'))
   const response = await fetch(http.url, { method: 'POST', ...sent })
@@ -196,7 +197,9 @@ test('stopping the box waits for the delivery in flight, whose sender gets its a
     },
     { mode: 'inline' },
   )
-  const hook = box.from(webhook({ scheme: 'standard', secret: SECRETS.standard, onError: () => undefined }))
+  const hook = box.from(webhook({ scheme: 'standard', secret: SECRETS.standard, onError: () => undefined }), {
+    types: 'any',
+  })
   await using http = await serve(toNodeListener(hook))
   await box.start()
   const first = post(http.url, await sign('standard', bodyOf('standard')))
@@ -233,6 +236,7 @@ describe('a database that goes away', () => {
     const errors: unknown[] = []
     const hook = box.from(
       webhook({ scheme: 'standard', secret: SECRETS.standard, onError: (error) => errors.push(error) }),
+      { types: 'any' },
     )
     await using http = await serve(toNodeListener(hook))
     const sent = await sign('standard', bodyOf('standard'))
@@ -261,7 +265,9 @@ describe('a database that goes away', () => {
       const box = createBox({ db: fromPg(pool), schema: ledger.schema, logger: silent })
       box.consumer('a', { note: (message, { tx }) => ledger.write(tx, 'a', message) }, { mode: 'inline' })
       await box.migrate()
-      const hook = box.from(webhook({ scheme: 'standard', secret: SECRETS.standard, onError: () => undefined }))
+      const hook = box.from(webhook({ scheme: 'standard', secret: SECRETS.standard, onError: () => undefined }), {
+        types: 'any',
+      })
       await using http = await serve(toNodeListener(hook))
       const sent = await sign('standard', bodyOf('standard'))
       void proxy.cutAtCommit(moment)
@@ -281,7 +287,7 @@ test.for(['inline', 'direct'] as const)(
     box.consumer('a', { note: () => Promise.reject(new TypeError('no stock')) }, { mode })
     const errors: unknown[] = []
     const onError = (error: unknown): void => void errors.push(error)
-    const hook = box.from(webhook({ scheme: 'standard', secret: SECRETS.standard, onError }))
+    const hook = box.from(webhook({ scheme: 'standard', secret: SECRETS.standard, onError }), { types: 'any' })
     await using http = await serve(toNodeListener(hook))
     expect(await post(http.url, await sign('standard', bodyOf('standard')))).toMatchObject({ status: 503 })
     expect(errors).toMatchObject([{ name: 'TypeError', message: 'no stock' }])

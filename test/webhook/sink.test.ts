@@ -303,7 +303,7 @@ describe('from box to box', () => {
       },
       { mode: 'inline' },
     )
-    const hook = billing.from(webhook({ scheme: 'standard', secret }))
+    const hook = billing.from(webhook({ scheme: 'standard', secret, source: 'event' }), { types: 'any' })
     await using http = await serve(toNodeListener(hook))
     shop.to(webhook({ url: http.url, secret }))
     const client = await server.pool.connect()
@@ -340,7 +340,7 @@ describe('from box to box', () => {
     await using shop = await server.open({ source: 'shop' })
     await using billing = await server.open()
     billing.consumer('bill', { note: (one, { tx }) => billing.write(tx, 'bill', one) }, { mode: 'inline' })
-    const hook = webhook({ scheme: 'standard', secret, onError: () => undefined })
+    const hook = webhook({ scheme: 'standard', secret, source: 'event', onError: () => undefined })
     await using http = await serve(toNodeListener(hook))
     shop.to(webhook({ url: http.url, secret }), { retry: { baseMs: 20, maxMs: 20 } })
     const client = await server.pool.connect()
@@ -351,7 +351,7 @@ describe('from box to box', () => {
     // Not attached yet: 503.
     await expect(shop.drain()).rejects.toMatchObject({ status: 503 })
     expect(await billing.ids()).toEqual([])
-    billing.from(hook)
+    billing.from(hook, { types: 'any' })
     await waitUntil(async () => {
       await shop.drain()
       return (await billing.ids()).length > 0

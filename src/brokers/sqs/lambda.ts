@@ -38,6 +38,7 @@ export interface LambdaResponse {
 
 export interface SqsLambda extends Source {
   readonly push: true
+  readonly broker: true
   /** Delivers a batch. It may be passed on without its object. Rejects if nothing could be delivered. */
   handle(event: LambdaEvent): Promise<LambdaResponse>
 }
@@ -50,6 +51,7 @@ export function sqsLambda(options: ReadOptions<SqsMessage> = {}): SqsLambda {
 
   return {
     push: true,
+    broker: true,
     async start(given) {
       if (deliver && deliver !== given) {
         throw new OnceboxError('OPTION_INVALID', 'sqsLambda belongs to one box; make a second one for the second box')

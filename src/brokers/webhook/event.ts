@@ -25,6 +25,7 @@ export const toMessage = guarded(
 interface Signed {
   readonly body: Uint8Array
   readonly id: string | undefined
+  readonly time?: Date | undefined
 }
 
 function readRequest(
@@ -33,10 +34,12 @@ function readRequest(
   signed: Signed,
   report: (error: unknown) => void,
 ): Incoming {
-  const { body, id } = signed
+  const { body } = signed
   const headers: Record<string, string> = Object.fromEntries(request.headers)
   const data = parse(body)
-  const message = readMessage(options, { headers, body, data, id })
+  const message = readMessage(options, { headers, data, ...signed })
+  // Without a time of its own it is as old as its signature: so a copy is told from something new.
+  if (message.time === undefined && signed.time !== undefined) message.time = signed.time
   if (typeof options.type === 'string') message.type = options.type
   if (data === undefined) return message
   const verified: VerifiedRequest = { headers, body, data, message }
@@ -71,7 +74,7 @@ interface Parts {
 
 /**
  * Only what is signed decides who a message is: a replay under another content type must be the same message. So a
- * CloudEvent is known by its body.
+ * CloudEvent is known by its body, and who sent it is for the receiver to say: the sender could name anybody.
  */
 function readMessage({ scheme, source }: ResolvedSource, { headers, body, data, id }: Parts): Incoming {
   const message: Incoming = { id, source: source ?? scheme, type: scheme, body }
@@ -80,7 +83,8 @@ function readMessage({ scheme, source }: ResolvedSource, { headers, body, data, 
       if (isCloudEvent(data)) {
         const event = readStructured(body)
         // Under one name for many producers their ids may collide; webhook-id does not.
-        if (event) return source === undefined || event.id === undefined ? event : { ...event, source, id }
+        if (event && source === undefined) return event
+        if (event) return { ...event, source: source!, id: event.id === undefined ? undefined : id }
       }
       const { type, timestamp } = fieldsOf(data)
       if (typeof type === 'string' && type !== '') message.type = type

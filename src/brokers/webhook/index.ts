@@ -1,7 +1,7 @@
 /**
  * Webhooks: signed HTTP requests, in and out.
  *
- *     const stripe = box.from(webhook({ scheme: 'stripe', secret: process.env.STRIPE_SECRET }))
+ *     const stripe = box.from(webhook({ scheme: 'stripe', secret: process.env.STRIPE_SECRET }), { types: ['charge.succeeded'] })
  *     http.createServer(toNodeListener(stripe)).listen(3000)
  *
  *     box.to(webhook({ url: 'https://example.com/hooks', secret: process.env.HOOK_SECRET }))

@@ -23,7 +23,10 @@ export interface VerifiedRequest {
 export interface WebhookSourceOptions {
   /** Who signs: Standard Webhooks, Stripe or GitHub. */
   scheme: Scheme
-  /** The signing secret, as its sender shows it; several while it is being rotated. */
+  /**
+   * The signing secret, as its sender shows it; several while it is being rotated. Standard: base64 of at least 24 bytes;
+   * others: at least 16 characters.
+   */
   secret: string | readonly string[]
   /** How far a signed timestamp may be off, in the past and in the future. GitHub signs none. Default: 300 000. */
   toleranceMs?: number
@@ -37,7 +40,10 @@ export interface WebhookSourceOptions {
    * least twice `maxBytes`.
    */
   maxBufferedBytes?: number
-  /** The producer. Ids are unique within it. Default: the event's own if the body is a CloudEvent, else the scheme. */
+  /**
+   * The producer. Ids are unique within it. `'event'` leaves it to the sender, who may then speak for any producer: the
+   * source and the id of a CloudEvent are its own. Default: the scheme.
+   */
   source?: string
   /** The type of the message, or how to find it. Default: `type` of the body; GitHub: the header X-GitHub-Event. */
   type?: string | ((request: VerifiedRequest) => string | undefined)
@@ -58,7 +64,7 @@ export interface WebhookSinkOptions {
   url: string | URL
   /** Default: 'standard', the only one for sending. */
   scheme?: 'standard'
-  /** The signing secret, base64, with or without `whsec_`. While it is being rotated, several: all of them sign. */
+  /** The signing secret, base64 of at least 24 bytes, with or without `whsec_`. While it is being rotated, several: all of them sign. */
   secret: string | readonly string[]
   /** For one request, its answer included. Default: 15 000. */
   timeoutMs?: number
@@ -81,7 +87,10 @@ export interface ResolvedSource {
   readonly maxBytes: number
   readonly bodyTimeoutMs: number
   readonly maxBufferedBytes: number
+  /** Undefined: a CloudEvent's own. */
   readonly source: string | undefined
+  /** What the source is called. */
+  readonly name: string
   readonly type: WebhookSourceOptions['type']
   readonly map: WebhookSourceOptions['map']
   readonly onError: (error: unknown) => void
@@ -102,6 +111,9 @@ export interface ResolvedSink {
 }
 
 const DAY = 86_400_000
+/** As Standard Webhooks asks for. */
+const LEAST_BYTES = 24
+const LEAST_CHARACTERS = 16
 const MIB = 1_048_576
 const SOURCE_OPTIONS = [
   ...['scheme', 'secret', 'toleranceMs', 'maxBytes', 'bodyTimeoutMs', 'maxBufferedBytes'],
@@ -127,7 +139,8 @@ export function resolveSource(given: WebhookSourceOptions): ResolvedSource {
     maxBytes,
     bodyTimeoutMs: checkInteger('webhook: bodyTimeoutMs', given.bodyTimeoutMs ?? 10_000, 1, DAY),
     maxBufferedBytes: checkInteger('webhook: maxBufferedBytes', buffered, 2 * maxBytes),
-    source: given.source,
+    source: given.source === 'event' ? undefined : (given.source ?? scheme),
+    name: `webhook:${given.source ?? scheme}`,
     type: given.type,
     map: checkFunction('webhook: map', given.map),
     onError: checkFunction('webhook: onError', given.onError) ?? warn,
@@ -162,8 +175,19 @@ function keysOf(scheme: Scheme, secret: string | readonly string[]): Buffer[] {
     if (typeof one !== 'string' || one === '') {
       throw invalid(`secret must be text, and not empty; got ${one === '' ? 'an empty string' : typeof one}`)
     }
-    return scheme === 'standard' ? standardKey(one) : Buffer.from(one)
+    checkSecret(one)
+    if (scheme === 'standard') return standardKey(one)
+    if (one.length < LEAST_CHARACTERS) {
+      throw invalid(`secret must have at least ${LEAST_CHARACTERS} characters; this one has ${one.length}`)
+    }
+    return Buffer.from(one)
   })
+}
+
+/** What environment variables and files make of a secret that is not there, or was copied with too much around it. */
+function checkSecret(secret: string): void {
+  if (/^\s|\s$/.test(secret)) throw invalid('secret has white space around it; trim it where it is read')
+  if (/^(undefined|null)$/i.test(secret)) throw invalid('secret is the word for nothing; is its variable set?')
 }
 
 function standardKey(secret: string): Buffer {
@@ -176,7 +200,11 @@ function standardKey(secret: string): Buffer {
   if (!/^[A-Za-z0-9+/]+={0,2}$/.test(base64) || base64.replace(/=+$/, '').length % 4 === 1) {
     throw invalid('secret of the scheme standard must be base64, with or without whsec_ before it')
   }
-  return Buffer.from(base64, 'base64')
+  const key = Buffer.from(base64, 'base64')
+  if (key.length < LEAST_BYTES) {
+    throw invalid(`secret of the scheme standard must have at least ${LEAST_BYTES} bytes; this one has ${key.length}`)
+  }
+  return key
 }
 
 function urlOf(given: string | URL): URL {

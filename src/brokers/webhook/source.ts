@@ -82,7 +82,7 @@ export function createSource(options: ResolvedSource): WebhookSource {
     if ('problem' in body) return body.problem === 'too-large' ? tooLarge() : unread(body.problem)
     if (!isSigned(signature, body.bytes, options.keys)) return answer(401, { error: 'no signature is right' })
 
-    const message = toMessage(options, request, { body: body.bytes, id: signature.id }, report)
+    const message = toMessage(options, request, { body: body.bytes, id: signature.id, time: signature.time }, report)
     // It may have stopped in the meantime.
     const to = deliver
     if (!to) return notReady()
@@ -91,7 +91,8 @@ export function createSource(options: ResolvedSource): WebhookSource {
     return delivery.finally(() => inFlight.delete(delivery))
   }
 
-  const source: WebhookSource & { fingerprint?: (message: Incoming) => unknown } = {
+  const source: WebhookSource & { fingerprint?: (message: Incoming) => unknown; replayMs?: number } = {
+    name: options.name,
     push: true,
     async start(given) {
       if (deliver && deliver !== given) {
@@ -117,6 +118,8 @@ export function createSource(options: ResolvedSource): WebhookSource {
   }
   const fingerprint = FINGERPRINTS[options.scheme]
   if (fingerprint) source.fingerprint = fingerprint
+  // Signed for the latest moment that is taken, and sent at the earliest. GitHub's signatures never grow old.
+  if (options.scheme !== 'github') source.replayMs = 2 * options.toleranceMs
   return source
 }
 
@@ -133,10 +136,16 @@ function toError({ name, message, code, stack, cause }: Failure): Error {
   return Object.assign(error, { name, ...(code !== undefined && { code }), ...(stack !== undefined && { stack }) })
 }
 
-/** Whatever is kept is answered 200, a quarantined message too: sending it again would change nothing. */
+/**
+ * Whatever is kept is answered 200, a quarantined message too: sending it again would change nothing. What is busy until a
+ * certain time did not fit into quarantine.
+ */
 function answerOf(outcome: Outcome, nowMs: number): Response {
   const { ack, status } = outcome
   if (ack) return answer(200, { status })
+  if (status === 'busy' && outcome.retryAt) {
+    return answer(429, { status }, { 'retry-after': String(retrySeconds(outcome, nowMs)) })
+  }
   if (status === 'busy') return answer(409, { status }, { 'retry-after': String(BUSY_SECONDS) })
   return answer(503, { status }, { 'retry-after': String(retrySeconds(outcome, nowMs)) })
 }

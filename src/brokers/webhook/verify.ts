@@ -15,6 +15,8 @@ export interface Signature {
   readonly candidates: readonly string[]
   /** The id, where a header has it. */
   readonly id: string | undefined
+  /** When it was signed, where that is signed too. */
+  readonly time?: Date
 }
 
 export interface Refusal {
@@ -76,6 +78,7 @@ function readStandard(headers: Headers, clock: Clock): Signature | Refusal {
     encoding: 'base64',
     candidates: tokens.filter((token) => token.startsWith('v1,')).map((token) => token.slice(3)),
     id,
+    time: timeOf(timestamp),
   }
 }
 
@@ -90,7 +93,8 @@ function readStripe(headers: Headers, clock: Clock): Signature | Refusal {
   const [timestamp, ...more] = valuesOf('t')
   if (timestamp === undefined || more.length > 0 || !isTimestamp(timestamp)) return malformed('stripe-signature')
   if (!isTimely(timestamp, clock)) return UNTIMELY
-  return { prefix: `${timestamp}.`, encoding: 'hex', candidates: valuesOf('v1'), id: undefined }
+  const time = timeOf(timestamp)
+  return { prefix: `${timestamp}.`, encoding: 'hex', candidates: valuesOf('v1'), id: undefined, time }
 }
 
 /** X-Hub-Signature-256: `sha256=<hex>`, of the body alone; X-GitHub-Delivery has the id. */
@@ -118,6 +122,10 @@ function malformed(header: string): Refusal {
 /** Whole seconds since 1970, written as its sender signed them. */
 function isTimestamp(text: string): boolean {
   return /^(0|[1-9][0-9]{0,11})$/.test(text)
+}
+
+function timeOf(timestamp: string): Date {
+  return new Date(Number(timestamp) * 1_000)
 }
 
 function isTimely(timestamp: string, { nowMs, toleranceMs }: Clock): boolean {

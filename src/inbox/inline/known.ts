@@ -3,7 +3,7 @@ import { IS_FRESH } from '../../postgres/sql/inline.js'
 import type { Abort } from '../../worker/abort.js'
 import type { Ackable } from '../outcome.js'
 import { quarantine, refuse } from '../quarantine.js'
-import { classify, confirmKnown, knownOutcome, quarantined, tooOld, type Known } from '../receive.js'
+import { classify, confirmKnown, CONFLICT, knownOutcome, quarantined, tooOld, type Known } from '../receive.js'
 import type { Worker } from '../running.js'
 import { resolveUnknown, type CommitUnknown } from '../transaction.js'
 import type { Item } from './mark.js'
@@ -15,7 +15,7 @@ export async function judgeKnown(worker: Worker, item: Item): Promise<Ackable | 
   if (known === undefined) return judgeAge(worker, item)
   await confirmKnown(runtime, [known])
   if (!known.same) {
-    const refused = refuse(item.prepared, 'conflict', 'the id is known with another body')
+    const refused = refuse(item.prepared, 'conflict', CONFLICT)
     await quarantine(runtime, [{ consumer: consumer.name, refused }])
     return quarantined(consumer.name, 'conflict')
   }

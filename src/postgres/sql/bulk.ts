@@ -74,7 +74,8 @@ o as materialized (
   union all select x->>'n', (x->>'o')::boolean from p, jsonb_array_elements(j->'c') x
 ),
 m as materialized (
-  select m.consumer, m.source, m.id, m.received_at, case when o.ordered then m.key end lane
+  select m.consumer, m.source, m.id, m.received_at,
+    case when o.ordered then coalesce(m.envelope::jsonb->>'lane', m.key) end lane
   from k join ob.message m on m.consumer = k.consumer and m.source = k.source and m.id = k.id
   left join o on o.name = m.consumer
   where not exists (select 1 from ob.work w where w.consumer = m.consumer and w.source = m.source and w.id = m.id)
@@ -156,7 +157,7 @@ update ob.quarantine q set discarded = j->>'r' from p, f where q.n = f.n and q.d
 /** What is in quarantine, to be released. In: the rows' numbers. A row missing from the answer is gone already. */
 export const READ_QUARANTINED = `
 select q.n::text, q.consumer, q.source, q.id, q.type, q.key, q.reason, q.body, encode(q.bytes, 'base64') bytes,
-  encode(q.hash, 'hex') hash, q.envelope
+  encode(q.hash, 'hex') hash, q.envelope, q.via, to_json(q.received_at)#>>'{}' since
 from jsonb_array_elements_text($1::text::jsonb) x join ob.quarantine q on q.n = x::bigint order by q.n`
 
 /**

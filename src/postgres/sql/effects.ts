@@ -185,7 +185,8 @@ was as materialized (
       or w.due_at <= ob.now() and (j->>'calm')::boolean is not true))
     and exists (select 1 from ob.message t where t.consumer = w.consumer and t.source = w.source and t.id = w.id
       and (t.hash is null or j->>'h' is null or t.hash = decode(j->>'h', 'hex') or j->>'oi' is not null
-        and (t.origin_id, t.origin_source) is distinct from (j->>'oi', j->>'os')))
+        and (t.origin_id, t.origin_source) is distinct from (j->>'oi', j->>'os'))
+      and t.type = j->>'t')
   for update of w
 ),
 again as (

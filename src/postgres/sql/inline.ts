@@ -1,8 +1,9 @@
 /** Statements for handling a message on arrival, and for `once` in the caller's own transaction. */
 
 /**
- * Marks messages as being handled by this transaction. In: `{ c, r retainMs, u untimed, restore, calm,
- * m: [{ s, i, t, k, b, h, e, at, os, oi }] }`. Raises 40001 if retention has forgotten messages of this age meanwhile.
+ * Marks messages as being handled by this transaction. In: `{ c, r retainMs, u untimed, restore, calm, untyped,
+ * m: [{ s, i, t, k, b, h, e, at, os, oi }] }`, with `untyped` where the caller does not know the type. Raises 40001 if
+ * retention has forgotten messages of this age meanwhile.
  * Out: those that are ours to run: new ones, and known ones that wait (an inline failure that its source redelivers,
  * a stored message that nobody holds), with their number in the journal and their attempts so far. The rest is for CLASSIFY.
  * With `restore`, the lock timeout that bounds the wait for a copy in flight is put back once the marks are made.
@@ -36,7 +37,8 @@ again as (
     and not exists (select 1 from ins where ins.source = m.source and ins.id = m.id)
     and exists (select 1 from ob.message t where t.consumer = w.consumer and t.source = w.source and t.id = w.id
       and (t.hash is null or m.hash is null or t.hash = decode(m.hash, 'hex') or m.origin_id is not null
-        and (t.origin_id, t.origin_source) is distinct from (m.origin_id, m.origin_source)))
+        and (t.origin_id, t.origin_source) is distinct from (m.origin_id, m.origin_source))
+      and (t.type = m.type or (select (j->>'untyped')::boolean from p)))
   returning w.consumer, w.source, w.id, w.attempts
 ),
 still_fresh as materialized (

@@ -3,8 +3,9 @@
 /**
  * Stores a batch for every subscribed consumer: the journal row, the lane if the consumer is ordered, the work row.
  *
- * In: `m` messages `{ i id, s source, t type, k key, b body, h hash, e envelope, at time, f force, ids, no }`, where
- * `ids` are business keys by consumer, and `no` consumers that cannot take it; `c` the local consumers `{ n name, o ordered, r retainMs, u untimed,
+ * In: `m` messages `{ i id, s source, t type, k key, b body, h hash, e envelope, at time, r }`, where `r` is what few have:
+ * `{ ids business keys by consumer, no consumers that cannot take it, l the lane if that is not the key, f }`, and `f` is
+ * 'person' if a person has judged its age, or the time since when it has waited in quarantine; `c` the local consumers `{ n name, o ordered, r retainMs, u untimed,
  * t types, identity }`; `only` restricts to these consumers, null for all; `not` leaves out pairs
  * [consumer, type] that get theirs in another way; `wait` is how long to wait for a copy that is being handled on
  * arrival, whose mark is not committed yet.
@@ -26,7 +27,7 @@ with p as materialized (
 ),
 e as materialized (
   select ord, x->>'i' id, x->>'s' source, x->>'t' type, x->>'k' key, x->>'b' body, x->>'h' hash, x->>'e' envelope,
-         (x->>'at')::timestamptz at, coalesce((x->>'f')::boolean, false) force, x->'ids' ids, x->'no' unfit
+         (x->>'at')::timestamptz at, x->'r' rare
   from p, jsonb_array_elements(j->'m') with ordinality as a(x, ord)
 ),
 local as materialized (
@@ -52,12 +53,15 @@ t as materialized (
   where (c.consumer, e.type) not in (select x->>0, x->>1 from p, jsonb_array_elements(j->'not') x)
 ),
 f as materialized (
-  select e.ord, t.consumer, case when e.ids->>t.consumer is null then e.source else '' end source,
-         coalesce(e.ids->>t.consumer, e.id) id, case when t.ordered then e.key end lane,
-         case when not e.force then e.at end at,
-         e.force or ob.is_fresh(e.at, t.retain_ms, t.untimed, t.sent_before) fresh
+  select e.ord, t.consumer, case when e.rare->'ids'->>t.consumer is null then e.source else '' end source,
+         coalesce(e.rare->'ids'->>t.consumer, e.id) id, case when t.ordered then coalesce(e.rare->>'l', e.key) end lane,
+         case when e.rare->>'f' is distinct from 'person' then e.at end at,
+         case when e.rare->>'f' = 'person' then true
+              when e.rare->>'f' is not null and not ob.is_fresh((e.rare->>'f')::timestamptz, t.retain_ms, 'accept', null)
+                then false
+              else ob.is_fresh(e.at, t.retain_ms, t.untimed, t.sent_before) end fresh
   from e join t on t.type = e.type and case when t.guessed then ob.refuse('OB003', t.consumer) else true end
-  where e.unfit is null or not e.unfit @> to_jsonb(t.consumer)
+  where e.rare->'no' is null or not e.rare->'no' @> to_jsonb(t.consumer)
 ),
 m as materialized (
   select distinct on (consumer, source, id) * from f where fresh order by consumer, source, id, ord
@@ -111,15 +115,16 @@ select jsonb_build_object(
  * What became of messages that are known already. Always a statement of its own: inside the statement that waited for
  * a conflicting row, that row is still invisible.
  *
- * In: a list of `[consumer, source, id, hash,
- * producer's id, producer's source]`, the last two only where `id` is a business key: two messages about one fact may
- * differ, one message may not. Out: one row for each that exists, with its position; `synchronous` says that commits wait for
+ * In: a list of `[consumer, source, id, hash, producer's id, producer's source, type]`. The producer's id and source are
+ * there only where `id` is a business key, which has the type in it: two messages about one fact may differ, one message may
+ * not. The type is null if the caller does not know it. Out: one row for each that exists, with its position; `synchronous` says that commits wait for
  * a standby, see CONFIRM.
  */
 export const CLASSIFY = `
 select (k.ord - 1)::text "at", m.result,
-       (m.hash is null or x->>3 is null or m.hash = decode(x->>3, 'hex')
-        or (m.origin_id, m.origin_source) is distinct from (x->>4, x->>5) and x->>4 is not null)::text same,
+       ((m.hash is null or x->>3 is null or m.hash = decode(x->>3, 'hex')
+        or (m.origin_id, m.origin_source) is distinct from (x->>4, x->>5) and x->>4 is not null)
+         and (x->>6 is null or m.type = x->>6))::text same,
        case when w.id is null then 'handled'
             when w.parked is not null then w.parked
             when coalesce(l.token, w.token) is not null and coalesce(l.due_at, w.due_at) > ob.now()
@@ -154,53 +159,91 @@ where w.consumer = l.consumer and w.source = l.source and w.id = l.id and w.park
 returning w.consumer, w.source, w.id`
 
 /**
- * Puts messages in quarantine, once each. In: a list of `{ c consumer, s source, i id, t type, k key, r reason,
- * d detail, b body, y bytes (base64), h hash, e envelope }`. A message missing from the answer was there already.
+ * What both statements of the quarantine share: the input, and how full the account of its source would be with those that
+ * are not there yet, 0 where nothing is counted. Above 1 nothing is inserted. The account is locked before it is judged.
+ */
+const ROOM = `
+with p as materialized (select $1::text::jsonb j),
+fresh as materialized (
+  select count(*) messages from p, jsonb_array_elements(j->'m') x
+  where j->'limit' is not null and not exists (select 1 from ob.quarantine q
+    where q.consumer = x->>'c' and q.source = x->>'s' and q.id = coalesce(x->>'i', '') and q.reason = x->>'r'
+      and q.hash = decode(x->>'h', 'hex'))
+),
+room as materialized (
+  select case when l is null then 0 else ob.quarantine_used(l->>'v', (l->>'rows')::float8, (l->>'bytes')::float8,
+    messages, case when messages > 0 then (l->>'size')::float8 else 0 end) end used
+  from (select messages, j->'limit' l from p, fresh) given
+)`
+
+const NUMBERED = `nextval((select pg_get_serial_sequence('ob.quarantine', 'n')::regclass)) number`
+
+const QUARANTINED = `number, x->>'c', x->>'s', coalesce(x->>'i', ''), x->>'t', x->>'k', x->>'r', x->>'d', x->>'b',
+       decode(x->>'y', 'base64'), decode(x->>'h', 'hex'), x->>'e', x->>'v',
+       ob.now() + (x->>'keep')::float8 * interval '1 ms'`
+
+const ANSWERED = `
+select added.*, null used from added union all select null, null, null, null, null, used::text from room where used > 0::float8`
+
+/**
+ * Puts messages in quarantine, once each. In: `{ m, limit }`, with `m` a list of `{ c consumer, s source, i id, t type, k key,
+ * r reason, d detail, b body, y bytes (base64), h hash, e envelope, v account, keep ms }`, and `limit` where the account has
+ * one: `{ v, rows, bytes, size }`, the size being that of all of `m`. What has no id has the empty one, which no message has:
+ * it is there once for each body. Out: those that were added; a message missing from the answer was there already. With a
+ * limit, one row more: `used`, the share of it that is used; above 1 nothing was added. Index: quarantine_once.
  *
  * They are numbered as they came, for that is the order of their release, and inserted in the order of their key, or two
  * batches that share ids would deadlock.
  */
-export const QUARANTINE = `
-with message as materialized (
-  select x, ord, nextval((select pg_get_serial_sequence('ob.quarantine', 'n')::regclass)) number
-  from (select x, ord from jsonb_array_elements($1::text::jsonb) with ordinality a(x, ord) order by ord) came
-)
-insert into ob.quarantine as q (n, consumer, source, id, type, key, reason, detail, body, bytes, hash, envelope)
-overriding system value
-select number, x->>'c', x->>'s', x->>'i', x->>'t', x->>'k', x->>'r', x->>'d', x->>'b', decode(x->>'y', 'base64'),
-       decode(x->>'h', 'hex'), x->>'e'
-from message
-order by x->>'c' collate "C", x->>'s' collate "C", x->>'i' collate "C", x->>'r', x->>'h', ord
-on conflict (consumer, source, id, reason, hash) where id is not null do nothing
-returning q.n::text, q.consumer, q.source, q.id, q.reason`
+export const QUARANTINE = `${ROOM},
+message as materialized (
+  select x, ord, ${NUMBERED}
+  from (select x, ord from p, jsonb_array_elements(j->'m') with ordinality a(x, ord) order by ord) came
+),
+added as (
+  insert into ob.quarantine as q
+    (n, consumer, source, id, type, key, reason, detail, body, bytes, hash, envelope, via, expires_at)
+  overriding system value
+  select ${QUARANTINED}
+  from message where (select used from room) <= 1::float8
+  order by x->>'c' collate "C", x->>'s' collate "C", x->>'i' collate "C", x->>'r', x->>'h', ord
+  on conflict (consumer, source, id, reason, hash) where id is not null do nothing
+  returning q.n::text, q.consumer, q.source, q.id, q.reason
+)${ANSWERED}`
 
 /**
- * Puts messages in quarantine that are nobody's, once each. In: a list as for QUARANTINE, of no consumer, with `m`, the
- * consumers that they are meant for, missing for all. One that is there already is meant for those of both then. A message
- * missing from the answer was there already, and for these consumers.
+ * Puts messages in quarantine that are nobody's, once each. In: as for QUARANTINE, of no consumer, with `m` in each message,
+ * the consumers that they are meant for, missing for all. One that is there already is meant for those of both then. Out: as
+ * for QUARANTINE; a message missing from the answer was there already, and for these consumers.
  */
-export const QUARANTINE_OF_NOBODY = `
-with single as materialized (
-  select distinct on (x->>'s', x->>'i', x->>'r', x->>'h', case when x->>'i' is null then ord end) x, ord
-  from jsonb_array_elements($1::text::jsonb) with ordinality a(x, ord)
-  order by x->>'s', x->>'i', x->>'r', x->>'h', case when x->>'i' is null then ord end, ord
+export const QUARANTINE_OF_NOBODY = `${ROOM},
+single as materialized (
+  select distinct on (x->>'s', x->>'i', x->>'r', x->>'h') x, ord
+  from p, jsonb_array_elements(j->'m') with ordinality a(x, ord)
+  order by x->>'s', x->>'i', x->>'r', x->>'h', ord
 ),
 message as materialized (
-  select x, ord, nextval((select pg_get_serial_sequence('ob.quarantine', 'n')::regclass)) number
+  select x, ord, ${NUMBERED}
   from (select x, ord from single order by ord) came
-)
-insert into ob.quarantine as q
-  (n, consumer, source, id, type, key, reason, detail, body, bytes, hash, envelope, meant)
-overriding system value
-select number, x->>'c', x->>'s', x->>'i', x->>'t', x->>'k', x->>'r', x->>'d', x->>'b', decode(x->>'y', 'base64'),
-       decode(x->>'h', 'hex'), x->>'e',
-       case when jsonb_typeof(x->'m') = 'array' then array(select jsonb_array_elements_text(x->'m')) end
-from message
-order by x->>'s' collate "C", x->>'i' collate "C", x->>'r', x->>'h', ord
-on conflict (consumer, source, id, reason, hash) where id is not null do update set
-  meant = case when excluded.meant is not null then array(select distinct unnest(q.meant || excluded.meant) order by 1) end
-  where q.meant is not null and (excluded.meant is null or not q.meant @> excluded.meant)
-returning q.n::text, q.consumer, q.source, q.id, q.reason`
+),
+added as (
+  insert into ob.quarantine as q
+    (n, consumer, source, id, type, key, reason, detail, body, bytes, hash, envelope, via, expires_at, meant)
+  overriding system value
+  select ${QUARANTINED},
+         case when jsonb_typeof(x->'m') = 'array' then array(select jsonb_array_elements_text(x->'m')) end
+  from message where (select used from room) <= 1::float8
+  order by x->>'s' collate "C", x->>'i' collate "C", x->>'r', x->>'h', ord
+  on conflict (consumer, source, id, reason, hash) where id is not null do update set
+    meant = case when excluded.meant is not null then array(select distinct unnest(q.meant || excluded.meant) order by 1) end
+    where q.meant is not null and (excluded.meant is null or not q.meant @> excluded.meant)
+  returning q.n::text, q.consumer, q.source, q.id, q.reason
+)${ANSWERED}`
+
+/** What sources have in quarantine. In: their names. No row back: nothing was ever counted for it. */
+export const QUARANTINE_ACCOUNTS = `
+select a.via, a.messages::text, a.bytes::text from jsonb_array_elements_text($1::text::jsonb) x
+join ob.quarantine_account a on a.via = x collate "C"`
 
 /**
  * Consumers of these types, beyond those that run now. In: `{ t types, not: [[consumer, type], …], keyless: [consumer, …] }`.

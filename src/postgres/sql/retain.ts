@@ -134,7 +134,7 @@ gone as (
 select (select max(key) from e) last, (select count(*) from e)::text examined, (select count(*) from gone)::text gone`
 
 /**
- * Quarantined messages that were discarded and are beyond the horizon. In: `{ n, after, r: { consumer: retainMs },
+ * Quarantined messages that were discarded and are beyond the horizon, or that their source need not keep any longer. In: `{ n, after, r: { consumer: retainMs },
  * d default retainMs }`. The last row examined is always in the answer, marked by `fits`, and by `young` if it is
  * within every horizon: then so is all that follows.
  */
@@ -147,19 +147,21 @@ e as materialized (
 )
 select f.fits::text, q.n::text, q.consumer, q.source, q.id, q.type, q.key, q.reason, q.detail, q.envelope,
   case when f.fits then q.body end body, case when f.fits then encode(q.bytes, 'base64') end bytes,
-  'discarded' state, (extract(epoch from q.received_at) * 1000.0)::bigint::text received, q.ord::text,
+  case when q.discarded is null then 'quarantined' else 'discarded' end state,
+  (extract(epoch from q.received_at) * 1000.0)::bigint::text received, q.ord::text,
   (q.received_at >= ob.now() - (select (j->>'least')::float8 from p) * interval '1 ms')::text young
 from e q cross join lateral (
   select coalesce((p.j->'r'->>q.consumer)::float8, (p.j->>'d')::float8) r from p) h
-cross join lateral (select q.discarded is not null and q.received_at < ${HORIZON} fits) f
+cross join lateral (select q.discarded is not null and q.received_at < ${HORIZON}
+  or coalesce(q.expires_at < ob.now(), false) fits) f
 where f.fits or q.ord = (select count(*) from e) order by q.ord`
 
-/** Deletes discarded rows of the quarantine. In: their numbers. Out: those that went. */
+/** Deletes rows of the quarantine that were discarded, or need not be kept any longer. In: their numbers. Out: those that went. */
 export const PRUNE_QUARANTINE = `
 delete from ob.quarantine q where q.n = any (array(
   select q.n from jsonb_array_elements_text($1::text::jsonb) x join ob.quarantine q on q.n = x::bigint
-  where q.discarded is not null order by q.n for update of q skip locked))
-  and q.discarded is not null
+  where q.discarded is not null or q.expires_at < ob.now() order by q.n for update of q skip locked))
+  and (q.discarded is not null or q.expires_at < ob.now())
 returning q.n::text`
 
 /** Deletes events that were published and have been kept as long as any sink wants. In: how many. Out: how many went. */

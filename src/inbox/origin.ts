@@ -1,0 +1,168 @@
+/**
+ * What a source may say. A signature proves who sent a message, not that they may send it: which types a source sends, whose
+ * keys it may hold up and how much it may leave in quarantine is written down where it is attached.
+ */
+import type { Source } from '../brokers/source.js'
+import { checkInteger, checkKnown, checkOneOf, nameProblem, nearest } from '../check-options.js'
+import { OnceboxError } from '../errors.js'
+import type { MessageMap, Name } from '../message.js'
+import type { Origin, Quota } from '../runtime.js'
+
+export interface FromOptions<M extends MessageMap = MessageMap> {
+  /** Only these consumers get what this source brings. Default: all. */
+  consumers?: readonly string[]
+  /** What becomes of a message that no consumer takes. Default: 'quarantine'. */
+  unrouted?: 'quarantine' | 'skip'
+  /**
+   * The types that it may send. Others are quarantined as `not-allowed`, until a person releases them. A push source has to
+   * say: `'any'` is for a sender that you trust like yourself. Default for brokers: any.
+   */
+  types?: readonly Name<M>[] | 'any'
+  /**
+   * `source`: equal keys of two producers are two keys, so no message of one holds up the other. Default for a push source.
+   * `shared`: a key is the same whoever sent it. Default for brokers.
+   */
+  keys?: 'source' | 'shared'
+  /** How much it may have in quarantine. Beyond that, what would go there is not taken. Default for brokers: no limit. */
+  quarantine?: QuarantineLimits
+}
+
+export interface QuarantineLimits {
+  /** Default: 10 000. */
+  maxRows?: number
+  /** Of bodies and headers. Default: 256 MiB. */
+  maxBytes?: number
+  /** How long a message is kept that nobody looks at. Default: for ever, and 30 days for what is `not-allowed`. */
+  retainMs?: number
+}
+
+/** What `from` takes: a push source has to say which types it may send. */
+export type FromArguments<M extends MessageMap, S extends Source> = S extends { readonly push: true }
+  ? S extends { readonly broker: true }
+    ? [options?: FromOptions<M>]
+    : [options: FromOptions<M> & { types: readonly Name<M>[] | 'any' }]
+  : [options?: FromOptions<M>]
+
+const DAY = 86_400_000
+const OPTIONS = ['consumers', 'unrouted', 'types', 'keys', 'quarantine']
+const MANY = Number.MAX_SAFE_INTEGER
+
+export function resolveFrom(
+  source: Source,
+  given: FromOptions,
+  { known, attached }: { readonly known: readonly string[]; readonly attached: readonly Origin[] },
+): Origin {
+  if (typeof source?.start !== 'function' || typeof source.stop !== 'function') {
+    throw invalid('a source has two methods, start and stop')
+  }
+  checkKnown('from', given, OPTIONS)
+  const { consumers, unrouted, types, quarantine } = given
+  if (consumers !== undefined && !(Array.isArray(consumers) && consumers.every((one) => typeof one === 'string'))) {
+    throw invalid('consumers must be a list of names')
+  }
+  if (unrouted !== undefined) checkOneOf('from: unrouted', unrouted, ['quarantine', 'skip'])
+  const pushed = source.push === true && source.broker !== true
+  if (types === undefined && pushed) {
+    throw invalid(
+      `a push source must say which types it may send: from(source, { types: ['order.paid'] }); for all of them, { types: 'any' }`,
+    )
+  }
+  const name = source.name ?? `source-${attached.length + 1}`
+  if (pushed && attached.some((one) => one.name === name)) {
+    const advice = 'give each webhook a source of its own, or a single webhook the secrets of both'
+    throw invalid(`there is a push source ${name} already, and each would take the ids of the other; ${advice}`)
+  }
+  const quota = pushed || quarantine !== undefined ? resolveQuota(quarantine) : undefined
+  return {
+    name,
+    account: quota && name,
+    types: types === undefined || types === 'any' ? undefined : checkTypes(types, known),
+    keys: checkOneOf('from: keys', given.keys ?? (pushed ? 'source' : 'shared'), ['source', 'shared']),
+    consumers,
+    unrouted,
+    quota,
+    replayMs: source.replayMs,
+    full: false,
+  }
+}
+
+/** Of a message that leaves the quarantine: it may say what it said, and stays on its account. */
+export function releasedFrom(account: string): Origin {
+  const free = {
+    types: undefined,
+    keys: 'shared',
+    consumers: undefined,
+    unrouted: undefined,
+    quota: undefined,
+  } as const
+  return { name: account, account, ...free, replayMs: undefined, full: false }
+}
+
+function checkTypes(given: readonly string[], known: readonly string[]): ReadonlySet<string> {
+  if (!Array.isArray(given) || given.length === 0) {
+    throw invalid(`types must be a list of message types, or 'any'`)
+  }
+  for (const type of given as readonly string[]) {
+    const problem = nameProblem(type)
+    if (problem) throw invalid(`a type ${problem}`)
+    if (known.length === 0 || known.includes(type)) continue
+    const near = nearest(type, known)
+    const hint = near ? `did you mean ${near}?` : 'add it to defineMessages'
+    throw new OnceboxError('MESSAGE_TYPE_UNKNOWN', `from: ${JSON.stringify(type)} is no type of this box; ${hint}`)
+  }
+  return new Set(given as readonly string[])
+}
+
+function resolveQuota(given: QuarantineLimits = {}): Quota {
+  checkKnown('from: quarantine', given, ['maxRows', 'maxBytes', 'retainMs'])
+  const { maxRows = 10_000, maxBytes = 256 * 1024 * 1024, retainMs } = given
+  if (retainMs !== undefined) checkInteger('from: quarantine.retainMs', retainMs, 1, 36_500 * DAY)
+  return {
+    maxRows: maxRows === Infinity ? MANY : checkInteger('from: quarantine.maxRows', maxRows, 1),
+    maxBytes: maxBytes === Infinity ? MANY : checkInteger('from: quarantine.maxBytes', maxBytes, 1),
+    retainMs,
+    notAllowedMs: retainMs ?? 30 * DAY,
+  }
+}
+
+/** A lane that is not named by its key alone begins with this. */
+const MARKED = '\u0001'
+
+/**
+ * The lane of a message, where it is not its key: of a key that is scoped by its source, and of a shared key that could pass
+ * for one. The length says where the source ends, so no two of them look alike.
+ */
+export function laneOf(keys: Origin['keys'], source: string, key: string): string | undefined {
+  if (keys === 'source') return `${MARKED}${source.length}:${source}${key}`
+  return key.startsWith(MARKED) ? `${MARKED}${key}` : undefined
+}
+
+/** A consumer, and how long it remembers. */
+export interface Remembering {
+  readonly name: string
+  readonly takes: (type: string) => boolean
+  readonly retainMs: number
+}
+
+/** Throws where there is a problem. */
+export function checkReplay(origin: Origin, consumer: Remembering): void {
+  const problem = replayProblem(origin, consumer)
+  if (problem) throw new OnceboxError('OPTION_INVALID', problem)
+}
+
+/**
+ * A copy of a message, captured on its way, must not be good for longer than the consumer remembers the message: its handler
+ * would run a second time.
+ */
+export function replayProblem({ name, replayMs, types, consumers }: Origin, consumer: Remembering): string | undefined {
+  if (replayMs === undefined || consumer.retainMs >= replayMs) return undefined
+  if (consumers !== undefined && !consumers.includes(consumer.name)) return undefined
+  if (types !== undefined && ![...types].some((type) => consumer.takes(type))) return undefined
+  const forgets = `consumer ${consumer.name} forgets messages after ${consumer.retainMs} ms (retainMs)`
+  const window = `source ${name} takes them for ${replayMs} ms, twice its toleranceMs`
+  return `${forgets}, but ${window}, so a copy would run again; raise retainMs, or lower toleranceMs`
+}
+
+function invalid(what: string): OnceboxError {
+  return new OnceboxError('OPTION_INVALID', `from: ${what}`)
+}
