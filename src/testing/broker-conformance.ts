@@ -552,9 +552,10 @@ function hostile(promise: Add): void {
     assert.ok(published.size > events.length / 2, `the broker took ${published.size} of ${events.length}`)
 
     const recorder = new Recorder()
-    const ends: Awaited<ReturnType<typeof judge>>[] = []
+    // Batches of several partitions are answered side by side.
+    const judged = new Map<Incoming, Awaited<ReturnType<typeof judge>>>()
     recorder.answer = async (batch) => {
-      for (const message of batch) ends.push(await judge(message))
+      for (const message of batch) judged.set(message, await judge(message))
       return batch.map(taken)
     }
     await bench.start(recorder, { type: 'plain' })
@@ -562,12 +563,12 @@ function hostile(promise: Add): void {
     await bench.untilBacklog(0)
     for (const event of events.filter(({ what, ends }) => published.has(what) && ends !== 'either')) {
       const own = /"id":"(hostile-\d+)"/.exec(String(event.body))?.[1] ?? event.headers[`${can.prefix}id`]
-      const at = recorder.ids.indexOf(own)
-      if (event.ends === 'stored') assert.equal(ends[at]?.status, 'stored', event.what)
-      if (event.data !== undefined) assert.equal(ends[at]?.body, event.data, event.what)
-      if (event.ends === 'quarantined' && at >= 0) assert.equal(ends[at]?.status, 'quarantined', event.what)
+      const found = judged.get(recorder.messages.find(({ id }) => id === own)!)
+      if (event.ends === 'stored') assert.equal(found?.status, 'stored', event.what)
+      if (event.data !== undefined) assert.equal(found?.body, event.data, event.what)
+      if (event.ends === 'quarantined' && found) assert.equal(found.status, 'quarantined', event.what)
     }
-    const quarantined = ends.filter(({ status }) => status === 'quarantined')
+    const quarantined = [...judged.values()].filter(({ status }) => status === 'quarantined')
     const expected = events.filter(({ what, ends }) => published.has(what) && ends === 'quarantined')
     assert.ok(quarantined.length >= expected.length, `${quarantined.length} of ${expected.length} are quarantined`)
     assert.ok(quarantined.every(({ reason }) => reason !== undefined))

@@ -126,3 +126,47 @@ test.for([
   expect((await fetch(http.url, { method: 'POST', ...sent })).status).toBe(status)
   expect([got.length, errors.length]).toEqual(status === 200 ? [1, 0] : [0, 1])
 })
+
+test.for([
+  ['HTTP/1.0', 'POST / HTTP/1.0', [], 200],
+  ['an absolute address', 'POST http://elsewhere.example/x HTTP/1.1', [], 200],
+  ['an address that is none', 'POST //[::x?#%ff HTTP/1.1', [], 200],
+  ['an expectation', 'POST / HTTP/1.1', ['expect: 100-continue'], 200],
+  ['more headers than Node takes', 'POST / HTTP/1.1', [`a: ${'x'.repeat(20_000)}`], 431],
+  ['a thousand headers', 'POST / HTTP/1.1', Array.from({ length: 1_000 }, (_, n) => `a${n}: b`), 200],
+  ['two lengths', 'POST / HTTP/1.1', ['content-length: 1'], 400],
+  ['a length and chunks', 'POST / HTTP/1.1', ['transfer-encoding: chunked'], 400],
+] as const)('a request with %s is answered', async ([, first, more, status]) => {
+  const { hook } = attached({ scheme: 'standard' })
+  await using http = await serve(toNodeListener(hook))
+  const sent = await sign('standard', bodyOf('standard'))
+  const head = [first, 'host: x', ...lines(sent), `content-length: ${Buffer.byteLength(sent.body)}`, ...more]
+  const answers = (await raw(http.port, head, sent.body)).split(/(?=HTTP\/1\.1 )/)
+  expect(answers.at(-1)).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))
+})
+
+test('a sender that goes away at any moment leaves nothing behind, and the next one is served', async () => {
+  const warnings: Error[] = []
+  const warn = (warning: Error): number => warnings.push(warning)
+  process.on('warning', warn)
+  const { hook } = attached({ scheme: 'standard' })
+  await using http = await serve(toNodeListener(hook))
+  const sent = await sign('standard', bodyOf('standard'))
+  const head = ['POST / HTTP/1.1', 'host: x', ...lines(sent), `content-length: ${Buffer.byteLength(sent.body)}`]
+  const bytes = `${head.join('\r\n')}\r\n\r\n${sent.body}`
+  for (let length = 0; length <= bytes.length; length += 17) {
+    const socket = connect(http.port, '127.0.0.1')
+    socket.on('error', () => undefined)
+    await new Promise<void>((resolve) => socket.write(bytes.slice(0, length), () => resolve()))
+    socket.destroy()
+  }
+  // On one connection, one behind the other: none waits for an answer.
+  const socket = connect(http.port, '127.0.0.1')
+  let answer = ''
+  socket.on('data', (chunk) => (answer += String(chunk)))
+  socket.write(bytes.repeat(30))
+  await waitUntil(() => answer.split('HTTP/1.1 200 ').length === 31, { what: 'thirty answers' })
+  socket.destroy()
+  process.off('warning', warn)
+  expect(warnings).toEqual([])
+})
