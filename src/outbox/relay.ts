@@ -182,14 +182,13 @@ async function complete(
     fail: [
       ...failed.map(({ event, failure, delayMs }) => ({
         n: event.n,
-        a: event.attempts + 1,
         ms: delayMs,
         p: delayMs === null ? 'dead' : undefined,
         e: JSON.stringify(failure),
       })),
-      // Attempts are what holds back its key, so there is one, which READ_SHARDS does not count.
+      // Attempts are what holds back its key, so there is one, which does not count.
       ...later.map(({ event: { n, attempts }, failure, delayMs }) => ({
-        ...{ n, a: Math.max(1, attempts), ms: delayMs },
+        ...{ n, ms: delayMs, later: true },
         e: JSON.stringify(attempts === 0 ? { uncounted: true, ...failure } : failure),
       })),
     ],

@@ -22,7 +22,7 @@ h as materialized (
 b as materialized (
   select d.n, d.shard, d.attempts from p, h
   cross join lateral (
-    select d.n, d.shard,${COUNTED} from ob.delivery d
+    select d.n, d.shard,${COUNTED} attempts from ob.delivery d
     where d.sink = j->>'sink' and d.shard >= h.shard and d.shard <= h.shard and d.parked is null and not d.waiting
       and (d.key is null or d.key not in (select key from held))
     order by d.shard, d.n limit (select (j->>'depth')::int from p)) d

@@ -219,7 +219,7 @@ select coalesce((select jsonb_agg(shard) from c), '[]')::text shards,
 
 /** The attempts of a delivery `d` that count. One that waits for nothing but its destination has an error that says so. */
 export const COUNTED = `
-case when d.attempts = 1 and starts_with(d.error, '{"uncounted":true') then 0 else d.attempts end attempts`
+case when d.attempts = 1 and starts_with(d.error, '{"uncounted":true') then 0 else d.attempts end`
 
 /**
  * Reads the next events of leased shards, oldest first. In: `{ sink, s shards, depth per shard, n limit, bytes }`.
@@ -230,7 +230,7 @@ with p as materialized (select $1::text::jsonb j),${HELD_BACK},
 b as materialized (
   select d.n, d.shard, d.attempts from p, unnest(array(select jsonb_array_elements_text(j->'s')::int from p)) s(shard)
   cross join lateral (
-    select d.n, d.shard,${COUNTED} from ob.delivery d
+    select d.n, d.shard,${COUNTED} attempts from ob.delivery d
     where d.sink = j->>'sink' and d.shard >= s.shard and d.shard <= s.shard and d.parked is null and not d.waiting
       and (d.key is null or d.key not in (select key from held))
     order by d.shard, d.n limit (select (j->>'depth')::int from p)) d
@@ -246,8 +246,8 @@ select n::text, shard::text, attempts::text, source, id, type, key, body, envelo
 from e where before < (select (j->>'bytes')::bigint from p) order by e.n`
 
 /**
- * Records what became of a batch and gives its shards back. In: `{ sink, k token, done: [n, …], fail: [{ n, a attempts,
- * ms delay, p parked, e error }] }`. Only in shards that still carry our token: the others were taken over, and their events are
+ * Records what became of a batch and gives its shards back. In: `{ sink, k token, done: [n, …], fail: [{ n, ms delay,
+ * p parked, e error, later }] }`: with `later` the attempt does not count. Only in shards that still carry our token: the others were taken over, and their events are
  * published again. Out: how many were completed, and `shared`, the events that another sink may just be completing too.
  */
 export const COMPLETE = `
@@ -263,14 +263,14 @@ d as (
   returning d.n
 ),
 x as materialized (
-  select d.ctid tid, d.n, x->>'e' error, x->>'p' parked, (x->>'a')::int attempts, coalesce((x->>'ms')::float8, 0) ms
+  select d.ctid tid, d.n, x->>'e' error, x->>'p' parked, x->>'later' is not null later, coalesce((x->>'ms')::float8, 0) ms
   from p, jsonb_array_elements(j->'fail') x cross join lateral (
     select d.ctid, d.n, d.shard from ob.delivery d where d.n = (x->>'n')::bigint and d.sink = j->>'sink' limit 1) d
   where d.shard in (select shard from h)
 ),
 f as (
   update ob.delivery d set (attempts, error, parked, waiting, due_at) = (
-    select x.attempts, x.error, x.parked, x.parked is null, ob.now() + x.ms * interval '1 ms' from x where x.n = d.n)
+    select case when x.later then greatest(1, d.attempts) else${COUNTED} + 1 end, x.error, x.parked, x.parked is null, ob.now() + x.ms * interval '1 ms' from x where x.n = d.n)
   where d.ctid = any (array(select tid from x))
   returning d.n
 ),
