@@ -28,6 +28,14 @@ export interface BrokerUnderTest {
   close(): Promise<void>
 }
 
+/** How a channel is to be made, where its broker can be told so. */
+export interface ChannelOptions {
+  /** After so many deliveries the broker drops a message, or puts it aside. */
+  readonly deliveryLimit?: number
+  /** What is not acknowledged for so long the broker delivers again, or gives to another. */
+  readonly ackMs?: number
+}
+
 export interface BrokerCapabilities {
   /** How attributes of CloudEvents in binary mode begin: `ce-`, `ce_`, `cloudEvents_`. Default: 'ce-'. */
   prefix?: string
@@ -45,11 +53,23 @@ export interface BrokerCapabilities {
   shared?: boolean
   /** The largest body that the suite may publish. Default 5 MiB. */
   maxBytes?: number
+  /** A message that waits for its retry holds up no other key; on a log it holds up what is behind it. Default true. */
+  independent?: boolean
   /** How long anything may take: a rebalance, a redelivery. Default 30 000. */
   waitMs?: number
+  /** How long the database is away. Default: `ONCEBOX_OUTAGE_MS` of the environment, else 5 000. */
+  outageMs?: number
 }
 
 export type Capabilities = Required<BrokerCapabilities>
+
+/** Adds a case. `needs` decides from the capabilities whether it applies. */
+export type Add = (
+  name: string,
+  run: (bench: BrokerBench) => Promise<void>,
+  needs?: (capabilities: Capabilities) => boolean,
+  channel?: ChannelOptions,
+) => unknown
 
 /** A `deliver` that notes what it was given, and answers as it is told; by default it takes everything. */
 export class Recorder {
@@ -77,10 +97,25 @@ export function busy({ id }: Incoming): Outcome {
   return { id, ack: false, status: 'busy', consumers: [] }
 }
 
+/** Its handler has thrown, and its consumer's policy says when to try it again. */
+export function failed({ id }: Incoming, retryAt: Date): Outcome {
+  const error = { name: 'Error', message: 'the handler has thrown' }
+  return {
+    id,
+    ack: false,
+    retryAt,
+    status: 'failed',
+    error,
+    consumers: [{ consumer: 'c', status: 'failed', error, retryAt }],
+  }
+}
+
 /** The cases' view of a broker. Whatever a case starts is stopped when it ends. */
 export class BrokerBench {
   readonly #sources = new Set<Source>()
   readonly #sinks = new Set<Sink>()
+  /** What sources have said of their broker: an error, or undefined when it was back. */
+  readonly reports: unknown[] = []
 
   constructor(
     readonly broker: BrokerUnderTest,
@@ -91,7 +126,7 @@ export class BrokerBench {
   async start(recorder: Recorder, options?: object): Promise<Source> {
     const source = this.broker.source(options)
     this.#sources.add(source)
-    await source.start(recorder.deliver)
+    await source.start(recorder.deliver, (problem) => void this.reports.push(problem))
     return source
   }
 

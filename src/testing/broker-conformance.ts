@@ -18,26 +18,23 @@ import {
   rawEvent,
   Recorder,
   taken,
+  type Add,
   type BrokerCapabilities,
   type BrokerUnderTest,
   type Capabilities,
+  type ChannelOptions,
 } from './broker-bench.js'
+import { waiting } from './broker-waiting.js'
 import type { Incoming, Outcome } from '../message.js'
 import type { ConformanceCase } from './driver-conformance.js'
 
-export type { BrokerCapabilities, BrokerUnderTest, RawMessage } from './broker-bench.js'
+export type { BrokerCapabilities, BrokerUnderTest, ChannelOptions, RawMessage } from './broker-bench.js'
 
 export interface BrokerConformance {
-  open(): Promise<BrokerUnderTest>
+  /** A channel of the broker, fresh and empty, and as far as the broker can be told so: as the case asks for it. */
+  open(channel?: ChannelOptions): Promise<BrokerUnderTest>
   capabilities?: BrokerCapabilities
 }
-
-/** `needs` decides from the capabilities whether a case applies. */
-type Add = (
-  name: string,
-  run: (bench: BrokerBench) => Promise<void>,
-  needs?: (capabilities: Capabilities) => boolean,
-) => unknown
 
 const DEFAULTS: Capabilities = {
   prefix: 'ce-',
@@ -48,16 +45,18 @@ const DEFAULTS: Capabilities = {
   binary: true,
   shared: true,
   maxBytes: 5 * 1024 * 1024,
+  independent: true,
   waitMs: 30_000,
+  outageMs: Number(process.env['ONCEBOX_OUTAGE_MS'] ?? 5_000),
 }
 
 export function brokerConformance(suite: BrokerConformance): ConformanceCase[] {
   const capabilities: Capabilities = { ...DEFAULTS, ...suite.capabilities }
   const cases: ConformanceCase[] = []
-  const promise: Add = (name, run, needs = () => true) => {
+  const promise: Add = (name, run, needs = () => true, channel) => {
     if (!needs(capabilities)) return
     const open = async (): Promise<void> => {
-      const broker = await suite.open()
+      const broker = await suite.open(channel)
       const bench = new BrokerBench(broker, capabilities)
       try {
         await run(bench)
@@ -75,6 +74,7 @@ export function brokerConformance(suite: BrokerConformance): ConformanceCase[] {
   stopping(promise)
   sharing(promise)
   rejecting(promise)
+  waiting(promise)
   sinks(promise)
   return cases
 }

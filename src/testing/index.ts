@@ -7,5 +7,6 @@ export {
   type BrokerCapabilities,
   type BrokerConformance,
   type BrokerUnderTest,
+  type ChannelOptions,
   type RawMessage,
 } from './broker-conformance.js'

@@ -1,7 +1,7 @@
 /** What `adapter.mjs` of each broker exports, and how the conformance suite sees it. */
 import { fileURLToPath } from 'node:url'
 import type { Sink, Source } from 'oncebox'
-import type { BrokerCapabilities, BrokerUnderTest, RawMessage } from 'oncebox/testing'
+import type { BrokerCapabilities, BrokerUnderTest, ChannelOptions, RawMessage } from 'oncebox/testing'
 import type { Service } from '../../tools/services/process.mjs'
 
 /** Plain JSON: child processes get it. */
@@ -14,7 +14,7 @@ export interface Adapter {
   readonly name: string
   readonly capabilities: BrokerCapabilities
   start(): Promise<Service>
-  /** A fresh queue, topic or stream. */
+  /** A fresh queue, topic or stream, with what it can be told of `ChannelOptions`. */
   create(url: string, options?: object): Promise<Settings>
   source(settings: Settings, options?: object): Source
   sink(settings: Settings, options?: object): Sink
@@ -26,8 +26,8 @@ export interface Adapter {
 }
 
 /** For `brokerConformance`: a fresh channel of the broker, removed when its case ends. */
-export async function openBroker(adapter: Adapter, url: string): Promise<BrokerUnderTest> {
-  const settings = await adapter.create(url)
+export async function openBroker(adapter: Adapter, url: string, channel?: ChannelOptions): Promise<BrokerUnderTest> {
+  const settings = await adapter.create(url, channel)
   // Nobody listens on port 1.
   const elsewhere = { ...settings, url: settings.url.replace(/:\d+(?=\D*$)/, ':1') }
   return {

@@ -6,7 +6,7 @@ import { start as startKafka } from '../../../tools/services/kafka.mjs'
 
 export const name = 'kafka'
 /** Kafka says nothing of earlier deliveries; a group that gets a second member takes a while. */
-export const capabilities = { prefix: 'ce_', position: true, redelivered: false, waitMs: 60_000 }
+export const capabilities = { prefix: 'ce_', position: true, redelivered: false, independent: false, waitMs: 60_000 }
 
 /** Says what it is: a mock shows less. */
 export async function start() {

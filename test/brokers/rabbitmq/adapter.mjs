@@ -6,7 +6,7 @@ import { rabbitmq } from 'oncebox/rabbitmq'
 import * as service from '../../../tools/services/rabbitmq.mjs'
 
 export const name = 'rabbitmq'
-export const capabilities = { prefix: 'cloudEvents_', messageId: true }
+export const capabilities = { prefix: 'cloudEvents_', messageId: true, independent: false }
 
 /** A quorum queue that was just made does not survive the kill of its node: what is known of it is not on disk yet. */
 const SETTLED_MS = 2_000
@@ -23,7 +23,9 @@ export async function start() {
   })
 }
 
-export async function create(url, { type = 'quorum', ...further } = {}) {
+/** The broker waits for half an hour until it delivers again, and is not told otherwise by a queue. */
+export async function create(url, { type = 'quorum', deliveryLimit, ackMs: _, ...further } = {}) {
+  if (deliveryLimit !== undefined && type === 'quorum') further['x-delivery-limit'] = deliveryLimit
   const suffix = randomBytes(6).toString('hex')
   const settings = { url, queue: `queue-${suffix}`, exchange: `exchange-${suffix}` }
   await withChannel(url, async (channel) => {

@@ -4,7 +4,7 @@ import { connect, type Channel, type ChannelModel, type ConfirmChannel } from 'a
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { Incoming, Message, Outcome, Sink, Source } from 'oncebox'
 import { rabbitmq, type RabbitSourceOptions } from 'oncebox/rabbitmq'
-import { brokerConformance } from 'oncebox/testing'
+import { brokerConformance, type ChannelOptions } from 'oncebox/testing'
 import type { PrivateService } from '../../../tools/services/process.mjs'
 import { waitUntil } from '../../support/wait.js'
 import { loadAdapter, openBroker, type Settings } from '../adapter.js'
@@ -40,11 +40,12 @@ function open<T extends Source | Sink>(one: T): T {
 /** Classic queues differ in what becomes of deliveries; the rest is the same code of the broker. */
 describe.each([
   ['quorum', /./],
-  ['classic', /acknowledged|again|order/],
+  ['classic', /acknowledged|again|order|holds?/],
 ])('a %s queue', (type, which) => {
-  const { capabilities, create } = adapter
-  const broker = () => openBroker({ ...adapter, create: (url) => create(url, { type }) }, service.url)
-  const suite = brokerConformance({ open: broker, capabilities }).filter(({ name }) => which.test(name))
+  const { capabilities } = adapter
+  const create: typeof adapter.create = (url, channel) => adapter.create(url, { ...channel, type })
+  const open = (channel?: ChannelOptions) => openBroker({ ...adapter, create }, service.url, channel)
+  const suite = brokerConformance({ open, capabilities }).filter(({ name }) => which.test(name))
   for (const { name, run } of suite) test(name, { timeout: TIMEOUT_MS }, run)
 })
 

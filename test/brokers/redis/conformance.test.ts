@@ -11,6 +11,9 @@ beforeAll(async () => {
 afterAll(() => service?.stop())
 
 const { capabilities } = adapter
-for (const { name, run } of brokerConformance({ open: () => openBroker(adapter, service.url), capabilities })) {
+for (const { name, run } of brokerConformance({
+  open: (channel) => openBroker(adapter, service.url, channel),
+  capabilities,
+})) {
   test(name, { timeout: 240_000 }, run)
 }

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, test } from 'vitest'
-import { brokerConformance } from 'oncebox/testing'
+import { brokerConformance, type ChannelOptions } from 'oncebox/testing'
 import type { Service } from '../../../tools/services/process.mjs'
 import { loadAdapter, openBroker } from '../adapter.js'
 
@@ -16,6 +16,7 @@ describe.each([
 ])('a $kind queue', ({ fifo }) => {
   // A group waits for whole seconds, and the server hands out one message of it at a time.
   const capabilities = { ...adapter.capabilities, order: fifo, waitMs: 60_000 }
-  const open = () => openBroker({ ...adapter, create: (url) => adapter.create(url, { fifo }) }, service.url)
+  const create: typeof adapter.create = (url, channel) => adapter.create(url, { ...channel, fifo })
+  const open = (channel?: ChannelOptions) => openBroker({ ...adapter, create }, service.url, channel)
   for (const { name, run } of brokerConformance({ open, capabilities })) test(name, { timeout: 240_000 }, run)
 })
