@@ -13,6 +13,7 @@ import type { Deliver } from '../source.js'
 import type { RabbitChannel, RabbitMessage, Session } from './client.js'
 import { toMessage } from './event.js'
 import type { ResolvedSource } from './options.js'
+import type { Held } from './windows.js'
 
 interface Delivery {
   readonly raw: RabbitMessage
@@ -37,7 +38,13 @@ const AGAIN_MS = { first: 250, most: 60_000 }
 /** The database is away. */
 const AWAY_MS = { first: 100, most: 5_000 }
 
-export function consume(session: Session<RabbitChannel>, options: ResolvedSource, deliver: Deliver): Consumption {
+/** `makeRoom` is told what waits here, so that the broker hands out others. */
+export function consume(
+  session: Session<RabbitChannel>,
+  options: ResolvedSource,
+  deliver: Deliver,
+  makeRoom: (held: Held) => void,
+): Consumption {
   /** In the order of the queue. */
   let waiting: Delivery[] = []
   /** Tags that the broker waits for, in order. */
@@ -80,6 +87,7 @@ export function consume(session: Session<RabbitChannel>, options: ResolvedSource
       inFlight.add(run)
     }
     schedule(now)
+    if (goesOn()) makeRoom(heldOf(waiting, options.prefetch, now))
   }
 
   const take = (now: number): Delivery[] => {
@@ -179,6 +187,23 @@ function againMs(delivery: Delivery, outcome: Outcome | undefined, heldBack: Set
   if (outcome?.retryAt) delivery.returns++
   else if (!isBehind) return backoffMs(delivery.returns++, AGAIN_MS.first, AGAIN_MS.most)
   return outcome?.retryAt ? redeliverAfterMs(outcome) : 0
+}
+
+/** What has failed and is not due, and what is behind it in its key. Fewer than half a window hold up nothing. */
+function heldOf(waiting: readonly Delivery[], prefetch: number, now: number): Held {
+  let messages = 0
+  let bytes = 0
+  const stuck = new Set<string>()
+  if (waiting.length * 2 > prefetch) {
+    for (const { raw, incoming, returns, dueAt } of waiting) {
+      const { key } = incoming
+      if (!(returns > 0 && dueAt > now) && !(key !== undefined && stuck.has(key))) continue
+      if (key !== undefined) stuck.add(key)
+      messages++
+      bytes += raw.content.length
+    }
+  }
+  return { messages, bytes }
 }
 
 function tagOf({ raw }: Delivery): number {

@@ -36,6 +36,8 @@ export interface RabbitSourceOptions extends RabbitConnectOptions, ReadOptions<R
   queue: string
   /** How many messages the broker hands out before they are acknowledged. Default: 256. */
   prefetch?: number
+  /** Messages that may wait here for their retry, beside as many as `prefetch` that do not. Default: 5 000. */
+  hold?: number
   /** The largest batch. Default: 64. */
   batchSize?: number
   /** How long a batch waits to become full. Default: 5. */
@@ -68,6 +70,7 @@ export interface Resolved {
 export interface ResolvedSource extends Resolved {
   readonly queue: string
   readonly prefetch: number
+  readonly hold: number
   readonly batchSize: number
   readonly lingerMs: number
   readonly concurrency: number
@@ -85,7 +88,7 @@ export interface ResolvedSink extends Resolved {
 
 const CONNECT = ['url', 'assert', 'timeoutMs', 'heartbeatMs', 'connect']
 const SOURCE = [
-  ...['queue', 'prefetch', 'batchSize', 'lingerMs', 'concurrency', 'deadLetter'],
+  ...['queue', 'prefetch', 'hold', 'batchSize', 'lingerMs', 'concurrency', 'deadLetter'],
   ...['source', 'type', 'codec', 'map'],
 ]
 const SINK = ['exchange', 'routingKey', 'mandatory', 'name', 'mode', 'codec']
@@ -110,6 +113,7 @@ export function resolveSource(given: RabbitSourceOptions): ResolvedSource {
     ...resolve(given),
     queue: given.queue,
     prefetch,
+    hold: checkInteger('rabbitmq: hold', given.hold ?? 5_000, 0, 1_000_000),
     batchSize: checkInteger('rabbitmq: batchSize', given.batchSize ?? Math.min(64, prefetch), 1, prefetch),
     lingerMs: checkInteger('rabbitmq: lingerMs', given.lingerMs ?? 5, 0, 60_000),
     concurrency: checkInteger('rabbitmq: concurrency', given.concurrency ?? 4, 1, 1_000),

@@ -1,11 +1,12 @@
 /** RabbitMQ as a source: one channel at a time, opened again when it is lost, until it is stopped. */
 import { backoffMs, sleep } from '../../backoff.js'
 import { createRunner, type Report, type Run } from '../run.js'
-import type { Deliver, Source } from '../source.js'
+import type { Deliver, Source, Warn } from '../source.js'
 import { inTime, openSource, type RabbitChannel, type Session } from './client.js'
 import { consume, type Consumption } from './consumption.js'
 import type { ResolvedSource } from './options.js'
 import { assertQueue } from './topology.js'
+import { createWindows } from './windows.js'
 
 interface Consuming {
   readonly session: Session<RabbitChannel>
@@ -14,15 +15,23 @@ interface Consuming {
   cancel(): Promise<void>
 }
 
+/** What the box has given: where messages go, and whom to tell. */
+interface Ends {
+  readonly deliver: Deliver
+  readonly report: Report
+  readonly warn: Warn
+}
+
 /** Between two attempts to reach the broker. */
 const RECONNECT_MS = { first: 100, most: 10_000 }
 
 export function createSource(options: ResolvedSource): Source {
-  return createRunner(`rabbitmq:${options.queue}`, (deliver, report) => begin(options, deliver, report))
+  return createRunner(`rabbitmq:${options.queue}`, (deliver, report, warn) => begin(options, { deliver, report, warn }))
 }
 
-async function begin(options: ResolvedSource, deliver: Deliver, report: Report): Promise<Run> {
-  let consuming: Consuming | undefined = await openConsuming(options, deliver)
+async function begin(options: ResolvedSource, box: Ends): Promise<Run> {
+  const { report } = box
+  let consuming: Consuming | undefined = await openConsuming(options, box)
   /** Deliveries of lost channels that the box is still busy with. */
   const leftovers = new Set<Promise<void>>()
   let stopping = false
@@ -45,7 +54,7 @@ async function begin(options: ResolvedSource, deliver: Deliver, report: Report):
       await sleep(backoffMs(attempt++, RECONNECT_MS.first, RECONNECT_MS.most), stopped)
       if (stopping) return
       try {
-        consuming = await openConsuming(options, deliver)
+        consuming = await openConsuming(options, box)
         attempt = 0
         report()
       } catch (error) {
@@ -67,25 +76,18 @@ async function begin(options: ResolvedSource, deliver: Deliver, report: Report):
   }
 }
 
-async function openConsuming(options: ResolvedSource, deliver: Deliver): Promise<Consuming> {
+async function openConsuming(options: ResolvedSource, { deliver, warn }: Ends): Promise<Consuming> {
   const session = await openSource(options)
   try {
     const { channel } = session
-    const consumption = consume(session, options, deliver)
-    const begin = async (): Promise<{ consumerTag: string }> => {
+    const windows = createWindows(session, options, (raw) => consumption.add(raw), warn)
+    const consumption = consume(session, options, deliver, windows.adjust)
+    const begin = async (): Promise<void> => {
       await assertQueue(channel, options)
-      await channel.prefetch(options.prefetch)
-      return channel.consume(options.queue, (raw) => {
-        if (raw) consumption.add(raw)
-        else session.fail(new Error(`RabbitMQ ended the consumer of ${options.queue}: the queue was deleted, or moved`))
-      })
+      await windows.open()
     }
-    const { consumerTag } = await inTime(options, begin(), session.lost)
-    const cancel = async (): Promise<void> => {
-      if (session.problem !== undefined) return
-      await Promise.race([channel.cancel(consumerTag).catch(() => undefined), session.lost])
-    }
-    return { session, consumption, cancel }
+    await inTime(options, begin(), session.lost)
+    return { session, consumption, cancel: windows.close }
   } catch (error) {
     await session.close()
     throw error

@@ -6,7 +6,7 @@ import { rabbitmq } from 'oncebox/rabbitmq'
 import * as service from '../../../tools/services/rabbitmq.mjs'
 
 export const name = 'rabbitmq'
-export const capabilities = { prefix: 'cloudEvents_', messageId: true, independent: false }
+export const capabilities = { prefix: 'cloudEvents_', messageId: true }
 
 /** A quorum queue that was just made does not survive the kill of its node: what is known of it is not on disk yet. */
 const SETTLED_MS = 2_000

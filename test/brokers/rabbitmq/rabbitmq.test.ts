@@ -206,6 +206,54 @@ describe('a source', { timeout: TIMEOUT_MS }, () => {
     expect([...done].slice(-5)).toEqual(['fails', 'm-0', 'm-10', 'm-20', 'm-30'])
   })
 
+  test('asks for more than its prefetch while messages wait, up to what it may hold, and for less when they are done', async () => {
+    const { queue, exchange } = await fresh()
+    const publish = async (names: readonly string[]): Promise<void> => {
+      for (const messageId of names) channel.publish(exchange, 'x', Buffer.from('{}'), { messageId })
+      await channel.waitForConfirms()
+    }
+    const consumers = async (): Promise<number> => (await channel.checkQueue(queue)).consumerCount
+    await publish(Array.from({ length: 100 }, (_, n) => `fails-${n}`))
+    let mended = false
+    const error = { name: 'Error', message: 'away' }
+    const answer = ({ id }: Incoming): Outcome | boolean =>
+      mended || { id, ack: false, retryAt: new Date(Date.now() + 1_000), status: 'failed', error, consumers: [] }
+    const { messages, warnings } = await started({ queue, prefetch: 8, batchSize: 4, hold: 24 }, { answer })
+    const seen = (): number => new Set(messages.map(({ id }) => id)).size
+    await waitUntil(() => seen() === 32, { timeoutMs: 30_000 })
+    await waitUntil(() => warnings.length > 0, { timeoutMs: 30_000 })
+    expect(await consumers()).toBe(4)
+    expect(seen()).toBe(32)
+    mended = true
+    await waitUntil(() => seen() === 100, { timeoutMs: 60_000 })
+    await waitUntil(async () => (await consumers()) === 1, { timeoutMs: 30_000 })
+    await publish(['good'])
+    await waitUntil(() => seen() === 101, { timeoutMs: 30_000 })
+    expect(messages.some(({ redelivered }) => redelivered)).toBe(false)
+  })
+
+  test('hands a queue with a single active consumer over without a delivery counted', async () => {
+    const { queue, exchange } = await fresh({ 'x-single-active-consumer': true })
+    for (let n = 0; n < 20; n++) channel.publish(exchange, 'x', Buffer.from('{}'), { messageId: `m-${n}` })
+    await channel.waitForConfirms()
+    const error = { name: 'Error', message: 'away' }
+    const later = ({ id }: Incoming): Outcome => {
+      return { id, ack: false, retryAt: new Date(Date.now() + 3_600_000), status: 'failed', error, consumers: [] }
+    }
+    const first = await started({ queue, prefetch: 8, batchSize: 4 }, { answer: later })
+    await waitUntil(() => first.messages.length === 8, { timeoutMs: 30_000 })
+    const second = await started({ queue, prefetch: 8, batchSize: 4 })
+    await first.source.stop()
+    await waitUntil(() => second.messages.length === 20, { timeoutMs: 30_000 })
+    // Those that the first one had; what its further consumers never got was delivered once.
+    expect(
+      second.messages
+        .filter(({ redelivered }) => redelivered)
+        .map(({ id }) => id)
+        .sort(),
+    ).toEqual(first.messages.map(({ id }) => id).sort())
+  })
+
   test('delivers again at the time that a handler asked for, and sooner where none did', async () => {
     const { queue, exchange } = await fresh()
     for (const messageId of ['asks', 'fails']) channel.publish(exchange, 'x', Buffer.from('{}'), { messageId })
@@ -459,6 +507,7 @@ async function started(options: Omit<RabbitSourceOptions, 'url'>, { answer = () 
   const source = open(rabbitmq({ url: service.url, ...options }))
   const messages: Incoming[] = []
   const problems: unknown[] = []
+  const warnings: string[] = []
   await source.start(
     async (batch) => {
       messages.push(...batch)
@@ -468,8 +517,9 @@ async function started(options: Omit<RabbitSourceOptions, 'url'>, { answer = () 
       })
     },
     (problem) => void problems.push(problem),
+    (text) => void warnings.push(text),
   )
-  return { source, messages, problems }
+  return { source, messages, problems, warnings }
 }
 
 function taken({ id }: Incoming): Outcome {

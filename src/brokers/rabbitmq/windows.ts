@@ -1,0 +1,113 @@
+/**
+ * How much the broker hands out: windows of `prefetch` messages.
+ *
+ *     one window ── what waits for its retry fills half of the last one ──> one more, up to `hold` messages
+ *                <── less waits, and nothing has come for a while: the last one is closed ──┘
+ *
+ * A window is a consumer of the channel. The broker counts for each consumer what is not acknowledged, and nobody can
+ * change the count of one that is there. What a closed window has handed out stays with us until it is acknowledged, for
+ * the channel is the same; what is on its way at that moment a quorum queue counts as delivered. A queue with a single active consumer gives further ones nothing: there it stays at one.
+ */
+import type { Warn } from '../source.js'
+import type { RabbitMessage, RabbitChannel, Session } from './client.js'
+import type { ResolvedSource } from './options.js'
+
+/** Messages that wait here, and cannot go on before their time. */
+export interface Held {
+  readonly messages: number
+  readonly bytes: number
+}
+
+export interface Windows {
+  /** The first one. */
+  open(): Promise<void>
+  /** Makes room for others beside what waits. */
+  adjust(held: Held): void
+  /** Asks the broker for no more. */
+  close(): Promise<void>
+}
+
+/** Then nothing is on its way. */
+const IDLE_MS = 1_000
+const FULL =
+  "holds as many messages that wait for their retry as it may, and others wait behind them: raise hold, or take retryBy: 'box'"
+/** Bodies that wait, in memory. Beyond that nothing more is asked for on their account. */
+const MOST_HELD_BYTES = 64 * 1024 * 1024
+
+export function createWindows(
+  session: Session<RabbitChannel>,
+  options: ResolvedSource,
+  onMessage: (raw: RabbitMessage) => void,
+  warn: Warn,
+): Windows {
+  const { channel } = session
+  const { queue, prefetch, hold } = options
+  const tags: string[] = []
+  let wanted = 1
+  let changing: Promise<void> | undefined
+  let lastCame = 0
+  let recheck: NodeJS.Timeout | undefined
+
+  const openOne = async (): Promise<void> => {
+    const { consumerTag } = await channel.consume(queue, (raw) => {
+      lastCame = performance.now()
+      if (raw) onMessage(raw)
+      else session.fail(new Error(`RabbitMQ ended the consumer of ${queue}: the queue was deleted, or moved`))
+    })
+    tags.push(consumerTag)
+  }
+
+  /** Last in, first out: of a single active consumer the first one is the active one. */
+  const closeOne = async (): Promise<void> => void (await channel.cancel(tags.pop()!))
+
+  const change = async (): Promise<void> => {
+    try {
+      while (session.problem === undefined && tags.length !== wanted)
+        await (tags.length < wanted ? openOne() : closeOne())
+    } catch (error) {
+      session.fail(error)
+    } finally {
+      changing = undefined
+    }
+  }
+
+  const adjust = (held: Held): void => {
+    clearTimeout(recheck)
+    if (wanted === 0) return
+    const full = held.messages / prefetch
+    const most = held.bytes > MOST_HELD_BYTES ? wanted : 1 + Math.floor(hold / prefetch)
+    const needed = countOf(full, 1 / 2)
+    if (needed > most) warn(FULL)
+    wanted = Math.max(wanted, Math.min(most, needed))
+    const kept = countOf(full, 1 / 4)
+    if (kept < wanted) {
+      const idleMs = performance.now() - lastCame
+      if (idleMs > IDLE_MS) wanted = kept
+      else recheck = setTimeout(adjust, IDLE_MS + 1 - idleMs, held).unref()
+    }
+    if (wanted !== tags.length) changing ??= change()
+  }
+
+  return {
+    async open() {
+      await channel.prefetch(prefetch)
+      // Messages may come before the answer does.
+      await (changing = change())
+    },
+    adjust,
+    async close() {
+      clearTimeout(recheck)
+      wanted = 0
+      const closing = async (): Promise<void> => {
+        await changing
+        await change()
+      }
+      await Promise.race([closing(), session.lost])
+    },
+  }
+}
+
+/** So many windows, when that many are full of what waits, and the last one to this share at most. */
+function countOf(full: number, share: number): number {
+  return 1 + Math.max(0, Math.ceil(full - share))
+}
