@@ -3,7 +3,8 @@
  *
  *     brokerFaults(new URL('./adapter.mjs', import.meta.url))
  *
- * The sizes are those of the promise; `BROKER_OUTAGE_MS` makes the outage longer than a suite can afford.
+ * The sizes are those of the promise; `BROKER_OUTAGE_MS` makes the outage longer than a suite can afford, and
+ * `BROKER_CUTS=8000` cuts the connection every 2 s under so many messages, with handlers of 50 ms.
  */
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
@@ -14,10 +15,16 @@ import type { RawMessage } from 'oncebox/testing'
 import type { Service } from '../../tools/services/process.mjs'
 import { openArena, type Arena } from '../crash/arena.js'
 import { spawnChild, waitUntil, type Child } from '../support/processes.js'
-import { startProxy } from '../support/proxy.js'
+import { layCable } from '../support/cable.js'
+import { startProxy, type PostgresProxy } from '../support/proxy.js'
 import { loadAdapter, type Adapter, type Settings } from './adapter.js'
 
 const OUTAGE_MS = Number(process.env['BROKER_OUTAGE_MS'] ?? 3_000)
+/** More than 200 is the long form. */
+const CUT_MESSAGES = Number(process.env['BROKER_CUTS'] ?? 200)
+const CUTS = CUT_MESSAGES > 200 ? { everyMs: 2_000, handleMs: 50, keys: 60 } : { everyMs: 1_000, handleMs: 5, keys: 20 }
+/** Less than an outage needs, if the broker is given anything back, or is not told that somebody is still at it. */
+const STRICT = { deliveryLimit: 3, ackMs: 1_000 }
 const SCHEMA = 'oncebox'
 const SILENT = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
 
@@ -32,13 +39,15 @@ export interface FaultOptions {
   durable?: boolean
   /** Of the source, in all tests: short timeouts, for instance. */
   sourceOptions?: Record<string, unknown>
+  /** Whether a cable can be laid to the broker, and what a channel of its own must be for a key to be in order. */
+  cuts?: { readonly channel?: object }
   /** For one condition; three times as long for a whole test. Default 120 000. */
   waitMs?: number
 }
 
 export function brokerFaults(adapterUrl: URL, options: FaultOptions = {}): void {
   const { messages = 5_000, consumerKills = 10, relayKills = 20, durable = true, sourceOptions } = options
-  const { waitMs = 120_000 } = options
+  const { waitMs = 120_000, cuts } = options
   const timeout = 3 * waitMs
   const file = fileURLToPath(adapterUrl)
   let adapter: Adapter
@@ -59,10 +68,10 @@ export function brokerFaults(adapterUrl: URL, options: FaultOptions = {}): void 
   })
 
   /** A database and a channel of the broker, both empty. */
-  const open = async (mode: 'inline' | 'stored' = 'stored'): Promise<void> => {
+  const open = async (mode: 'inline' | 'stored' = 'stored', channel?: object): Promise<void> => {
     arena = await openArena(`${adapter.name}_${mode}`)
     await arena.register([{ name: 'effects', types: ['order.placed'], options: { mode } }])
-    settings = await adapter.create(service.url)
+    settings = await adapter.create(service.url, channel)
   }
   const spawn = (kind: 'consumer' | 'relay', fields: Record<string, unknown> = {}): Child => {
     const broker = { adapter: file, settings, url: arena.url, schema: SCHEMA, sourceOptions, mode: 'stored', ...fields }
@@ -169,6 +178,124 @@ export function brokerFaults(adapterUrl: URL, options: FaultOptions = {}): void 
     await started(spawn('consumer', { mode: 'inline' }))
     await expectEachOnce(['first', ...ids])
   })
+
+  /** What the database can be, and how it is ended. */
+  const outages: Record<string, (proxy: PostgresProxy) => Promise<() => Promise<void>>> = {
+    async stopped(proxy) {
+      await proxy.refuse()
+      proxy.cutAll()
+      return () => proxy.accept()
+    },
+    async silent(proxy) {
+      proxy.pause()
+      return async () => proxy.resume()
+    },
+    async 'read-only'() {
+      const set = async (value: 'on' | 'off'): Promise<void> => {
+        const client = await arena.pool.connect()
+        try {
+          await client.query('set default_transaction_read_only = off')
+          const { rows } = await client.query<{ name: string }>('select current_database() "name"')
+          await client.query(`alter database "${rows[0]!.name}" set default_transaction_read_only = ${value}`)
+          const ours = `datname = current_database() and application_name = 'broker-consumer'`
+          await client.query(`select pg_terminate_backend(pid) from pg_stat_activity where ${ours}`)
+        } finally {
+          client.release()
+        }
+      }
+      await set('on')
+      return () => set('off')
+    },
+  }
+  const expectInOrder = async (): Promise<void> => {
+    const { rows } = await arena.pool.query<{ key: string; ids: string[] }>(
+      `select key, array_agg(id order by n) ids from effect group by key`,
+    )
+    for (const { key, ids } of rows) {
+      const numbers = ids.map((id) => Number(id.slice(2)))
+      expect(numbers, key).toEqual([...numbers].sort((a, b) => a - b))
+    }
+  }
+
+  test.each(['inline', 'stored'] as const)(
+    'an outage of the database, of any kind and length, loses nothing and counts nothing, %s',
+    { timeout },
+    async (mode) => {
+      await open(mode, STRICT)
+      await using proxy = await startProxy(arena.url)
+      const child = await started(spawn('consumer', { mode, url: proxy.url }))
+      let sent = 0
+      for (const begin of Object.values(outages)) {
+        const end = await begin(proxy)
+        try {
+          await publish(eventsOf(numbered(sent, 20)))
+          sent += 20
+          await until(async () => (await adapter.backlog(settings)) === 20, 'all of them to be with the broker')
+          await new Promise((resolve) => setTimeout(resolve, OUTAGE_MS / 2))
+          expect(await adapter.backlog(settings)).toBe(20)
+        } finally {
+          await end()
+        }
+        await until(async () => (await effects()) === sent, 'everything to go on')
+        await until(async () => (await adapter.backlog(settings)) === 0, 'the acknowledgements')
+      }
+      await expectEachOnce(numbered(0, sent))
+      expect((await arena.effects()).filter(({ attempt }) => attempt !== 1)).toEqual([])
+      expect(await count(`${SCHEMA}.attempt`)).toBe(0)
+      // A handful, not one a second.
+      expect(child.events.filter(({ event }) => event === 'trouble').length).toBeLessThanOrEqual(15)
+    },
+  )
+
+  test('a table that others hold counts no attempt of a message that is delivered again', { timeout }, async () => {
+    await open('inline')
+    const holder = await arena.pool.connect()
+    try {
+      await holder.query('begin')
+      await holder.query('lock table effect in exclusive mode')
+      const first = await started(spawn('consumer', { mode: 'inline' }))
+      await publish(eventsOf(['m-0']))
+      await until(async () => (await arena.busySessions('broker-consumer')) > 0, 'its handler to wait')
+      await first.kill()
+      const second = await started(spawn('consumer', { mode: 'inline' }))
+      await until(async () => (await arena.busySessions('broker-consumer')) > 0, 'the second delivery')
+      await new Promise((resolve) => setTimeout(resolve, OUTAGE_MS / 2))
+      expect(await count(`${SCHEMA}.attempt`)).toBe(0)
+      expect(second.events.filter(({ event }) => event === 'trouble')).toEqual([])
+    } finally {
+      await holder.query('rollback')
+      holder.release()
+    }
+    await expectEachOnce(['m-0'])
+    expect((await arena.effects())[0]).toMatchObject({ attempt: 1 })
+  })
+
+  test.skipIf(!cuts)(
+    `${CUT_MESSAGES} messages have one effect each, in the order of their keys, while the connection is cut again and again`,
+    { timeout: timeout + CUT_MESSAGES * 200 },
+    async () => {
+      await open('inline', cuts?.channel)
+      await using cable = await layCable(service.url)
+      const [from, to] = [service.url, cable.url].map((url) => new URL(url).host)
+      const cabled = JSON.parse(JSON.stringify(settings).replaceAll(from!, to!)) as Settings
+      const fields = { mode: 'inline', settings: cabled, handleMs: CUTS.handleMs }
+      await started(spawn('consumer', fields))
+      const ids = numbered(0, CUT_MESSAGES)
+      const cutting = setInterval(() => cable.cut(), CUTS.everyMs)
+      try {
+        for (let at = 0; at < ids.length; at += 100) {
+          await publish(ids.slice(at, at + 100).map((id, n) => rawEvent(adapter, id, `key-${(at + n) % CUTS.keys}`)))
+        }
+        const limitMs = waitMs + CUT_MESSAGES * 200
+        const done = async () => (await effects()) >= ids.length
+        await waitUntil(done, { timeoutMs: limitMs, everyMs: 100, what: 'all effects' })
+      } finally {
+        clearInterval(cutting)
+      }
+      await expectEachOnce(ids)
+      await expectInOrder()
+    },
+  )
 
   test('a broker that is away at the start, and later, is waited for', { timeout }, async (context) => {
     needsPrivate(context)

@@ -7,7 +7,7 @@ import { createBox } from 'oncebox'
 import { fromPg } from 'oncebox/pg'
 import { command, emit } from '../../support/child.mjs'
 
-const { adapter: file, settings, url, schema, mode, sourceOptions, maxBytes } = JSON.parse(process.env.BROKER)
+const { adapter: file, settings, url, schema, mode, sourceOptions, maxBytes, handleMs } = JSON.parse(process.env.BROKER)
 const adapter = await import(file)
 const pool = new pg.Pool({ connectionString: url, max: 8, application_name: 'broker-consumer' })
 pool.on('error', () => {})
@@ -24,6 +24,7 @@ const EFFECT = {
   text: 'insert into effect (consumer, key, id, attempt, pid) values ($1, $2, $3, $4, $5)',
 }
 const handler = async ({ key, id, attempt }, { tx }) => {
+  if (handleMs) await new Promise((resolve) => setTimeout(resolve, handleMs))
   await tx.query({ ...EFFECT, values: [mode, key ?? null, id, attempt, process.pid] })
 }
 box.consumer('effects', { 'order.placed': handler }, { mode, leaseMs: 1_000 })
