@@ -10,6 +10,23 @@ import { OnceboxError } from '../../errors.js'
 export interface KafkaClient {
   consumer(config: object): KafkaConsumer
   producer(config: object): KafkaProducer
+  /** Asked what the topics of a source have lost, if it is there. */
+  admin?(): KafkaAdmin
+}
+
+export interface KafkaAdmin {
+  connect(): Promise<void>
+  disconnect(): Promise<void>
+  listTopics(): Promise<string[]>
+  fetchOffsets(of: {
+    groupId: string
+    topics: string[]
+  }): Promise<{ topic: string; partitions: { partition: number; offset: string }[] }[]>
+  fetchTopicOffsets(topic: string): Promise<{ partition: number; low: string; high: string }[]>
+  describeConfigs?(of: {
+    resources: { type: number; name: string; configNames?: string[] }[]
+    includeSynonyms: boolean
+  }): Promise<{ resources: { resourceName: string; configEntries: { configName: string; configValue: string }[] }[] }>
 }
 
 export interface KafkaConsumer {
@@ -81,8 +98,11 @@ export interface ConsumerSettings {
 }
 
 export interface ConsumerEvents {
-  /** Messages of one partition. Everything before the offset that is committed must be done with. */
-  eachBatch(payload: KafkaBatch, commit: (next: string) => Promise<void>): Promise<void>
+  /**
+   * Messages of one partition. Everything before the offset that is committed must be done with. The client has other
+   * partitions to see to, and should not be kept for longer than `patienceMs`.
+   */
+  eachBatch(payload: KafkaBatch, commit: (next: string) => Promise<void>, patienceMs: number): Promise<void>
   /** Partitions were assigned anew. */
   joined(): void
   /** The consumer has given up, and has disconnected. */
@@ -101,6 +121,8 @@ export interface ProducerSettings {
  */
 const CONSUMER_RETRY = { initialRetryTime: 100, maxRetryTime: 1_000, retries: 5 }
 const POLL_MS = 500
+/** How long kafkajs may be kept by a partition. Confluent's client sees to each by itself. */
+const PATIENCE_MS = 100
 /** The relay tries again, with a backoff of its own; this is for a partition that moved to another broker. */
 const PRODUCER_RETRY = { initialRetryTime: 100, maxRetryTime: 1_000, retries: 2 }
 
@@ -123,7 +145,8 @@ export async function openConsumer(
     ? client.consumer({ maxWaitTimeInMs: POLL_MS, ...settings.consumer, groupId, retry: consumerRetry(settings) })
     : client.consumer(inBlock(settings.consumer, { groupId, fromBeginning, autoCommit: false }))
   const run = {
-    eachBatch: (payload: KafkaBatch) => events.eachBatch(payload, (next) => commit(consumer, payload, next)),
+    eachBatch: (payload: KafkaBatch) =>
+      events.eachBatch(payload, (next) => commit(consumer, payload, next), isKafkajs(client) ? PATIENCE_MS : Infinity),
     eachBatchAutoResolve: false,
     partitionsConsumedConcurrently: concurrency,
   }

@@ -3,21 +3,31 @@
  *
  *     deliver a part of the batch → commit what leads it without a gap → go on, or pause the partition and come back
  *
- * Each partition has one delivery in flight. The offset is committed first and the position moved after, so that what
- * could not be committed is read again, which the inbox recognises.
+ * Each partition has one delivery in flight, and `concurrency` partitions at a time have one. The offset is committed
+ * first and the position moved after, so that what could not be committed is read again, which the inbox recognises.
+ *
+ * kafkajs fetches nothing from a broker before it is done with all that it has fetched from it. So a batch that takes
+ * longer than a moment goes on without it: the partition is paused, and the client goes on with the others.
+ *
+ *     a batch ── as many partitions as may are at work ──> paused; resumed when one of them is done
+ *             ── done in a moment ──> back to the client
+ *             ── not yet ──> paused, back to the client; resumed when it is done, or at the time of its retry
  */
-import { backoffMs } from '../../backoff.js'
+import { backoffMs, sleep } from '../../backoff.js'
 import type { Outcome } from '../../message.js'
 import { redeliverAfterMs } from '../redelivery.js'
 import type { Deliver } from '../source.js'
 import type { ConsumerEvents, KafkaBatch, KafkaMessage } from './client.js'
 import { hasGroupMovedOn } from './errors.js'
+import type { Position } from './losses.js'
 import { toMessage } from './message.js'
 import type { ResolvedSource } from './options.js'
 
 export interface Partitions extends Pick<ConsumerEvents, 'eachBatch' | 'joined'> {
   /** Begins nothing more. */
   close(): void
+  /** Resolves when what is in flight is delivered, and committed. */
+  finish(): Promise<void>
 }
 
 type Commit = (next: string) => Promise<void>
@@ -28,17 +38,27 @@ const HEARTBEAT_MS = 500
 const LEAST_PAUSE_MS = 100
 const MOST_PAUSE_MS = 5_000
 
-export function createPartitions(options: ResolvedSource, deliver: Deliver): Partitions {
+/** `skipped` is told of messages that the client did not read, and may have lost. */
+export function createPartitions(
+  options: ResolvedSource,
+  deliver: Deliver,
+  skipped: (expected: Position, found: string) => void,
+): Partitions {
   let closed = false
   /** Counts assignments. What was begun under an earlier one is abandoned: its partition may belong to somebody else. */
   let generation = 0
   /** The group waits for its members to join again. */
   let rejoin: unknown
-  /** Partitions of which something was delivered since they were assigned. */
-  const known = new Set<string>()
+  /** Partitions of which something was delivered since they were assigned, and where they go on. */
+  const known = new Map<string, string | undefined>()
   /** Deliveries in a row that got nowhere, by partition. */
   const failures = new Map<string, number>()
-  const pauses = new Set<NodeJS.Timeout>()
+  /** Partitions at work. */
+  const atWork = new Map<string, Promise<void>>()
+  /** How to resume those that wait for their turn. */
+  const turns = new Map<string, () => void>()
+  /** Those that wait for the time of a retry. */
+  const pauses = new Map<string, NodeJS.Timeout>()
 
   /** Answers whether to go on with what follows. */
   const takeSome = async (
@@ -49,10 +69,14 @@ export function createPartitions(options: ResolvedSource, deliver: Deliver): Par
   ): Promise<boolean> => {
     const { batch } = payload
     const { topic, partition } = batch
-    const name = `${topic}:${partition}`
+    const name = nameOf(payload)
     // The group's last member to read here may have died of the first ones: the broker does not say.
     const suspect = !known.has(name)
-    known.add(name)
+    const expected = known.get(name)
+    const first = messages[0]!.offset
+    if (expected !== undefined && BigInt(first) > BigInt(expected))
+      skipped({ topic, partition, offset: expected }, first)
+    known.set(name, first)
     const incoming = messages.map((message) => toMessage({ topic, partition, message }, options, suspect))
     const outcomes = await deliver(incoming).catch((): readonly Outcome[] => [])
     if (!isOurs()) return false
@@ -63,9 +87,11 @@ export function createPartitions(options: ResolvedSource, deliver: Deliver): Par
       const last = messages[done - 1]!
       // Behind the last message there may be marks of transactions, which nobody is shown.
       const passed = last === batch.messages.at(-1) ? batch.lastOffset() : last.offset
-      await commit(String(BigInt(passed) + 1n))
+      const next = String(BigInt(passed) + 1n)
+      await commit(next)
       if (!isOurs()) return false
       payload.resolveOffset(last.offset)
+      known.set(name, next)
     }
     if (done === messages.length) return true
     const failed = failures.get(name) ?? 0
@@ -78,36 +104,81 @@ export function createPartitions(options: ResolvedSource, deliver: Deliver): Par
 
   const pause = (payload: KafkaBatch, ms: number): void => {
     if (closed) return
+    const name = nameOf(payload)
     const resume = payload.pause()
+    clearTimeout(pauses.get(name))
     const timer = setTimeout(() => {
-      pauses.delete(timer)
-      try {
-        resume()
-      } catch {
-        // It is no longer ours.
-      }
+      pauses.delete(name)
+      resumeIfOurs(resume)
     }, ms)
-    pauses.add(timer)
+    pauses.set(name, timer)
+  }
+
+  const work = async (payload: KafkaBatch, commit: Commit): Promise<void> => {
+    const begun = generation
+    const isOurs = (): boolean => generation === begun && !payload.isStale()
+    const beat = (): void =>
+      void payload.heartbeat().catch((error: unknown) => {
+        if (isOurs() && hasGroupMovedOn(error)) rejoin ??= error
+      })
+    const timer = setInterval(beat, HEARTBEAT_MS)
+    try {
+      for (const messages of inParts(payload.batch.messages, options.batch)) {
+        if (closed || rejoin !== undefined || !payload.isRunning() || !isOurs()) break
+        if (!(await takeSome(payload, messages, commit, isOurs))) break
+      }
+    } finally {
+      clearInterval(timer)
+    }
+  }
+
+  /** Those that wait for their turn, as many as may have it; or all, for what was theirs may be somebody else's. */
+  const resumeNext = (most = options.concurrency - atWork.size): void => {
+    for (const [name, resume] of [...turns].slice(0, Math.max(0, most))) {
+      turns.delete(name)
+      resumeIfOurs(resume)
+    }
+  }
+
+  /** Begins what `eachBatch` is given, if it may. */
+  const begin = (payload: KafkaBatch, commit: Commit): Promise<void> | undefined => {
+    const name = nameOf(payload)
+    // Under an earlier assignment it may be at work still.
+    if (closed || atWork.has(name) || atWork.size >= options.concurrency) {
+      turns.set(name, payload.pause())
+      return undefined
+    }
+    const working = work(payload, commit).finally(() => {
+      atWork.delete(name)
+      if (!closed) resumeNext()
+    })
+    atWork.set(name, working)
+    return working
+  }
+
+  /** It goes on by itself. */
+  const leave = (payload: KafkaBatch, working: Promise<void>): void => {
+    const resume = payload.pause()
+    working
+      .catch((error: unknown) => {
+        // What else a commit fails of, the next one will, too.
+        if (hasGroupMovedOn(error)) rejoin ??= error
+      })
+      .finally(() => {
+        if (!closed && !pauses.has(nameOf(payload))) resumeIfOurs(resume)
+      })
   }
 
   return {
-    async eachBatch(payload, commit) {
+    async eachBatch(payload, commit, patienceMs) {
       if (rejoin !== undefined) throw rejoin
-      const begun = generation
-      const isOurs = (): boolean => generation === begun && !payload.isStale()
-      const beat = (): void =>
-        void payload.heartbeat().catch((error: unknown) => {
-          if (isOurs() && hasGroupMovedOn(error)) rejoin ??= error
-        })
-      const timer = setInterval(beat, HEARTBEAT_MS)
-      try {
-        for (const messages of inParts(payload.batch.messages, options.batch)) {
-          if (closed || rejoin !== undefined || !payload.isRunning() || !isOurs()) break
-          if (!(await takeSome(payload, messages, commit, isOurs))) break
-        }
-      } finally {
-        clearInterval(timer)
-      }
+      const working = begin(payload, commit)
+      if (!working) return
+      let done = false
+      const finished = working.finally(() => (done = true))
+      if (patienceMs === Infinity) await finished
+      else await sleep(patienceMs, finished)
+      if (!done) leave(payload, finished)
       // What the client needs to hear to join again, now and not after the rest of what it has fetched.
       if (rejoin !== undefined) throw rejoin
     },
@@ -115,12 +186,28 @@ export function createPartitions(options: ResolvedSource, deliver: Deliver): Par
       generation++
       rejoin = undefined
       known.clear()
+      resumeNext(Infinity)
     },
     close() {
       closed = true
-      for (const timer of pauses) clearTimeout(timer)
+      for (const timer of pauses.values()) clearTimeout(timer)
       pauses.clear()
     },
+    async finish() {
+      await Promise.allSettled(atWork.values())
+    },
+  }
+}
+
+function nameOf({ batch: { topic, partition } }: KafkaBatch): string {
+  return `${topic}:${partition}`
+}
+
+function resumeIfOurs(resume: () => void): void {
+  try {
+    resume()
+  } catch {
+    // It is no longer ours.
   }
 }
 

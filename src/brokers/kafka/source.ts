@@ -5,12 +5,12 @@
  * consumer, again and again, until it is stopped.
  */
 import { backoffMs, sleep } from '../../backoff.js'
-import type { Deliver, Source } from '../source.js'
+import type { Report } from '../run.js'
+import type { Deliver, Source, Warn } from '../source.js'
 import { openConsumer, type KafkaConsumer } from './client.js'
+import { createLosses } from './losses.js'
 import type { ResolvedSource } from './options.js'
 import { createPartitions, type Partitions } from './partitions.js'
-
-type Report = NonNullable<Parameters<Source['start']>[1]>
 
 /** From one start to its stop. */
 interface Session {
@@ -30,9 +30,9 @@ export function createSource(options: ResolvedSource): Source {
   let session: Session | undefined
   return {
     name: `kafka:${options.topics.map(String).join(',')}`,
-    async start(deliver, report = () => undefined) {
+    async start(deliver, report = () => undefined, warn = () => undefined) {
       await session?.stop()
-      session = createSession(options, deliver, report)
+      session = createSession(options, deliver, { report, warn })
       await session.start()
     },
     async stop() {
@@ -41,7 +41,9 @@ export function createSource(options: ResolvedSource): Source {
   }
 }
 
-function createSession(options: ResolvedSource, deliver: Deliver, report: Report): Session {
+function createSession(options: ResolvedSource, deliver: Deliver, told: { report: Report; warn: Warn }): Session {
+  const { report } = told
+  const losses = createLosses(options, told)
   let stopping = false
   let stop = (): void => undefined
   const stopped = new Promise<void>((resolve) => (stop = resolve))
@@ -52,9 +54,10 @@ function createSession(options: ResolvedSource, deliver: Deliver, report: Report
   const join = async (): Promise<Membership> => {
     let crash: (error: unknown) => void = () => undefined
     const crashed = new Promise<unknown>((resolve) => (crash = resolve))
-    const own = (partitions = createPartitions(options, deliver))
+    const own = (partitions = createPartitions(options, deliver, losses.skipped))
     const { eachBatch, joined } = own
     try {
+      await losses.look()
       return {
         consumer: await openConsumer(options.client, options, { eachBatch, joined, crashed: crash }),
         partitions: own,
@@ -84,7 +87,7 @@ function createSession(options: ResolvedSource, deliver: Deliver, report: Report
       const { consumer, partitions, crashed } = member
       const error = await Promise.race([crashed, stopped])
       partitions.close()
-      // Waits for the deliveries in flight, and their commits.
+      await partitions.finish()
       await consumer.disconnect().catch(() => undefined)
       if (stopping) return
       report(error)

@@ -59,6 +59,8 @@ export interface RabbitConnection {
 /** A connection with one channel. */
 export interface Session<C extends RabbitChannel> {
   readonly channel: C
+  /** Of the broker, if the client passes it on. */
+  readonly version: string | undefined
   /** Resolves when the channel or the connection is gone, with the reason. */
   readonly lost: Promise<unknown>
   /** Why it is gone; undefined while it is not. */
@@ -105,6 +107,7 @@ async function open<C extends RabbitChannel>(
     channel.on('close', () => fail(new Error('the channel was closed')))
     return {
       channel,
+      version: versionOf(connection),
       lost,
       get problem() {
         return problem
@@ -167,6 +170,12 @@ export function inTime<T>({ timeoutMs }: Resolved, answer: Promise<T>, lost?: Pr
 function discard(connection: RabbitConnection): void {
   connection.on('error', () => undefined)
   connection.close().catch(() => undefined)
+}
+
+function versionOf(connection: RabbitConnection): string | undefined {
+  const { serverProperties } =
+    (connection as { connection?: { serverProperties?: { version?: unknown } } }).connection ?? {}
+  return typeof serverProperties?.version === 'string' ? serverProperties.version : undefined
 }
 
 /** amqplib ends its half of a socket and waits; a peer that is gone without a word would keep it open for minutes. */

@@ -2,10 +2,11 @@
 import { backoffMs, sleep } from '../../backoff.js'
 import { createRunner, type Report, type Run } from '../run.js'
 import type { Deliver, Source, Warn } from '../source.js'
-import { inTime, openSource, type RabbitChannel, type Session } from './client.js'
+import { inTime, openSource, type RabbitChannel, type RabbitMessage, type Session } from './client.js'
 import { consume, type Consumption } from './consumption.js'
 import type { ResolvedSource } from './options.js'
 import { assertQueue } from './topology.js'
+import { warningsOf, warnOfCount } from './warnings.js'
 import { createWindows } from './windows.js'
 
 interface Consuming {
@@ -79,14 +80,19 @@ async function begin(options: ResolvedSource, box: Ends): Promise<Run> {
 async function openConsuming(options: ResolvedSource, { deliver, warn }: Ends): Promise<Consuming> {
   const session = await openSource(options)
   try {
-    const { channel } = session
-    const windows = createWindows(session, options, (raw) => consumption.add(raw), warn)
+    const { channel, version } = session
+    const take = (raw: RabbitMessage): void => {
+      warnOfCount(raw, warn)
+      consumption.add(raw)
+    }
+    const windows = createWindows(session, options, take, warn)
     const consumption = consume(session, options, deliver, windows.adjust)
     const begin = async (): Promise<void> => {
       await assertQueue(channel, options)
       await windows.open()
     }
     await inTime(options, begin(), session.lost)
+    for (const line of warningsOf(options.topology, version)) warn(line)
     return { session, consumption, cancel: windows.close }
   } catch (error) {
     await session.close()

@@ -1,13 +1,13 @@
 /** Kafka as a source: what is committed, and when. */
 import kafkajs, { type ConsumerConfig, type ConsumerRunConfig } from 'kafkajs'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test, type TestContext } from 'vitest'
 import type { Incoming } from 'oncebox'
 import { kafka } from 'oncebox/kafka'
 import { waitUntil } from '../../support/wait.js'
-import { settled } from '../recorder.js'
+import { gate, settled } from '../recorder.js'
 import { backlog, clientOf, committedOffsets, publish, sink, source, withAdmin, type Settings } from './adapter.mjs'
 import { inConfluentShape } from './confluent.js'
-import { event, numbered, numbersOf, read, useBroker } from './fixture.js'
+import { event, numbered, numbersOf, read, useBroker, type Reader } from './fixture.js'
 
 const broker = useBroker()
 const TIMEOUT = { timeout: 300_000 }
@@ -96,6 +96,58 @@ describe('commits', TIMEOUT, () => {
     await waitUntil(async () => (await backlog(settings)) === own().size, PATIENCE)
     expect(own().size).toBeGreaterThan(0)
     expect(rest().length).toBeGreaterThan(0)
+  })
+
+  test('a delivery that takes long holds up no other partition', async () => {
+    const settings = await broker.create()
+    const keyed = (n: number): string => `k${n % 12}`
+    await publish(settings, numbered(60, keyed))
+    const placeOf = ({ id }: Incoming): string => id!.split(':')[1]!
+    const { passed, open } = gate()
+    onTestFinished(open)
+    let slow: string | undefined
+    const ended: Incoming[] = []
+    await using reader = await read(source(settings), async (batch) => {
+      slow ??= placeOf(batch[0]!)
+      if (placeOf(batch[0]!) === slow) await passed
+      ended.push(...batch)
+      return batch.map(() => true)
+    })
+    await waitUntil(() => ended.length > 0, PATIENCE)
+    // What the client has not fetched yet.
+    await publish(settings, numbered(60, keyed))
+    const others = () => ended.filter((message) => placeOf(message) !== slow).length
+    const left = () => 120 - others()
+    const places = await committedOffsets(settings)
+    expect(places.has(Number(slow))).toBe(false)
+    await waitUntil(async () => left() > 0 && (await backlog(settings)) === left() && others() > 60, PATIENCE)
+    expect(ended.every((message) => placeOf(message) !== slow)).toBe(true)
+    open()
+    await isDone(settings)
+    const own = reader.messages
+      .filter((message) => placeOf(message) === slow)
+      .map(({ id }) => Number(id!.split(':')[2]))
+    expect(own).toEqual(Array.from(own, (_, n) => n))
+    expect(reader.messages).toHaveLength(120)
+  })
+
+  test('no more partitions than its concurrency are at work, and each gets its turn', async () => {
+    const settings = await broker.create()
+    await publish(
+      settings,
+      numbered(60, (n) => `k${n % 12}`),
+    )
+    let inFlight = 0
+    let most = 0
+    await using reader = await read(source(settings, { concurrency: 1, batch: 5 }), async (batch) => {
+      most = Math.max(most, ++inFlight)
+      await new Promise((resolve) => setTimeout(resolve, 150))
+      inFlight--
+      return batch.map(() => true)
+    })
+    await isDone(settings)
+    expect(most).toBe(1)
+    expect(reader.messages).toHaveLength(60)
   })
 
   test('large fetches are delivered in parts, in order, one at a time per partition', async () => {
@@ -316,6 +368,92 @@ describe('what the box gets', TIMEOUT, () => {
     expect(reader.messages.map(({ redelivered = false }) => redelivered)).toEqual(
       Array.from({ length: 30 }, (_, n) => n < 10),
     )
+  })
+})
+
+describe('what is gone from the log', TIMEOUT, () => {
+  const told = (reader: Reader): string[] => reader.reports.filter(Boolean).map((problem) => (problem as Error).message)
+  const needsReal = ({ skip }: TestContext): void => skip(broker.isMock, 'kafka-mock keeps everything')
+  const partitionOf = ({ id }: Incoming): number => Number(id!.split(':')[1])
+  const trim = ({ url, topic }: Settings, partition: number, offset: number): Promise<void> =>
+    withAdmin(url, async (admin) => {
+      // The client has to know the topic first.
+      await admin.fetchTopicOffsets(topic)
+      await admin.deleteTopicRecords({ topic, partitions: [{ partition, offset: String(offset) }] })
+    })
+
+  test('while nobody read is told at the start, once, with its number', async (context) => {
+    needsReal(context)
+    const settings = await broker.create()
+    await publish(settings, numbered(4, oneKey))
+    const own = source(settings)
+    const before = await read(own)
+    await isDone(settings)
+    await own.stop()
+    await publish(settings, numbered(10, oneKey))
+    const partition = partitionOf(before.messages[0]!)
+    await trim(settings, partition, 11)
+    await using after = await read(own)
+    await isDone(settings)
+    expect(after.messages).toHaveLength(3)
+    expect(told(after)).toEqual([expect.stringMatching(/offset 4: 7 messages were deleted.*retention\.ms/)])
+    expect(after.reports[0]).toMatchObject({ code: 'NOT_FOUND' })
+    // It is in order again at once.
+    expect(after.reports.at(-1)).toBeUndefined()
+  })
+
+  test('while a message waited for its retry is told when it is missed', async (context) => {
+    needsReal(context)
+    const settings = await broker.create()
+    await publish(settings, numbered(10, oneKey))
+    let mended = false
+    await using reader = await read(source(settings, { batch: 5 }), (batch) =>
+      numbersOf(batch).map((n) => mended || n < 3),
+    )
+    await waitUntil(() => reader.messages.length > 0, PATIENCE)
+    await waitUntil(async () => (await committed(settings)) === 3, PATIENCE)
+    await trim(settings, partitionOf(reader.messages[0]!), 8)
+    mended = true
+    await isDone(settings)
+    await waitUntil(() => told(reader).length > 0, PATIENCE)
+    expect(told(reader)).toEqual([expect.stringMatching(/offset 3: 5 messages were deleted/)])
+  })
+
+  test('and an offset beyond its end, of a topic that was made anew, are told', async (context) => {
+    needsReal(context)
+    const settings = await broker.create()
+    await publish(settings, numbered(10, oneKey))
+    const { topic, groupId } = settings
+    const partitions = [0, 1, 2].map((partition) => ({ partition, offset: '100' }))
+    await withAdmin(settings.url, (admin) => admin.setOffsets({ groupId, topic, partitions }))
+    await using reader = await read(source(settings))
+    await waitUntil(() => reader.messages.length === 10, PATIENCE)
+    expect(told(reader)).toHaveLength(3)
+    expect(told(reader)[0]).toMatch(/offset 100: the log ends at .* made anew/)
+  })
+
+  test('in a day, or by compaction, is warned of', async (context) => {
+    needsReal(context)
+    const settings = await broker.create()
+    const configEntries = [
+      { name: 'retention.ms', value: '600000' },
+      { name: 'cleanup.policy', value: 'compact,delete' },
+    ]
+    await withAdmin(settings.url, (admin) =>
+      admin.alterConfigs({ validateOnly: false, resources: [{ type: 2, name: settings.topic, configEntries }] }),
+    )
+    const warnings: string[] = []
+    const own = source(settings)
+    onTestFinished(() => own.stop())
+    await own.start(
+      async () => [],
+      () => undefined,
+      (text) => warnings.push(text),
+    )
+    expect(warnings).toEqual([
+      `topic ${settings.topic} is compacted: of one key only the last message is kept; set cleanup.policy to delete`,
+      `topic ${settings.topic} keeps messages for 10 minutes, and a longer outage loses some; raise retention.ms`,
+    ])
   })
 })
 

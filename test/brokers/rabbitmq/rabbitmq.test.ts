@@ -272,6 +272,31 @@ describe('a source', { timeout: TIMEOUT_MS }, () => {
     expect(waited('fails')).toBeLessThan(waited('asks'))
   })
 
+  test('says at its start what of the queue that it declares would lose messages', async () => {
+    const bounded = { 'x-max-length': 10, 'x-message-ttl': 60_000, 'x-expires': 600_000, 'x-delivery-limit': 5 }
+    const careless = await started({ queue: `careless-${Date.now()}`, assert: { arguments: bounded } })
+    expect(careless.warnings).toEqual([
+      'the queue drops a message after 5 deliveries: set assert.deadLetterExchange',
+      'the queue drops a message after 60000 ms: remove x-message-ttl',
+      'the queue is deleted when nobody has used it for 600000 ms: remove x-expires',
+      'the queue drops its oldest message when it is full: set x-overflow to reject-publish',
+    ])
+    const careful = await started({ queue: `careful-${Date.now()}`, assert: { deadLetterExchange: 'dead' } })
+    expect(careful.warnings).toEqual([])
+  })
+
+  test('warns of a message that nears the delivery limit', async () => {
+    const { queue, exchange } = await fresh()
+    channel.publish(exchange, 'x', Buffer.from('{}'), { messageId: 'often' })
+    for (let n = 0; n < 10; n++) {
+      const got = await waitUntil(() => channel.get(queue))
+      channel.nack(got)
+    }
+    const { warnings } = await started({ queue })
+    await waitUntil(() => warnings.length > 0, { timeoutMs: 30_000 })
+    expect(warnings).toEqual([expect.stringContaining('x-delivery-limit')])
+  })
+
   test('waits at its stop for what a lost channel had in flight', async () => {
     const { queue, exchange } = await fresh()
     const cuttable = cutting()

@@ -1,3 +1,3 @@
 import { brokerFaults } from '../faults.js'
 
-brokerFaults(new URL('./adapter.mjs', import.meta.url), { cuts: {} })
+brokerFaults(new URL('./adapter.mjs', import.meta.url))
