@@ -120,7 +120,7 @@ function retries(promise: Add): void {
       const done = new Set<string>()
       recorder.answer = async (batch) =>
         batch.map((message) => {
-          if (!mended && message.id!.startsWith('fails')) return failed(message, new Date(Date.now() + 3_600_000))
+          if (!mended && message.id!.startsWith('fails')) return failed(message, new Date(Date.now() + 2_000))
           done.add(message.id!)
           return taken(message)
         })

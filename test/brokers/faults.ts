@@ -253,6 +253,29 @@ export function brokerFaults(adapterUrl: URL, options: FaultOptions = {}): void 
     expect(cuts).toBeGreaterThan(0)
   })
 
+  test('a table that others hold counts no attempt of a message that is delivered again', { timeout }, async () => {
+    await open('inline')
+    const holder = await arena.pool.connect()
+    try {
+      await holder.query('begin')
+      await holder.query('lock table effect in exclusive mode')
+      const first = await started(spawn('consumer', { mode: 'inline' }))
+      await publish(eventsOf(['m-0']))
+      await until(async () => (await arena.busySessions('broker-consumer')) > 0, 'its handler to wait')
+      await first.kill()
+      const second = await started(spawn('consumer', { mode: 'inline' }))
+      await until(async () => (await arena.busySessions('broker-consumer')) > 0, 'the second delivery')
+      await new Promise((resolve) => setTimeout(resolve, OUTAGE_MS / 2))
+      expect(await count(`${SCHEMA}.attempt`)).toBe(0)
+      expect(second.events.filter(({ event }) => event === 'trouble')).toEqual([])
+    } finally {
+      await holder.query('rollback')
+      holder.release()
+    }
+    await expectEachOnce(['m-0'])
+    expect((await arena.effects())[0]).toMatchObject({ attempt: 1 })
+  })
+
   test('a broker that is away at the start, and later, is waited for', { timeout }, async (context) => {
     needsPrivate(context)
     context.skip(!canRestart(), `${service.name} cannot be started again`)

@@ -1,5 +1,5 @@
 /** The client: loaded when it is needed, and a connection that says whether it is up. */
-import type { Consumer, JetStreamClient, JetStreamManager } from '@nats-io/jetstream'
+import type { Consumer, ConsumerConfig, JetStreamClient, JetStreamManager } from '@nats-io/jetstream'
 import type { MsgHdrs, NatsConnection } from '@nats-io/transport-node'
 import { sleep } from '../../backoff.js'
 import { OnceboxError } from '../../errors.js'
@@ -125,11 +125,18 @@ export async function assertStream({ jsm }: Connection, { stream, assert }: Reso
   )
 }
 
-/** The consumer to pull from, and how long it waits for an acknowledgement. */
-export async function findConsumer(
-  connection: Connection,
-  options: ResolvedSource,
-): Promise<{ consumer: Consumer; ackWaitMs: number }> {
+export interface FoundConsumer {
+  readonly consumer: Consumer
+  /** How long it waits for an acknowledgement: at least, and before any delivery is repeated. */
+  readonly ackWaitMs: number
+  readonly longestWaitMs: number
+  /** So many may be unacknowledged at a time. */
+  readonly mostPending: number
+  readonly config: ConsumerConfig
+}
+
+/** The consumer to pull from. */
+export async function findConsumer(connection: Connection, options: ResolvedSource): Promise<FoundConsumer> {
   const { stream, consumer: name, assert } = options
   const { jsm, js } = connection
   await assertStream(connection, options)
@@ -141,7 +148,14 @@ export async function findConsumer(
     throw invalid(`the consumer ${name} has ack_policy ${config.ack_policy}; a source needs explicit`)
   }
   const waits = [config.ack_wait, ...(config.backoff ?? [])].filter((one) => one !== undefined)
-  return { consumer: await js.consumers.get(stream, name), ackWaitMs: Math.min(...waits) / 1e6 }
+  const { max_ack_pending: most = -1 } = config
+  return {
+    consumer: await js.consumers.get(stream, name),
+    ackWaitMs: Math.min(...waits) / 1e6,
+    longestWaitMs: Math.max(...waits) / 1e6,
+    mostPending: most > 0 ? most : Infinity,
+    config,
+  }
 }
 
 async function createIfMissing<T>(find: () => Promise<T>, create: () => Promise<T>): Promise<T> {

@@ -11,19 +11,26 @@ import type { Consumer, JsMsg } from '@nats-io/jetstream'
 import { backoffMs, sleep } from '../../backoff.js'
 import type { Incoming, Outcome } from '../../message.js'
 import { firstInOrder, takeInOrder } from '../in-order.js'
-import { redeliverAfterMs } from '../redelivery.js'
+import { awayMs, failedAgainAfterMs } from '../redelivery.js'
 import { createRunner, type Report, type Run } from '../run.js'
-import type { Deliver, Source } from '../source.js'
-import { connect, findConsumer } from './client.js'
+import type { Deliver, Source, Warn } from '../source.js'
+import { connect, findConsumer, type Connection, type FoundConsumer } from './client.js'
 import { readMessage } from './event.js'
+import { watchDrops } from './drops.js'
 import type { ResolvedSource } from './options.js'
+import { warningsOf } from './warnings.js'
 
 /** A request for messages ends after so long, and is made anew. The server sends heartbeats in between. */
 const FETCH_MS = 10_000
 /** `working` is sent so many times within the time that the consumer waits for an acknowledgement. */
 const BEATS = 3
-/** While so many batches wait for their time, nothing more is fetched. */
-const MOST_BATCHES = 10
+/** While so many wait for their time, or so much, nothing more is fetched. */
+const MOST_WAITING = 10_000
+const MOST_BYTES = 64 * 1024 * 1024
+/** The server looks a moment later than it has to at what was not acknowledged. */
+const LATE_MS = 250
+
+const RECHECK_MS = 500
 
 const LEAST_BACK_MS = 250
 
@@ -33,43 +40,72 @@ interface Held {
   readonly incoming: Incoming
   /** Not to be delivered before, by `performance.now()`; undefined if it was not yet. */
   dueAt: number | undefined
+  /** How often it failed here. */
+  failures: number
 }
 
 export function createSource(options: ResolvedSource): Source {
-  return createRunner(`nats:${options.stream}/${options.consumer}`, (deliver, report) =>
-    begin(options, deliver, report),
+  return createRunner(`nats:${options.stream}/${options.consumer}`, (deliver, report, warn) =>
+    begin(options, { deliver, report, warn }),
   )
 }
 
-async function begin(options: ResolvedSource, deliver: Deliver, report: Report): Promise<Run> {
-  const tell = sayOnce(report)
-  let connection = await connect(options, tell)
-  let found: Awaited<ReturnType<typeof findConsumer>> | undefined
+interface Box {
+  readonly deliver: Deliver
+  readonly report: Report
+  readonly warn: Warn
+}
+
+async function begin(options: ResolvedSource, { deliver, report, warn }: Box): Promise<Run> {
+  const sayAll = sayOnce(report)
+  /** When messages may have been lost on their way, by `performance.now()`: the server gives them to nobody for a while. */
+  let cutAt: number | undefined
+  let isFetching = false
+  const tell: Report = (problem) => {
+    if (problem !== undefined && isFetching) {
+      cutAt = performance.now()
+      // Else the client would go on with it, past what was lost.
+      closeFetch()
+    }
+    sayAll(problem)
+  }
+  let closeFetch = (): void => undefined
+  const open = async (): Promise<Connection> => {
+    const opened = await connect(options, tell)
+    watchDrops(opened, options, report)
+    return opened
+  }
+  let connection = await open()
+  let found: FoundConsumer | undefined
   try {
     found = await findConsumer(connection, options)
   } catch (error) {
     await connection.close()
     throw error
   }
+  void sayWarnings(connection, options, { found, warn })
 
   /** To be delivered, in the order of the stream; and all that is neither acknowledged nor given back. */
   let waiting: Held[] = []
   const held = new Set<Held>()
+  const bySequence = new Map<number, Held>()
+  let heldBytes = 0
   let pausedUntil = 0
   let stopping = false
   let stop = (): void => undefined
   const stopped = new Promise<void>((resolve) => (stop = resolve))
-  let closeFetch = (): void => undefined
   const arrival = createSignal()
   const room = createSignal()
 
   /** The server delivers again what it has heard nothing of, when the connection was lost: it keeps its place here. */
   const add = (raw: JsMsg): void => {
-    const known = waiting.find((one) => one.raw.seq === raw.seq && one.raw.timestampNanos === raw.timestampNanos)
-    if (known) return void (known.raw = raw)
-    const one = { raw, incoming: readMessage(raw, options), dueAt: undefined }
+    const known = bySequence.get(raw.seq)
+    if (known?.raw.timestampNanos === raw.timestampNanos) return void (known.raw = raw)
+    const one = { raw, incoming: readMessage(raw, options), dueAt: undefined, failures: 0 }
     waiting.push(one)
     held.add(one)
+    bySequence.set(raw.seq, one)
+    heldBytes += raw.data.length
   }
 
   const keyOf = ({ incoming }: Held): string | undefined => incoming.key
@@ -82,18 +118,45 @@ async function begin(options: ResolvedSource, deliver: Deliver, report: Report):
     const due = firstInOrder(waiting, { keyOf }).reduce((least, { dueAt = 0 }) => Math.min(least, dueAt), Infinity)
     return Math.max(1, Math.min(FETCH_MS, Math.max(due, pausedUntil) - performance.now()))
   }
-  const hasEnough = (): boolean =>
-    take(1).taken.length > 0 || performance.now() < pausedUntil || waiting.length >= options.batch * MOST_BATCHES
+  const hasEnough = (): boolean => take(1).taken.length > 0 || performance.now() < pausedUntil || isFull()
+  const isFull = (): boolean => {
+    const isOurs = waiting.length >= MOST_WAITING || heldBytes >= MOST_BYTES
+    if (!isOurs && waiting.length < (found?.mostPending ?? Infinity)) return false
+    if (waiting.some(({ failures }) => failures > 0)) {
+      const limit = isOurs ? 'as many as are held here' : 'as many as max_ack_pending of the consumer allows'
+      const advice = `${isOurs ? 'use' : 'raise it, or use'} a stored consumer, or retryBy: 'box'`
+      warn(`nothing more is fetched while messages wait for their retry, ${limit}; ${advice}`)
+    }
+    return true
+  }
 
   /** One request: messages come in as there are some, until it is satisfied or has expired. */
   const fetchOnce = async (consumer: Consumer): Promise<void> => {
-    const messages = await consumer.fetch({ max_messages: options.batch, expires: FETCH_MS })
-    closeFetch = () => void messages.close()
-    // The stop may have come in between.
-    if (stopping) closeFetch()
-    for await (const message of messages) {
-      add(message)
-      arrival.give()
+    isFetching = true
+    try {
+      const messages = await consumer.fetch({ max_messages: options.batch, expires: FETCH_MS })
+      closeFetch = () => void messages.close()
+      // The stop, or the loss of the connection, may have come in between.
+      if (stopping || cutAt !== undefined) closeFetch()
+      for await (const message of messages) {
+        add(message)
+        arrival.give()
+      }
+    } finally {
+      isFetching = false
+    }
+  }
+
+  /**
+   * What was on its way when the connection was lost is delivered again before anything newer, once its time is up.
+   * To fetch sooner would be to overtake it. Where others consume as well there is no order to be kept.
+   */
+  const untilNothingIsLost = async ({ consumer, longestWaitMs }: FoundConsumer): Promise<void> => {
+    while (cutAt !== undefined && !stopping) {
+      const leftMs = cutAt + longestWaitMs + LATE_MS - performance.now()
+      const { num_ack_pending, num_waiting } = await consumer.info()
+      if (leftMs <= 0 || num_waiting > 0 || num_ack_pending <= held.size) cutAt = undefined
+      else await sleep(Math.min(leftMs, RECHECK_MS), stopped)
     }
   }
 
@@ -101,11 +164,12 @@ async function begin(options: ResolvedSource, deliver: Deliver, report: Report):
     for (let failures = 0; !stopping;) {
       try {
         if (connection.isClosed) {
-          connection = await connect(options, tell)
+          connection = await open()
           found = undefined
         }
         found ??= await findConsumer(connection, options)
         if (connection.isUp) tell()
+        await untilNothingIsLost(found)
         await fetchOnce(found.consumer)
         failures = 0
         while (!stopping && hasEnough()) await room.taken(FETCH_MS)
@@ -121,6 +185,8 @@ async function begin(options: ResolvedSource, deliver: Deliver, report: Report):
 
   const settle = (one: Held, how: (message: JsMsg) => void): void => {
     held.delete(one)
+    heldBytes -= one.raw.data.length
+    if (bySequence.get(one.raw.seq) === one) bySequence.delete(one.raw.seq)
     try {
       how(one.raw)
     } catch {
@@ -140,7 +206,7 @@ async function begin(options: ResolvedSource, deliver: Deliver, report: Report):
       outcomes = await deliver(batch.map(({ incoming }) => incoming))
     } catch {
       // The box cannot take anything now, and has told its hooks why. All of it stays as it was, in its place.
-      pausedUntil = performance.now() + backoffMs(rejections++, 500, 30_000)
+      pausedUntil = performance.now() + awayMs(rejections++)
       for (const one of batch) one.dueAt = pausedUntil
       return putBack(batch)
     }
@@ -149,7 +215,8 @@ async function begin(options: ResolvedSource, deliver: Deliver, report: Report):
     batch.forEach((one, at) => {
       const outcome = outcomes[at]!
       if (outcome.ack) return settle(one, (message) => message.ack())
-      one.dueAt = performance.now() + redeliverAfterMs(outcome)
+      one.dueAt = performance.now() + failedAgainAfterMs(outcome, one.failures)
+      if (outcome.status === 'failed') one.failures++
       again.push(one)
     })
     if (again.length > 0) putBack(again)
@@ -196,6 +263,20 @@ async function begin(options: ResolvedSource, deliver: Deliver, report: Report):
       }
       await connection.close()
     },
+  }
+}
+
+/** Beside the work: whoever may not look at the stream waits for an answer in vain, and is told nothing. */
+async function sayWarnings(
+  { jsm }: Connection,
+  options: ResolvedSource,
+  { found, warn }: { found: FoundConsumer; warn: Warn },
+): Promise<void> {
+  try {
+    const { config } = await jsm.streams.info(options.stream)
+    for (const text of warningsOf(found.config, config, options)) warn(text)
+  } catch {
+    // It warns, and fails nothing.
   }
 }
 

@@ -7,23 +7,25 @@
  * time has come; what is behind it in its key waits with it. While an entry is here, its idle time is set back again and again, so nobody takes it over.
  */
 import { backoffMs, sleep } from '../../backoff.js'
-import { OnceboxError } from '../../errors.js'
 import type { Incoming, Outcome } from '../../message.js'
 import { firstInOrder, takeInOrder } from '../in-order.js'
-import { redeliverAfterMs } from '../redelivery.js'
+import { awayMs, failedAgainAfterMs } from '../redelivery.js'
 import { createRunner, type Report, type Run } from '../run.js'
-import type { Deliver, Source } from '../source.js'
+import type { Deliver, Source, Warn } from '../source.js'
 import { connect, type Connection } from './client.js'
 import { readEntry } from './event.js'
 import { openGroup, retire, type Found, type Group } from './group.js'
+import { comparePlaces, placeOf } from './id.js'
+import { createLosses } from './losses.js'
 import type { RedisEntry, ResolvedSource } from './options.js'
+import { findWarnings } from './warnings.js'
 
 /** Entries, and whether they were given to somebody before. */
 interface Batch {
   readonly entries: readonly RedisEntry[]
   readonly redelivered: boolean
-  /** Of those, what only waited for others of its key, and was not given to the box. */
-  readonly fresh?: ReadonlySet<string>
+  /** Of those, what nobody but this process was given. It lives, so nobody has died of it. */
+  readonly waited?: ReadonlyMap<string, Waiting>
 }
 
 /** A read waits for so long at most. */
@@ -33,14 +35,18 @@ const UNBLOCK_MS = 50
 const BEATS = 4
 /** While so many wait for their time, nothing new is read. */
 const MOST_WAITING = 10_000
+/** How often to look for entries that were trimmed before anybody was given them. */
+const LOOK_MS = 1_000
 
 /** An entry as the box gets it. */
 interface Delivery {
   readonly id: string
   readonly incoming: Incoming
   readonly key: string | undefined
-  /** It was given to nobody before. */
+  /** It was given to nobody else before. */
   readonly isFresh: boolean
+  /** How often it failed here. */
+  readonly failures: number
 }
 
 /** An entry that waits for its time, or for one before it in its key. */
@@ -51,16 +57,27 @@ interface Waiting {
   /** Not to be delivered before. */
   readonly at: number
   readonly isFresh: boolean
+  readonly failures: number
 }
 const FIRST = '0-0'
 
 export function createSource(options: ResolvedSource): Source {
-  return createRunner(`redis:${options.stream}/${options.group}`, (deliver, report) => begin(options, deliver, report))
+  return createRunner(`redis:${options.stream}/${options.group}`, (deliver, report, warn) =>
+    begin(options, { deliver, report, warn }),
+  )
 }
 
-async function begin(options: ResolvedSource, deliver: Deliver, report: Report): Promise<Run> {
+interface Box {
+  readonly deliver: Deliver
+  readonly report: Report
+  readonly warn: Warn
+}
+
+async function begin(options: ResolvedSource, { deliver, report, warn }: Box): Promise<Run> {
   const { minIdleMs } = options
-  let group: Group | undefined = await open(options)
+  let group: Group | undefined = await open(options, warn)
+  // From now on the group was there: if it is gone, so is its place, and whatever comes is new.
+  const again = { ...options, begin: '0' as const }
   let troubled = false
   let stopping = false
   let stop = (): void => undefined
@@ -74,21 +91,32 @@ async function begin(options: ResolvedSource, deliver: Deliver, report: Report):
   let cursor = FIRST
   let takeOverAt = 0
 
-  const keep = ({ entries, gone }: Found): readonly RedisEntry[] => {
-    if (gone.length > 0) {
-      const advice = 'trim less, or consume faster'
-      report(new OnceboxError('NOT_FOUND', `trimmed before they were handled: ${gone.join(', ')}; ${advice}`))
-      report()
-    }
+  const losses = createLosses(report)
+  let lookAt = 0
+  /** What of it is new here. What is gone is told, and forgotten. */
+  const keep = async (from: Group, { entries, gone }: Found): Promise<readonly RedisEntry[]> => {
+    await lose(from, gone)
     return entries.filter(({ id }) => !waiting.has(id))
+  }
+  const lose = async (from: Group, gone: readonly string[]): Promise<void> => {
+    for (const id of gone) waiting.delete(id)
+    losses.gone(gone)
+    await from.acknowledge(gone)
+  }
+  const readNew = async (from: Group, blockMs: number): Promise<readonly RedisEntry[]> => {
+    if (performance.now() >= lookAt) {
+      const skipped = await from.findSkipped()
+      if (skipped) losses.skipped(skipped)
+      lookAt = performance.now() + LOOK_MS
+    }
+    return from.readNew(blockMs)
   }
 
   const next = async (from: Group): Promise<Batch> => {
     while (own !== undefined) {
       const found = await from.readOwn(own)
       own = lastOf([...found.entries.map(({ id }) => id), ...found.gone])
-      await from.acknowledge(found.gone)
-      const entries = keep(found)
+      const entries = await keep(from, found)
       // To read them again does not make them fresh.
       await from.setIdle(
         entries.map(({ id }) => id),
@@ -100,26 +128,30 @@ async function begin(options: ResolvedSource, deliver: Deliver, report: Report):
     const inOrder = [...waiting.values()].sort(byPlace)
     const { taken } = takeInOrder(inOrder, options.batch, { keyOf, isDue: ({ at }) => at <= now })
     if (taken.length > 0) {
-      const entries = await from.readAgain(taken.map(({ id }) => id))
+      const { entries, gone } = await from.readAgain(taken.map(({ id }) => id))
+      const waited = new Map(taken.map((one) => [one.id, one]))
       for (const { id } of taken) waiting.delete(id)
-      const fresh = new Set(taken.filter(({ isFresh }) => isFresh).map(({ id }) => id))
-      return { entries, redelivered: true, fresh }
+      await lose(from, gone)
+      return { entries, redelivered: true, waited }
     }
     if (now >= takeOverAt) {
       const found = await from.takeOver(cursor)
       cursor = found.cursor
       if (cursor === FIRST) takeOverAt = now + minIdleMs / 2
-      return { entries: keep(found), redelivered: true }
+      return { entries: await keep(from, found), redelivered: true }
     }
     const nextAt = firstInOrder(inOrder, { keyOf }).reduce((least, { at }) => Math.min(least, at), takeOverAt)
     const idleMs = Math.min(BLOCK_MS, nextAt - now)
-    if (waiting.size < MOST_WAITING) return { entries: await from.readNew(idleMs), redelivered: false }
+    if (waiting.size < MOST_WAITING) return { entries: await readNew(from, idleMs), redelivered: false }
+    warn(
+      `nothing new is read while ${MOST_WAITING} entries wait for their retry; use a stored consumer, or retryBy: 'box'`,
+    )
     await sleep(idleMs, stopped)
     return { entries: [], redelivered: false }
   }
 
-  const wait = ({ id, key, isFresh }: Delivery, delayMs: number): void => {
-    waiting.set(id, { id, place: placeOf(id), key, at: Date.now() + delayMs, isFresh })
+  const wait = ({ id, key, isFresh, failures }: Delivery, delayMs: number): void => {
+    waiting.set(id, { id, place: placeOf(id), key, at: Date.now() + delayMs, isFresh, failures })
   }
 
   /** Those that may be delivered: what has an earlier one of its key that waits is to wait too. */
@@ -137,11 +169,11 @@ async function begin(options: ResolvedSource, deliver: Deliver, report: Report):
   }
 
   let rejections = 0
-  const deliverBatch = async (to: Group, { entries, redelivered, fresh }: Batch): Promise<void> => {
+  const deliverBatch = async (to: Group, { entries, redelivered, waited }: Batch): Promise<void> => {
     const read = entries.map((entry): Delivery => {
-      const isFresh = !redelivered || fresh?.has(entry.id) === true
+      const { isFresh = !redelivered, failures = 0 } = waited?.get(entry.id) ?? {}
       const incoming = readEntry(entry, !isFresh, options)
-      return { id: entry.id, incoming, key: incoming.key, isFresh }
+      return { id: entry.id, incoming, key: incoming.key, isFresh, failures }
     })
     const deliveries = inTurn(read)
     if (deliveries.length === 0) return
@@ -152,8 +184,8 @@ async function begin(options: ResolvedSource, deliver: Deliver, report: Report):
         outcomes = await deliver(deliveries.map(({ incoming }) => incoming))
       } catch {
         // The box cannot take anything now, and has told its hooks why: after the pause they come first.
-        for (const one of deliveries) wait({ ...one, isFresh: false }, 0)
-        await sleep(backoffMs(rejections++, 500, 30_000), stopped)
+        for (const one of deliveries) wait(one, 0)
+        await sleep(awayMs(rejections++), stopped)
         return
       }
       rejections = 0
@@ -161,7 +193,10 @@ async function begin(options: ResolvedSource, deliver: Deliver, report: Report):
       deliveries.forEach((one, at) => {
         const outcome = outcomes[at]!
         if (outcome.ack) done.push(one.id)
-        else wait({ ...one, isFresh: false }, redeliverAfterMs(outcome))
+        else {
+          const failures = one.failures + (outcome.status === 'failed' ? 1 : 0)
+          wait({ ...one, failures }, failedAgainAfterMs(outcome, one.failures))
+        }
       })
       await to.acknowledge(done)
     } finally {
@@ -173,7 +208,7 @@ async function begin(options: ResolvedSource, deliver: Deliver, report: Report):
     for (let failures = 0; !stopping;) {
       try {
         if (!group) {
-          group = await open(options)
+          group = await open(again, warn)
           // What was read and not received, or acknowledged in vain, is among our own.
           own = FIRST
           cursor = FIRST
@@ -197,8 +232,20 @@ async function begin(options: ResolvedSource, deliver: Deliver, report: Report):
 
   const beat = async (): Promise<void> => {
     const ids = [...running, ...waiting.keys()]
-    // If it fails, the next read fails as well, and that is reported.
-    if (group?.isOpen && ids.length > 0) await group.setIdle(ids, 0).catch(() => undefined)
+    try {
+      // What is running is in hand, trimmed or not.
+      if (group?.isOpen && ids.length > 0) {
+        const gone = await group.setIdle(ids, 0)
+        if (group)
+          await lose(
+            group,
+            gone.filter((id) => waiting.has(id)),
+          )
+      }
+    } catch {
+      // The next read fails as well, and that is reported.
+    }
+    losses.tell()
     if (!stopping) timer = setTimeout(() => void beat(), minIdleMs / BEATS)
   }
   let timer = setTimeout(() => void beat(), minIdleMs / BEATS)
@@ -219,6 +266,7 @@ async function begin(options: ResolvedSource, deliver: Deliver, report: Report):
       await unblock()
       await working
       clearTimeout(timer)
+      losses.flush()
       // Others may have at once what waits here.
       await group?.setIdle([...waiting.keys()], minIdleMs).catch(() => undefined)
       group?.close()
@@ -227,14 +275,16 @@ async function begin(options: ResolvedSource, deliver: Deliver, report: Report):
   }
 }
 
-async function open(options: ResolvedSource): Promise<Group> {
+async function open(options: ResolvedSource, warn: Warn): Promise<Group> {
   const connections: Connection[] = []
   try {
     const reader = await connect(options)
     connections.push(reader)
     const commands = await connect(options)
     connections.push(commands)
-    return await openGroup(options, reader, commands)
+    const group = await openGroup(options, reader, commands)
+    for (const text of await findWarnings(options, commands)) warn(text)
+    return group
   } catch (error) {
     for (const one of connections) one.close()
     throw error
@@ -250,14 +300,8 @@ async function leave(options: ResolvedSource): Promise<void> {
   }
 }
 
-/** Ids are two numbers of 64 bits, and not in the order of text. */
-function placeOf(id: string): bigint {
-  const [ms = 0n, n = 0n] = id.split('-').map(BigInt)
-  return (ms << 64n) | n
-}
-
-function byPlace({ place: a }: { readonly place: bigint }, { place: b }: { readonly place: bigint }): number {
-  return a < b ? -1 : a > b ? 1 : 0
+function byPlace(a: { readonly place: bigint }, b: { readonly place: bigint }): number {
+  return comparePlaces(a.place, b.place)
 }
 
 function lastOf(ids: readonly string[]): string | undefined {

@@ -55,6 +55,8 @@ export interface Queue {
   /** Hides messages for so many seconds from now: longer, to keep them; for a while, to give them back. */
   hide(entries: readonly { readonly receipt: string; readonly seconds: number }[]): Promise<Refusal[]>
   send(messages: readonly OutgoingMessage[], signal: AbortSignal): Promise<Refusal[]>
+  /** Its attributes, by the names of SQS. */
+  attributes(names: readonly string[], signal: AbortSignal): Promise<Readonly<Record<string, string>>>
   /** Closes the client, if it is our own. */
   close(): void
 }
@@ -69,6 +71,7 @@ export interface QueueOptions {
 
 type Sdk = typeof Package
 interface Answer {
+  Attributes?: Record<string, string>
   Messages?: SqsMessage[]
   Failed?: { Id?: string; Code?: string; Message?: string; SenderFault?: boolean }[]
 }
@@ -132,6 +135,10 @@ export async function openQueue(options: QueueOptions): Promise<Queue> {
       const Entries = messages.map((message, at) => ({ Id: String(at), ...message }))
       const command = new sdk.SendMessageBatchCommand({ QueueUrl, Entries: Entries as never })
       return refusals(await call(command, timeoutMs, signal))
+    },
+    async attributes(names, signal) {
+      const command = new sdk.GetQueueAttributesCommand({ QueueUrl, AttributeNames: [...names] as never })
+      return (await call(command, timeoutMs, signal)).Attributes ?? {}
     },
     close: () => own?.destroy?.(),
   }

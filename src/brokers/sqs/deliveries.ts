@@ -7,8 +7,8 @@
  * While the database is away, a delivery stays here, hidden, and goes again after a pause. Given back, it would count as
  * received, of which the redrive policy of a queue may allow only so many.
  */
-import { backoffMs } from '../../backoff.js'
 import type { Outcome } from '../../message.js'
+import { awayMs } from '../redelivery.js'
 import type { Deliver } from '../source.js'
 import type { Queue } from './client.js'
 import type { Health } from './health.js'
@@ -66,13 +66,10 @@ export function createDeliveries(options: DeliveryOptions, parts: Parts): Delive
 
   const pause = (): void => {
     clearTimeout(pausing)
-    pausing = setTimeout(
-      () => {
-        pausing = undefined
-        pump()
-      },
-      backoffMs(rejections++, 500, 30_000),
-    )
+    pausing = setTimeout(() => {
+      pausing = undefined
+      pump()
+    }, awayMs(rejections++))
   }
 
   const run = async (batch: readonly Held[]): Promise<void> => {

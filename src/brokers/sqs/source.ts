@@ -5,7 +5,7 @@
  */
 import { backoffMs, sleep } from '../../backoff.js'
 import { OnceboxError } from '../../errors.js'
-import type { Deliver, Source } from '../source.js'
+import type { Deliver, Source, Warn } from '../source.js'
 import { isFifo, MAX_ENTRIES, openQueue, type Queue, type SqsMessage } from './client.js'
 import { createDeliveries } from './deliveries.js'
 import { readMessage } from './event.js'
@@ -13,6 +13,7 @@ import { createHealth } from './health.js'
 import type { Resolved } from './options.js'
 import { createRoom } from './room.js'
 import { keepHidden, type Held } from './visibility.js'
+import { findWarnings } from './warnings.js'
 
 /** An empty answer that comes sooner than this was not waited for; the next request waits instead. */
 const EMPTY_MS = 200
@@ -27,12 +28,12 @@ export function createSource(options: Resolved): Source {
   let run: Run | undefined
   let turn = 0
   return {
-    async start(deliver, report = () => undefined) {
+    async start(deliver, report = () => undefined, warn = () => undefined) {
       const mine = ++turn
       if (run) throw new OnceboxError('OPTION_INVALID', 'sqs: this queue is being received already; make a second one')
       const queue = await openQueue(options)
       // A stop, or another start, came in the meantime.
-      if (mine === turn) run = startRun(options, queue, deliver, report)
+      if (mine === turn) run = startRun(options, queue, { deliver, report, warn })
       else queue.close()
     },
     async stop() {
@@ -44,7 +45,13 @@ export function createSource(options: Resolved): Source {
   }
 }
 
-function startRun(options: Resolved, queue: Queue, deliver: Deliver, report: Report): Run {
+interface Box {
+  readonly deliver: Deliver
+  readonly report: Report
+  readonly warn: Warn
+}
+
+function startRun(options: Resolved, queue: Queue, { deliver, report, warn }: Box): Run {
   const { pollers, waitSeconds, visibilitySeconds, batchSize, concurrency } = options
   const fifo = isFifo(options.queueUrl)
   const stopping = new AbortController()
@@ -92,6 +99,10 @@ function startRun(options: Resolved, queue: Queue, deliver: Deliver, report: Rep
     }
   }
   const polling = Array.from({ length: pollers }, poll)
+  const sayWarnings = async (): Promise<void> => {
+    for (const text of await findWarnings(options.queueUrl, queue, stopping.signal)) warn(text)
+  }
+  polling.push(sayWarnings())
 
   return {
     async stop() {

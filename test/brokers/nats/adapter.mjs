@@ -14,14 +14,14 @@ const ACK_WAIT_MS = 3_000
 export const capabilities = { prefix: 'ce-', messageId: true, position: true }
 
 /** A stream of its own, and a consumer. */
-export async function create(url) {
+export async function create(url, { deliveryLimit = -1, ackMs = ACK_WAIT_MS } = {}) {
   const stream = `test-${randomUUID()}`
   const settings = { url, stream, consumer: 'worker', subject: `${stream}.>` }
   await withConnection(url, async (nc) => {
     const jsm = await jetstreamManager(nc)
     await jsm.streams.add({ name: stream, subjects: [settings.subject] })
-    const consumer = { durable_name: settings.consumer, ack_policy: 'explicit', ack_wait: ACK_WAIT_MS * 1e6 }
-    await jsm.consumers.add(stream, consumer)
+    const limits = { ack_wait: ackMs * 1e6, max_deliver: deliveryLimit }
+    await jsm.consumers.add(stream, { durable_name: settings.consumer, ack_policy: 'explicit', ...limits })
   })
   return settings
 }

@@ -7,6 +7,7 @@ import type { Incoming, Message, Sink, Source } from 'oncebox'
 import { nats, type NatsSinkOptions, type NatsSourceOptions } from 'oncebox/nats'
 import type { PrivateService } from '../../../tools/services/process.mjs'
 import { start } from '../../../tools/services/nats.mjs'
+import { layCable } from '../../support/cable.js'
 import { waitUntil } from '../../support/wait.js'
 import { event, gate, openGates, Recorder, settled } from '../recorder.js'
 
@@ -117,6 +118,82 @@ describe('a source', () => {
     expect(times[1]! - times[0]!).toBeGreaterThan(1_900)
     // The server was not asked to deliver it again, which a consumer may allow only so often.
     expect(recorder.messages.map(({ redelivered }) => redelivered)).toEqual([undefined, undefined])
+  })
+
+  test('what was lost on its way comes again before anything newer of its key', async () => {
+    await addConsumer({ ack_wait: 2e9 })
+    await using cable = await layCable(service.url)
+    const recorder = new Recorder()
+    await source({ url: cable.url, key: () => 'k' }).start(recorder.deliver)
+    await waitUntil(async () => (await jsm.consumers.info(stream, CONSUMER)).num_waiting > 0)
+    cable.hold()
+    for (let n = 0; n < 5; n++) await publish(`${n}`, `m-${n}`)
+    await waitUntil(async () => (await jsm.consumers.info(stream, CONSUMER)).num_ack_pending === 5)
+    await waitUntil(() => cable.heldBytes > 0)
+    cable.cut()
+    for (let n = 5; n < 10; n++) await publish(`${n}`, `m-${n}`)
+    await waitUntil(async () => (await backlog()) === 0, { timeoutMs: 50_000 })
+    expect(recorder.messages.map(({ id }) => id)).toEqual(Array.from({ length: 10 }, (_, n) => `m-${n}`))
+  })
+
+  test('a failure without a time of its own comes again later each time', async () => {
+    await addConsumer()
+    await publish('1', 'm')
+    const times: number[] = []
+    const recorder = new Recorder(async (batch) => {
+      times.push(performance.now())
+      const error = { name: 'Error', message: 'no' }
+      if (times.length < 4) return batch.map(({ id }) => ({ id, ack: false, status: 'failed', error, consumers: [] }))
+    })
+    await source().start(recorder.deliver)
+    await waitUntil(async () => (await backlog()) === 0)
+    const pauses = times.slice(1).map((time, at) => time - times[at]!)
+    expect(pauses[2]).toBeGreaterThan(950)
+  })
+
+  test.each<[string, object, object, RegExp[]]>([
+    ['none', {}, {}, []],
+    ['a limit of deliveries', { max_deliver: 3 }, {}, [/max_deliver/]],
+    ['little time', { ack_wait: 1e9 }, {}, [/ack_wait/]],
+    ['little room', { max_ack_pending: 50 }, {}, [/max_ack_pending/]],
+    ['strict order', { max_ack_pending: 1 }, {}, []],
+    ['a consumer that is forgotten', { inactive_threshold: 60e9 }, {}, [/inactive_threshold/]],
+    ['a stream in memory', {}, { storage: 'memory' }, [/storage/]],
+    ['limits', {}, { max_msgs: 100, max_age: 3600e9 }, [/max_msgs 100, max_age 3600 s/]],
+    ['limits that refuse', {}, { max_msgs: 100, discard: 'new' }, []],
+  ])('warns of what would lose messages: %s', async (_, consumer, config, expected) => {
+    await jsm.streams.delete(stream)
+    await jsm.streams.add({ name: stream, subjects: [`${stream}.>`], ...config })
+    await addConsumer({ ack_wait: 30e9, ...consumer })
+    const warnings: string[] = []
+    const recorder = new Recorder()
+    await source().start(recorder.deliver, undefined, (text) => void warnings.push(text))
+    await publish('1', 'm')
+    await waitUntil(() => recorder.messages.length === 1 && warnings.length >= expected.length)
+    expect(warnings).toEqual(expected.map((one) => expect.stringMatching(one)))
+  })
+
+  test('says which message the server has given up', async () => {
+    await addConsumer({ max_deliver: 1 })
+    await publish('1', 'm')
+    // Somebody takes it, and dies.
+    await (await jetstream(nc).consumers.get(stream, CONSUMER)).next()
+    const reports: unknown[] = []
+    await source().start(new Recorder().deliver, (problem) => void reports.push(problem))
+    await waitUntil(() => reports.length >= 2)
+    expect(reports).toEqual([expect.objectContaining({ code: 'NOT_FOUND' }), undefined])
+    expect(String(reports[0])).toContain(`message 1 of ${stream}`)
+  })
+
+  test('says when those that wait leave no room for others', async () => {
+    await addConsumer({ max_ack_pending: 3 })
+    for (let n = 0; n < 4; n++) await publish(`${n}`, `m-${n}`)
+    const later = { retryAt: new Date(Date.now() + 3_600_000) }
+    const recorder = new Recorder(async (batch) => batch.map((one) => settled(one, later)))
+    const warnings = new Set<string>()
+    await source({ batch: 1 }).start(recorder.deliver, undefined, (text) => void warnings.add(text))
+    await waitUntil(() => [...warnings].some((text) => text.startsWith('nothing more is fetched')))
+    expect(recorder.messages).toHaveLength(3)
   })
 
   test('gives back what it fetched ahead when it is stopped', async () => {

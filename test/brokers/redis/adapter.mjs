@@ -13,14 +13,14 @@ const MIN_IDLE_MS = 3_000
 export const capabilities = { prefix: 'ce_', messageId: true, position: true }
 
 /** A stream of its own, and a group. */
-export async function create(url) {
-  const settings = { url, stream: `test-${randomUUID()}`, group: 'workers' }
+export async function create(url, { ackMs: minIdleMs = MIN_IDLE_MS } = {}) {
+  const settings = { url, stream: `test-${randomUUID()}`, group: 'workers', minIdleMs }
   await withClient(url, (client) => client.xGroupCreate(settings.stream, settings.group, '0', { MKSTREAM: true }))
   return settings
 }
 
-export function source({ url, stream, group }, options = {}) {
-  return redis({ url, stream, group, minIdleMs: MIN_IDLE_MS, ...options })
+export function source({ url, stream, group, minIdleMs }, options = {}) {
+  return redis({ url, stream, group, minIdleMs, ...options })
 }
 
 export function sink({ url, stream }, options = {}) {

@@ -95,7 +95,8 @@ describe('a source', () => {
     await source().start(other.deliver)
     await waitUntil(allDone)
     expect(times[1]! - times[0]!).toBeGreaterThan(2_400)
-    expect(recorder.messages.map(({ redelivered }) => redelivered)).toEqual([undefined, true])
+    // Its process lives, so nobody has died of it.
+    expect(recorder.messages.map(({ redelivered }) => redelivered)).toEqual([undefined, undefined])
     expect(other.messages).toEqual([])
   })
 
@@ -189,6 +190,81 @@ describe('a source', () => {
     expect(recorder.messages[0]!.id).toBe('m-2')
     expect(reports).toEqual([expect.objectContaining({ code: 'NOT_FOUND' }), undefined])
     expect(await pending()).toBe(0)
+  })
+
+  test.each([
+    ['before their beat', 60_000],
+    ['after it', 400],
+  ])('says which entries were trimmed while they waited here, once: %s', async (_, minIdleMs) => {
+    await addNumbered(3)
+    let retryAt = new Date(Date.now() + 2_000)
+    const recorder = new Recorder(async (batch) => batch.map((one) => settled(one, { retryAt })))
+    const reports: unknown[] = []
+    await source({ minIdleMs }).start(recorder.deliver, (problem) => void reports.push(problem))
+    await waitUntil(() => recorder.messages.length === 3)
+    retryAt = new Date(Date.now() + 600_000)
+    const [first] = (await client.xRange(stream, '-', '+')) ?? []
+    await command('XTRIM', stream, 'MAXLEN', '1')
+    await waitUntil(() => recorder.messages.length >= 4 && reports.length >= 2)
+    expect(recorder.messages.slice(3).map(({ id }) => id)).toEqual(['m-2'])
+    expect(reports).toEqual([expect.objectContaining({ code: 'NOT_FOUND' }), undefined])
+    expect(String(reports[0])).toContain(`2 that waited here (${first!.id},`)
+    expect(await pending()).toBe(1)
+  })
+
+  test('says how many entries were trimmed before anybody was given them, once', async () => {
+    await addNumbered(1)
+    const { passed, open } = gate()
+    const recorder = new Recorder(async () => passed)
+    const reports: unknown[] = []
+    await source().start(recorder.deliver, (problem) => void reports.push(problem))
+    await waitUntil(() => recorder.messages.length === 1)
+    // It has not looked at the stream for a while.
+    const heldUntil = Date.now() + 1_100
+    await waitUntil(() => Date.now() > heldUntil)
+    await addNumbered(10)
+    await command('XTRIM', stream, 'MAXLEN', '4')
+    open()
+    await waitUntil(async () => recorder.messages.length === 5 && (await pending()) === 0)
+    expect(recorder.messages.slice(1).map(({ id }) => id)).toEqual(['m-6', 'm-7', 'm-8', 'm-9'])
+    expect(reports).toEqual([expect.objectContaining({ code: 'NOT_FOUND' }), undefined])
+    expect(String(reports[0])).toMatch(/: 6 before \d+-\d+ that nobody was given/)
+  })
+
+  test('what comes after FLUSHALL is not lost, wherever its group began', async () => {
+    await addNumbered(1)
+    const recorder = new Recorder()
+    const reports: unknown[] = []
+    await source({ begin: '$' }).start(recorder.deliver, (problem) => void reports.push(problem))
+    await add({ id: 'before', data: '{}' })
+    await waitUntil(() => recorder.messages.length === 1)
+    await client.multi().flushAll().xAdd(stream, '*', { id: 'after', data: '{}' }).exec()
+    await waitUntil(() => recorder.messages.some(({ id }) => id === 'after'))
+    await waitUntil(() => reports.at(-1) === undefined && reports.length >= 2)
+    expect(recorder.messages.map(({ id }) => id)).toEqual(['before', 'after'])
+  })
+
+  test('warns of what would lose entries', async () => {
+    const warningsOf = async (): Promise<string[]> => {
+      const warnings: string[] = []
+      const one = source()
+      await one.start(new Recorder().deliver, undefined, (text) => void warnings.push(text))
+      await one.stop()
+      return warnings
+    }
+    expect(await warningsOf()).toEqual([])
+    await addNumbered(1)
+    await command('PEXPIRE', stream, '600000')
+    await command('CONFIG', 'SET', 'maxmemory', '1gb', 'maxmemory-policy', 'allkeys-lru', 'appendonly', 'no')
+    try {
+      expect(await warningsOf()).toEqual([
+        expect.stringContaining('maxmemory-policy'),
+        expect.stringContaining('PERSIST'),
+        expect.stringContaining('appendonly'),
+      ])
+    } finally {
+      await command('CONFIG', 'SET', 'maxmemory', '0', 'maxmemory-policy', 'noeviction', 'appendonly', 'yes')
+    }
   })
 
   test('deletes entries when they are acknowledged, if it is told to', async () => {

@@ -6,6 +6,9 @@ import type { PrivateService } from '../../../tools/services/process.mjs'
 export interface Settings {
   url: string
   queueUrl: string
+  visibilitySeconds: number
+  /** Of a queue with a limit of deliveries. */
+  deadLetterUrl?: string
 }
 
 /** A message as it is sent past our sink. */
@@ -22,7 +25,7 @@ export function start(): Promise<PrivateService>
 export function connect(url: string): SQSClient
 export function create(
   url: string,
-  options?: { fifo?: boolean; attributes?: Record<string, string> },
+  options?: { fifo?: boolean; attributes?: Record<string, string>; deliveryLimit?: number; ackMs?: number },
 ): Promise<Settings>
 export function remove(settings: Settings): Promise<void>
 export function source(settings: Settings, options?: Partial<SqsOptions>): SqsQueue

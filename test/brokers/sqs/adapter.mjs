@@ -32,21 +32,33 @@ function clientOf({ url }) {
   return clients.get(url)
 }
 
-export async function create(url, { fifo = false, attributes = {} } = {}) {
-  const QueueName = `oncebox-${randomUUID()}${fifo ? '.fifo' : ''}`
-  const Attributes = { ...(fifo && { FifoQueue: 'true' }), ...attributes }
-  const { QueueUrl: queueUrl } = await clientOf({ url }).send(new CreateQueueCommand({ QueueName, Attributes }))
-  return { url, queueUrl }
+/** With a limit of deliveries there is a dead-letter queue beside it. */
+export async function create(url, { fifo = false, attributes = {}, deliveryLimit, ackMs = 2_000 } = {}) {
+  const add = async (further) => {
+    const QueueName = `oncebox-${randomUUID()}${fifo ? '.fifo' : ''}`
+    const Attributes = { ...(fifo && { FifoQueue: 'true' }), ...attributes, ...further }
+    return (await clientOf({ url }).send(new CreateQueueCommand({ QueueName, Attributes }))).QueueUrl
+  }
+  const visibilitySeconds = Math.ceil(ackMs / 1_000)
+  if (deliveryLimit === undefined) return { url, visibilitySeconds, queueUrl: await add() }
+  const deadLetterUrl = await add()
+  const { Attributes } = await clientOf({ url }).send(
+    new GetQueueAttributesCommand({ QueueUrl: deadLetterUrl, AttributeNames: ['QueueArn'] }),
+  )
+  const policy = { deadLetterTargetArn: Attributes.QueueArn, maxReceiveCount: deliveryLimit }
+  return { url, visibilitySeconds, deadLetterUrl, queueUrl: await add({ RedrivePolicy: JSON.stringify(policy) }) }
 }
 
-export async function remove({ url, queueUrl }) {
-  await clientOf({ url }).send(new DeleteQueueCommand({ QueueUrl: queueUrl }))
+export async function remove({ url, queueUrl, deadLetterUrl }) {
+  for (const QueueUrl of [queueUrl, deadLetterUrl]) {
+    if (QueueUrl !== undefined) await clientOf({ url }).send(new DeleteQueueCommand({ QueueUrl }))
+  }
 }
 
 /** What a killed process held comes back after two seconds, and a request that it left behind is over after one. */
 export function source(settings, options = {}) {
-  const { queueUrl } = settings
-  return sqs({ client: clientOf(settings), queueUrl, visibilitySeconds: 2, waitSeconds: 1, ...options })
+  const { queueUrl, visibilitySeconds } = settings
+  return sqs({ client: clientOf(settings), queueUrl, visibilitySeconds, waitSeconds: 1, ...options })
 }
 
 export function sink(settings, options = {}) {

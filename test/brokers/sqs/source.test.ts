@@ -388,6 +388,48 @@ describe('who a message is', () => {
   })
 })
 
+describe('warnings', () => {
+  const warningsOf = async (settings: adapter.Settings, options: object = {}): Promise<string[]> => {
+    const warnings: string[] = []
+    const source = running(adapter.source(settings, options))
+    let seen = 0
+    await source.start(
+      async (batch) => {
+        seen += batch.length
+        return batch.map(({ id }) => outcome(true, id))
+      },
+      undefined,
+      (text) => void warnings.push(text),
+    )
+    await adapter.publish(settings, texts(1))
+    await waitUntil(() => seen === 1)
+    // Waits for whatever it is doing.
+    await source.stop()
+    return warnings
+  }
+
+  test('a queue that drops messages is warned of, with the setting to change', async () => {
+    const attributes = { MessageRetentionPeriod: '3600' }
+    const settings = await adapter.create(given.service.url, { deliveryLimit: 5, attributes })
+    expect((await warningsOf(settings)).sort()).toEqual([
+      expect.stringContaining('MessageRetentionPeriod'),
+      expect.stringContaining('maxReceiveCount'),
+    ])
+  })
+
+  test('any other is not, nor one that may not be asked', async () => {
+    expect(await warningsOf(await adapter.create(given.service.url))).toEqual([])
+    const client: SqsClient = {
+      async send(command: object, options) {
+        if (command.constructor.name === 'GetQueueAttributesCommand') throw new Error('AccessDenied')
+        return given.client.send(command as never, options)
+      },
+    }
+    const settings = await adapter.create(given.service.url, { deliveryLimit: 5 })
+    expect(await warningsOf(settings, { client })).toEqual([])
+  })
+})
+
 describe('a queue out of reach', () => {
   test('is reported, and reported again when it is back; messages go on', async () => {
     const settings = await adapter.create(given.service.url)
