@@ -357,7 +357,9 @@ describe('a sink', { timeout: TIMEOUT_MS }, () => {
     const { exchange } = await fresh(full, '#', 'classic')
     const sink = open(rabbitmq({ url: service.url, exchange }))
     expect(await sink.publish([event('fits')])).toEqual([undefined])
-    expect(await sink.publish([event('not')])).toMatchObject([{ error: { code: 'REFUSED' }, down: true, afterMs: 5_000 }])
+    expect(await sink.publish([event('not')])).toMatchObject([
+      { error: { code: 'REFUSED' }, down: true, afterMs: 5_000 },
+    ])
   })
 
   test('finds the event that the broker cannot take, and publishes the others', async () => {
