@@ -95,7 +95,7 @@ export function rolesSql({ schema = 'oncebox', roles = {} }: RolesOptions = {}):
     ...runtime.map((name) => `grant usage on schema ${own} to ${name};`),
     ...given,
     `grant select on all tables in schema ${own} to ${role('viewer')};`,
-    bind('grant usage on sequence ob.seq to ') + `${role('worker')};`,
+    bind('grant usage on sequence ob.seq, ob.quarantine_n_seq to ') + `${role('worker')};`,
     '',
   ].join('\n')
 }

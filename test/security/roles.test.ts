@@ -1,8 +1,18 @@
 /** Each role of `rolesSql` does its work, and nothing else: what it may not do fails with 42501, or is refused in words. */
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { createBox, migrationSql, rolesSql, type Box, type MessageMap, type Role, type Sink } from 'oncebox'
+import {
+  createBox,
+  migrationSql,
+  rolesSql,
+  type Box,
+  type Deliver,
+  type MessageMap,
+  type Role,
+  type Sink,
+} from 'oncebox'
 import { fromPg } from 'oncebox/pg'
+import { GRANTS } from '../../src/postgres/roles.js'
 import { scratchDatabase, scratchSchemaName, type ScratchDatabase } from '../support/postgres.js'
 import { waitUntil } from '../support/wait.js'
 
@@ -141,6 +151,27 @@ test.for<[Role, allowed: boolean]>([
     return entry?.state === 'handled' && published.includes(`for ${role}`)
   })
   await box.stop()
+})
+
+test('every table is on the list of rights', async () => {
+  // A foreign key refers to it, and nothing is ever in it.
+  const unused = ['nobody']
+  const { rows } = await root.query<{ name: string }>('select tablename "name" from pg_tables where schemaname = $1', [
+    schema,
+  ])
+  expect([...Object.keys(GRANTS.worker), ...unused].sort()).toEqual(rows.map(({ name }) => name).sort())
+})
+
+test('the worker keeps accounts of the quarantine', async () => {
+  const box = boxOf('worker')
+  let deliver: Deliver | undefined
+  const source = { name: 'partner', push: true, start: async (given: Deliver) => void (deliver = given) } as const
+  box.from({ ...source, stop: async () => {} }, { types: ['note'] })
+  await waitUntil(() => deliver !== undefined, { what: 'the source' })
+  expect(await deliver!([{ id: 'x', type: 'other', data: 1 }])).toMatchObject([{ reason: 'not-allowed' }])
+  await box.admin.discard({ reason: 'not-allowed' }, { reason: 'a test' })
+  const account = `select messages from ${schema}.quarantine_account where via = 'partner'`
+  expect((await pools.get('janitor')!.query(account)).rows).toEqual([{ messages: '0' }])
 })
 
 test('the owner’s login migrates, and what it creates is the owner’s', async () => {
