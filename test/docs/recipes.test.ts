@@ -63,12 +63,12 @@ async function post(url: string, { body, headers }: Sent): Promise<[number, unkn
 }
 
 test('the page has a recipe for each of these', () => {
-  const names = ['stripe', 'next', 'hono', 'express', 'express-raw', 'fastify', 'github', 'partners']
+  const names = ['stripe', 'next', 'hono', 'express', 'express-raw', 'fastify', 'github', 'bounded', 'partners']
   const titles = names.map((name) => `${name}.ts`)
   expect([...recipes.keys()]).toEqual(titles)
 })
 
-test.for(['hono.ts', 'express.ts', 'express-raw.ts', 'fastify.ts'])(
+test.for(['hono.ts', 'express.ts', 'express-raw.ts', 'fastify.ts', 'bounded.ts'])(
   'a signed request is handled once, and a forged one refused: %s',
   async (title) => {
     await using box = await database.open()
