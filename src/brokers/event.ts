@@ -167,9 +167,11 @@ function defaultMessage<Raw>(
   return codec ? decodeWith(codec, message) : message
 }
 
-/** A message without an id, which the box keeps in quarantine; a header says why. */
+/** A message without an id, which the box keeps in quarantine; headers say why, and which id it had. */
 export function refusable(message: Incoming, problem: string): Incoming {
-  const headers = { ...message.headers, 'oncebox-problem': problemText(problem) }
+  const { id } = message
+  const headers: Record<string, string> = { ...message.headers, 'oncebox-problem': problemText(problem) }
+  if (typeof id === 'string') headers['oncebox-id'] = problemText(id)
   return { ...message, id: undefined, headers }
 }
 

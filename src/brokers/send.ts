@@ -40,7 +40,8 @@ export async function sendInLanes(
   send: (message: Message) => Promise<Answer>,
 ): Promise<Answer[]> {
   const answers = new Array<Answer>(batch.length).fill(undefined)
-  const lanes = lanesOf(batch)
+  // In random order: a row of events that the destination always fails on must not be the only ones that are ever tried.
+  const lanes = shuffle(lanesOf(batch))
   const since = performance.now()
   let answered = false
   let row = 0
@@ -74,6 +75,14 @@ export async function sendInLanes(
   await Promise.all(Array.from({ length: Math.min(concurrency, lanes.length) }, work))
   if (lost && !answered) throw lost.error
   return answers
+}
+
+export function shuffle<T>(list: T[]): T[] {
+  for (let at = list.length - 1; at > 0; at--) {
+    const other = Math.floor(Math.random() * (at + 1))
+    ;[list[at], list[other]] = [list[other]!, list[at]!]
+  }
+  return list
 }
 
 /** Errors of adapters, which throw for nothing but a destination that cannot be reached or used. */

@@ -13,7 +13,7 @@ import { fromResult, toResult } from './result.js'
 import { tellRetry } from './tell.js'
 import { Blameless, isAway, openTransaction, withoutBlame } from './transaction.js'
 import { retryTime, verdictOf } from './verdict.js'
-import { OnceboxError, RetryLater } from '../errors.js'
+import { OnceboxError } from '../errors.js'
 
 export async function runDirect(worker: Worker, prepared: Prepared): Promise<Ackable> {
   const { runtime, consumer, stop: abort } = worker
@@ -42,8 +42,8 @@ export async function runDirect(worker: Worker, prepared: Prepared): Promise<Ack
     if (error instanceof Blameless || isAway(error)) throw withoutBlame(error)
     const failure = toFailure(error)
     // Its policy is for those who keep count.
-    const verdict =
-      error instanceof RetryLater ? verdictOf(error, 1, consumer.options.retry, false) : { attempts: 0, failure }
+    const judged = verdictOf(error, 1, consumer.options.retry, false)
+    const verdict = judged.asked ? judged : { attempts: 0, failure }
     const retryAt = retryTime(verdict)
     const message = toMessage({ ...prepared, receivedMs: Date.now(), attempts: 0 }, prepared.data)
     tellRetry(runtime, { message, consumer: consumer.name, error: failure }, verdict, 'source')

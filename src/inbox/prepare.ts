@@ -330,9 +330,16 @@ function refusal(
     body: readable ? text : undefined,
     // A string that is no Unicode has no UTF-8 bytes: its UTF-16 code units are kept.
     bytes: readable ? undefined : typeof raw === 'string' ? Buffer.from(raw, 'utf16le') : raw,
-    hash: fingerprintBytes(typeof raw === 'string' ? Buffer.from(raw, readable ? 'utf8' : 'utf16le') : raw),
+    hash: hashOf(envelope, typeof raw === 'string' ? Buffer.from(raw, readable ? 'utf8' : 'utf16le') : raw),
     envelope: envelope.rest,
   }
+}
+
+/** Without an id all that came with it tells it from others: equal ones are kept once. */
+function hashOf({ id, type, key, rest }: Envelope, raw: Uint8Array): string {
+  return id === undefined
+    ? fingerprintBytes(Buffer.concat([Buffer.from(`${JSON.stringify([type, key, rest])}\n`), raw]))
+    : fingerprintBytes(raw)
 }
 
 function decodeText(bytes: Uint8Array): string | undefined {

@@ -48,6 +48,9 @@ interface Candidate extends Held {
 /** Bodies may be large, those that were too large among them. */
 const READ_AT_ONCE = { person: 50, start: 500 }
 
+/** Data takes many times the room of its text: a quarantine full of large bodies must not keep a process from starting. */
+const BYTES_AT_ONCE = 4 * 1024 * 1024
+
 /** How long to wait for somebody who holds one of the rows. */
 const LOCK_WAIT = { batch: '1s', alone: '100ms' }
 
@@ -64,8 +67,13 @@ export function createRelease(runtime: Runtime, options: ReleaseOptions): Releas
     const size = READ_AT_ONCE[options.by]
     let stored = 0
     let removed = 0
-    for (let at = 0; at < held.length; at += size) {
-      const candidates = await read(runtime, held.slice(at, at + size), options)
+    for (let at = 0; at < held.length;) {
+      const some = held.slice(at, at + size)
+      const rows = await readRows(runtime, some)
+      const last = rows.at(-1)
+      // What did not fit any more comes next; what is in no answer is gone.
+      at += last?.['more'] === 'true' ? some.findIndex(({ n }) => n === last['n']) + 1 : some.length
+      const candidates = await prepareRows(runtime, rows, some, options)
       const released = await releaseSome(runtime, candidates, options, heldBack)
       stored += released.stored
       removed += released.removed
@@ -74,12 +82,17 @@ export function createRelease(runtime: Runtime, options: ReleaseOptions): Releas
   }
 }
 
+function readRows(runtime: Runtime, held: readonly Held[]): Promise<readonly Row[]> {
+  return runtime.db.run(READ_QUARANTINED, { n: held.map(({ n }) => n), bytes: BYTES_AT_ONCE })
+}
+
 /** What they are is judged as for any other message, before the transaction: schemas and identities may take their time. */
-async function read(runtime: Runtime, held: readonly Held[], options: ReleaseOptions): Promise<Candidate[]> {
-  const rows = await runtime.db.run(
-    READ_QUARANTINED,
-    held.map(({ n }) => n),
-  )
+async function prepareRows(
+  runtime: Runtime,
+  rows: readonly Row[],
+  held: readonly Held[],
+  options: ReleaseOptions,
+): Promise<Candidate[]> {
   const states = new Map(held.map(({ n, state }) => [n, state]))
   const candidates: Candidate[] = []
   for (const row of rows) {

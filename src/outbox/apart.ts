@@ -8,7 +8,7 @@
  * failed before, for then there may be no other any more, unless an adapter says that it is the destination. And a row
  * of throws is the destination going away.
  */
-import { isOfTheDestination } from '../brokers/send.js'
+import { isOfTheDestination, shuffle } from '../brokers/send.js'
 import type { Sink } from '../brokers/sink.js'
 import {
   blame,
@@ -148,15 +148,24 @@ async function tryPublish(
 function judge(round: Round, { retry, isProven }: PublishOptions & { readonly isProven: boolean }): Verdicts {
   const { verdicts, thrown, last } = round
   const accepted = verdicts.published.length + verdicts.failed.length > 0
-  const failedBefore = thrown.every(({ event, error }) => event.attempts > 0 && !isOfTheDestination(error))
+  const failedBefore = thrown.every(({ event }) => event.attempts > 0)
   // Those at the end of a long row were thrown back because the destination went away.
   // What proof there is from before is good for a few.
   const few = accepted || !isProven ? thrown.slice(0, -round.row) : thrown.slice(0, IN_A_ROW - 1)
   const alone = round.row >= IN_A_ROW ? few : thrown
   const blamed = accepted || isProven || failedBefore ? alone : []
   if (!accepted && blamed.length === 0 && thrown.length > 0) throw new DestinationDown(last)
-  for (const { event, error } of blamed) verdicts.failed.push(blame(event, { error, retry: true }, retry))
+  for (const { event, error } of blamed) {
+    // An adapter has said that the destination is to blame: it takes more than one failure to doubt that.
+    if (isOfTheDestination(error)) suspect(verdicts, event, error)
+    else verdicts.failed.push(blame(event, { error, retry: true }, retry))
+  }
   return verdicts
+}
+
+function suspect(verdicts: Verdicts, event: OutgoingEvent, error: unknown): void {
+  verdicts.problem ??= { error }
+  verdicts.suspects.push({ event, refusal: { error, retry: true, down: true } })
 }
 
 /** What goes one after the other: the events of a key; an event without one is on its own. */
@@ -172,12 +181,4 @@ function groupBy<K>(events: readonly OutgoingEvent[], by: (event: OutgoingEvent)
     else groups.set(by(event), [event])
   }
   return [...groups.values()]
-}
-
-function shuffle<T>(list: T[]): T[] {
-  for (let at = list.length - 1; at > 0; at--) {
-    const other = Math.floor(Math.random() * (at + 1))
-    ;[list[at], list[other]] = [list[other]!, list[at]!]
-  }
-  return list
 }

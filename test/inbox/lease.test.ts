@@ -238,7 +238,7 @@ test(
 
 test.each(['key', 'none'] as const)(
   'what a live worker held through an outage is left to it to give back, order: %s',
-  { timeout: 60_000 },
+  { timeout: 180_000 },
   async (order) => {
     await using box = await server.open()
     const runs: string[] = []

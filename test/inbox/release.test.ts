@@ -165,3 +165,32 @@ describe('a release', () => {
     expect(await box.sql('select id from ob.work order by seq')).toMatchObject([{ id: '3' }, { id: '1' }, { id: '2' }])
   })
 })
+
+test('large messages leave the quarantine a few at a time, in their order', async () => {
+  await using box = await server.open()
+  box.consumer('x', { other: () => undefined })
+  const large = (n: number): Incoming => note(`n${n}`, { key: 'k', data: { n, filler: 'x'.repeat(900_000) } })
+  const ids = Array.from({ length: 11 }, (_, n) => n)
+  for (const n of ids) expect(await box.receive(large(n))).toMatchObject({ reason: 'unrouted' })
+
+  const next = createBox({ db: fromPg(server.pool), schema: box.schema, logger: recorder() })
+  const handler = (message: { id: string }, { tx }: { tx: never }) => box.write(tx, 'x', message)
+  next.consumer('x', { note: handler } as never, { order: 'key' })
+  await next.migrate()
+  await next.drain()
+  expect((await box.effects()).map(({ id }) => id)).toEqual(ids.map((n) => `n${n}`))
+  expect(await box.quarantine()).toEqual([])
+})
+
+test('messages without an id are kept apart by all that came with them', async () => {
+  await using box = await server.open()
+  box.consumer('a', { note: () => undefined })
+  const lost = (headers: Record<string, string>, more: object = {}): Incoming => ({
+    ...{ id: undefined, type: 'note', data: 500, headers },
+    ...more,
+  })
+  const copies = [lost({ 'oncebox-id': 'm1' }), lost({ 'oncebox-id': 'm1' })]
+  await box.receive([...copies, lost({ 'oncebox-id': 'm2' }), lost({ 'oncebox-id': 'm1' }, { subject: 'bob' })])
+  await box.receive(copies)
+  expect(await box.quarantine()).toHaveLength(3)
+})

@@ -154,11 +154,21 @@ f as materialized (
 )
 update ob.quarantine q set discarded = j->>'r' from p, f where q.n = f.n and q.discarded is null returning q.n::text`
 
-/** What is in quarantine, to be released. In: the rows' numbers. A row missing from the answer is gone already. */
+/**
+ * What is in quarantine, to be released. In: `{ n: [row, …], bytes }`. Out, by number: as many as fit into so many bytes, one
+ * at least, and whether there is `more`. A row missing from an answer without more is gone already.
+ */
 export const READ_QUARANTINED = `
+with input as materialized (select $1::text::jsonb j),
+sized as materialized (
+  select q.n, sum(coalesce(octet_length(q.body), 0) + coalesce(octet_length(q.bytes), 0)) over (order by q.n)
+    - coalesce(octet_length(q.body), 0) - coalesce(octet_length(q.bytes), 0) before
+  from input, jsonb_array_elements_text(j->'n') x join ob.quarantine q on q.n = x::bigint
+)
 select q.n::text, q.consumer, q.source, q.id, q.type, q.key, q.reason, q.body, encode(q.bytes, 'base64') bytes,
-  encode(q.hash, 'hex') hash, q.envelope, q.via, to_json(q.received_at)#>>'{}' since
-from jsonb_array_elements_text($1::text::jsonb) x join ob.quarantine q on q.n = x::bigint order by q.n`
+  encode(q.hash, 'hex') hash, q.envelope, q.via, to_json(q.received_at)#>>'{}' since,
+  exists (select 1 from sized s, input where s.before >= (j->>'bytes')::bigint)::text more
+from input, sized join ob.quarantine q using (n) where sized.before < (j->>'bytes')::bigint order by q.n`
 
 /**
  * Locks what is to be released, before it is received in the same transaction. In: `{ rows: [[number, state], …], wait }`,

@@ -257,7 +257,7 @@ describe('the group', TIMEOUT, () => {
     let release = (): void => undefined
     const released = new Promise<void>((resolve) => (release = resolve))
     let held = true
-    const frozen = await read(source(settings, { client: withoutHeartbeat(settings) }), async (batch) => {
+    const frozen = await read(source(settings, { client: hanging(settings, released) }), async (batch) => {
       if (held) await released
       return batch.map(() => true)
     })
@@ -283,8 +283,8 @@ describe('the group', TIMEOUT, () => {
   })
 })
 
-/** A process that hangs while it delivers, as the group sees it. */
-function withoutHeartbeat({ url }: Settings): object {
+/** A process that hangs while it delivers, as the group sees it: it sends no heartbeat until then. */
+function hanging({ url }: Settings, until: Promise<void>): object {
   const client = clientOf(url)
   return {
     logger: () => client.logger(),
@@ -294,7 +294,9 @@ function withoutHeartbeat({ url }: Settings): object {
       const run = ({ eachBatch, ...rest }: ConsumerRunConfig) =>
         consumer.run({
           ...rest,
-          eachBatch: (payload) => eachBatch!({ ...payload, heartbeat: () => Promise.resolve() }),
+          async eachBatch(payload) {
+            await Promise.all([eachBatch!({ ...payload, heartbeat: () => Promise.resolve() }), until])
+          },
         })
       return { ...consumer, run }
     },
