@@ -1,16 +1,16 @@
 /** Check: the role of the session may do what a started box does. Told at the start, in words, rather than by a worker. */
 import { OnceboxError } from '../errors.js'
 import type { Database } from './database.js'
-import { GRANTS } from './roles.js'
+import { FUNCTIONS, GRANTS } from './roles.js'
 import { MISSING_RIGHTS } from './sql/server.js'
 
 export async function checkRights(db: Database): Promise<void> {
-  const asked: Record<string, string[]> = {}
+  const tables: Record<string, string[]> = {}
   for (const [table, rights] of Object.entries(GRANTS.worker)) {
     // A right on some columns alone is the audit's, and only a change by a person needs it.
-    if (!rights.includes('(')) asked[table] = rights.split(', ')
+    if (!rights.includes('(')) tables[table] = rights.split(', ')
   }
-  const [row] = await db.run(MISSING_RIGHTS, asked)
+  const [row] = await db.run(MISSING_RIGHTS, { tables, functions: FUNCTIONS })
   const missing = row!['missing'] as string | null
   if (missing !== null) throw rightsMissing(db.schema, `role ${row!['role'] as string} lacks ${missing}`)
 }
