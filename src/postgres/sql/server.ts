@@ -1,11 +1,11 @@
 /** Statements with which `start()` looks at its server. */
 
 /**
- * The schemas that names are looked for in, as a JSON list, those that are searched without being named too. In: nothing.
- * It is asked where the path may be a hostile one, so nothing in it is looked for.
+ * Where names are looked for, as it is set: what it names may not exist yet. In: nothing. It is asked where the path may be a
+ * hostile one, so nothing in it is looked for.
  */
 export const SEARCH_PATH = `
-select pg_catalog.to_json(pg_catalog.current_schemas(true))::pg_catalog.text path where $1::pg_catalog.text is not null`
+select pg_catalog.current_setting('search_path'::pg_catalog.text) path where $1::pg_catalog.text is not null`
 
 /**
  * Which of these rights the session's role lacks. In: `{ tables: { name: [right, …] }, functions: [name, …] }`. Out, in one
