@@ -2,6 +2,7 @@
  * What a source may say. A signature proves who sent a message, not that they may send it: which types a source sends, whose
  * keys it may hold up and how much it may leave in quarantine is written down where it is attached.
  */
+import type { Sink } from '../brokers/sink.js'
 import type { Source } from '../brokers/source.js'
 import { checkInteger, checkKnown, checkOneOf, nameProblem, nearest } from '../check-options.js'
 import { OnceboxError } from '../errors.js'
@@ -52,6 +53,9 @@ export function resolveFrom(
   given: FromOptions,
   { known, attached }: { readonly known: readonly string[]; readonly attached: readonly Origin[] },
 ): Origin {
+  if (typeof (source as Partial<Sink> | undefined)?.publish === 'function') {
+    throw invalid('this publishes, and does not receive; if it is a webhook: with a url it is a sink, for box.to')
+  }
   if (typeof source?.start !== 'function' || typeof source.stop !== 'function') {
     throw invalid('a source has two methods, start and stop')
   }
@@ -105,7 +109,13 @@ function checkTypes(given: readonly string[], known: readonly string[]): Readonl
   for (const type of given as readonly string[]) {
     const problem = nameProblem(type)
     if (problem) throw invalid(`a type ${problem}`)
-    if (known.length === 0 || known.includes(type)) continue
+    if (known.includes(type)) continue
+    if (type.includes('*')) {
+      throw invalid(
+        `types are whole names, and ${JSON.stringify(type)} is a pattern; for all of them, { types: 'any' }`,
+      )
+    }
+    if (known.length === 0) continue
     const near = nearest(type, known)
     const hint = near ? `did you mean ${near}?` : 'add it to defineMessages'
     throw new OnceboxError('MESSAGE_TYPE_UNKNOWN', `from: ${JSON.stringify(type)} is no type of this box; ${hint}`)

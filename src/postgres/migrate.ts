@@ -7,10 +7,10 @@
 import { createHash } from 'node:crypto'
 import { OnceboxError } from '../errors.js'
 import { backoffMs, sleep } from '../backoff.js'
-import { checkInteger } from '../check-options.js'
+import { checkInteger, checkKnown } from '../check-options.js'
 import { bindTo, type Database } from './database.js'
 import { sqlState } from './driver.js'
-import { rightsMissing } from './rights.js'
+import { mayNotMigrate, rightsMissing } from './rights.js'
 import { checkSearchPath } from './search-path.js'
 import { MIGRATIONS } from './migrations.generated.js'
 
@@ -36,6 +36,8 @@ const CREATE_VERSION = `
 create table if not exists ob.schema_version (version int not null, compatible_from int not null)`
 
 const ATTEMPTS = 20
+/** Of a table: an ALTER that waits behind one slow transaction makes all handlers wait behind it. */
+const TABLE_LOCK = '100ms'
 /** How long the migrations of other processes may take. */
 const OTHERS_MS = 60_000
 
@@ -54,13 +56,15 @@ export async function migrate(
 ): Promise<{ from: number; to: number }> {
   await checkSearchPath(db)
   for (let attempt = 0; ; attempt++) {
-    const before = await readVersion(db)
+    const before = await readVersion(db).catch((error: unknown): never => {
+      throw mayNotMigrate(db.schema, error)
+    })
     refuseNewer(db.schema, before)
     if (before.version >= SCHEMA_VERSION) return { from: before.version, to: before.version }
     try {
       return await db.transaction((tx) => migrateLocked(db, tx, othersMs))
     } catch (error) {
-      if (!isWorthAnotherTry(error)) throw error
+      if (!isWorthAnotherTry(error)) throw mayNotMigrate(db.schema, error)
       if (attempt >= attempts) throw sqlState(error) === '55P03' ? locked(db.schema, error) : error
       await sleep(backoffMs(attempt, 50, 2_000))
     }
@@ -101,13 +105,12 @@ async function lockedBy(db: Database, cause: unknown): Promise<OnceboxError> {
 async function migrateLocked(db: Database, tx: unknown, othersMs: number): Promise<{ from: number; to: number }> {
   // Defaults, views and triggers keep what a name meant to the session that created them.
   await db.driver.query('set local search_path = pg_catalog, pg_temp', [], tx)
-  // The advisory lock has a time limit of its own; the tables' locks have a very short one, because an ALTER that waits
-  // behind one slow transaction makes all handlers wait behind it.
+  // The advisory lock has a time limit of its own.
   await db.driver.query(`set local lock_timeout = ${othersMs}`, [], tx)
   await db.driver.query(LOCK, [lockOf(db.schema)], tx).catch(async (error: unknown) => {
     throw sqlState(error) === '55P03' ? await lockedBy(db, error) : error
   })
-  await db.driver.query(`set local lock_timeout = '100ms'`, [], tx)
+  await db.driver.query(`set local lock_timeout = '${TABLE_LOCK}'`, [], tx)
   const { version: from } = await readVersion(db, tx)
   if (from >= SCHEMA_VERSION) return { from, to: from }
   if (from === 0) {
@@ -142,12 +145,19 @@ export interface MigrationOptions {
  * What `box.migrate()` runs, as one transaction in SQL, for whoever changes databases by hand. It does not register consumers:
  * `start()` does.
  */
-export function migrationSql({ schema = 'oncebox', from = 0 }: MigrationOptions = {}): string {
+export function migrationSql(options: MigrationOptions = {}): string {
+  checkKnown('migrationSql', options, ['schema', 'from'])
+  const { schema = 'oncebox', from = 0 } = options
   checkInteger('migrationSql: from', from, 0, SCHEMA_VERSION)
   const bind = bindTo(schema)
   return [
+    '-- If a lock does not come in time, which would make handlers wait behind this, nothing is changed: run it again.',
     'begin;',
     'set local search_path = pg_catalog, pg_temp;',
+    `set local lock_timeout = ${OTHERS_MS};`,
+    `select pg_catalog.pg_advisory_xact_lock(${lockOf(schema)});`,
+    `set local lock_timeout = '${TABLE_LOCK}';`,
+    bind(refuseOther(from)),
     ...(from === 0 ? [`create schema if not exists ${bind('ob.').slice(0, -1)};`, `${bind(CREATE_VERSION)};`] : []),
     ...MIGRATIONS.filter(({ version }) => version > from).map(({ sql }) => bind(sql)),
     bind('delete from ob.schema_version;'),
@@ -155,6 +165,21 @@ export function migrationSql({ schema = 'oncebox', from = 0 }: MigrationOptions 
     'commit;',
     '',
   ].join('\n')
+}
+
+/** What is printed for one version must not run on another. */
+function refuseOther(from: number): string {
+  return `do $$
+declare present int := 0;
+begin
+  if to_regclass('ob.schema_version') is not null then
+    select coalesce(max(version), 0) into present from ob.schema_version;
+  end if;
+  if present <> ${from} then
+    raise exception using errcode = '55000', message =
+      concat('the schema is at version ', present, '; print the SQL with from: ', present);
+  end if;
+end $$;`
 }
 
 export async function readVersion(db: Database, tx?: unknown): Promise<SchemaVersion> {

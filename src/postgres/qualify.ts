@@ -15,8 +15,15 @@
 const FUNCTIONS = [
   ...['array_agg', 'array_length', 'array_position', 'array_to_string', 'bool_and', 'bool_or', 'cardinality'],
   ...['clock_timestamp', 'concat', 'concat_ws', 'count', 'current_schemas', 'current_setting', 'decode', 'encode'],
-  ...['format', 'gen_random_uuid', 'generate_series', 'has_sequence_privilege', 'has_table_privilege'],
-  ...['hashtextextended', 'json_build_object', 'jsonb_agg', 'jsonb_array_elements', 'jsonb_array_elements_text'],
+  ...['format', 'gen_random_uuid', 'generate_series', 'has_function_privilege', 'has_sequence_privilege'],
+  ...[
+    'has_table_privilege',
+    'hashtextextended',
+    'json_build_object',
+    'jsonb_agg',
+    'jsonb_array_elements',
+    'jsonb_array_elements_text',
+  ],
   ...['jsonb_array_length', 'jsonb_build_array', 'jsonb_build_object', 'jsonb_each', 'jsonb_each_text'],
   ...['jsonb_object_agg', 'jsonb_object_keys', 'jsonb_strip_nulls', 'jsonb_typeof', 'lag', 'lead', 'left', 'length'],
   ...['lower', 'make_interval', 'max', 'md5', 'min', 'nextval', 'octet_length', 'random', 'replace', 'right'],

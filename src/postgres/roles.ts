@@ -15,6 +15,8 @@ import { bindTo } from './database.js'
 
 export type Role = 'owner' | 'producer' | 'worker' | 'janitor' | 'viewer'
 
+const ROLES: readonly Role[] = ['owner', 'producer', 'worker', 'janitor', 'viewer']
+
 const ALL = 'select, insert, update, delete'
 /** The rest of a row is the server's to fill in. */
 const NOTE = 'insert (action, detail, actor), select (n)'
@@ -59,6 +61,12 @@ export const GRANTS: Readonly<Record<Exclude<Role, 'owner' | 'viewer'>, Readonly
   },
 }
 
+/** What statements, views and other functions call. Triggers need nobody's right. */
+export const FUNCTIONS: readonly string[] = [
+  ...['now', 'refuse', 'refuse_forgotten', 'is_fresh', 'close_transaction', 'settle_one', 'missing_ability'],
+  ...['resume_parked', 'register_sinks', 'quarantine_bytes', 'quarantine_used'],
+]
+
 export interface RolesOptions {
   /** The schema of the box. Default: `oncebox`. */
   schema?: string
@@ -70,34 +78,43 @@ export interface RolesOptions {
  * SQL that creates the roles, none of which may log in, and gives each its rights: run it once the schema is migrated, and
  * again after every migration. Then grant the roles to those that log in. It takes nothing from roles that it does not name.
  */
-export function rolesSql({ schema = 'oncebox', roles = {} }: RolesOptions = {}): string {
-  const names: Record<Role, string> = {
-    owner: `${schema}_owner`,
-    producer: `${schema}_producer`,
-    worker: `${schema}_worker`,
-    janitor: `${schema}_janitor`,
-    viewer: `${schema}_viewer`,
-  }
-  checkKnown('rolesSql: roles', roles, Object.keys(names))
+export function rolesSql(options: RolesOptions = {}): string {
+  checkKnown('rolesSql', options, ['schema', 'roles'])
+  const { schema = 'oncebox', roles = {} } = options
+  checkKnown('rolesSql: roles', roles, ROLES)
+  const names = namesOf(schema, roles)
   const bind = bindTo(schema)
   const own = bind('ob.').slice(0, -1)
-  const role = (which: Role): string => quoteRole(which, roles[which] ?? names[which])
+  const role = (which: Role): string => quoteRole(which, names[which])
   const given = (Object.keys(GRANTS) as (keyof typeof GRANTS)[]).flatMap((which) =>
     Object.entries(GRANTS[which]).map(
       ([table, rights]) => bind(`grant ${rights} on ob.${table} to `) + `${role(which)};`,
     ),
   )
-  const runtime = (['producer', 'worker', 'janitor', 'viewer'] as const).map(role)
+  const runtime = (['producer', 'worker', 'janitor', 'viewer'] as const).map(role).join(', ')
   return [
-    ...(Object.keys(names) as Role[]).map((which) => createRole(roles[which] ?? names[which], role(which))),
+    ...ROLES.map((which) => createRole(names[which], role(which))),
     ownership(schema, own, role('owner')),
-    ...runtime.map((name) => `revoke all on all tables in schema ${own} from ${name};`),
-    ...runtime.map((name) => `grant usage on schema ${own} to ${name};`),
+    ...['tables', 'sequences', 'functions'].map((all) => `revoke all on all ${all} in schema ${own} from ${runtime};`),
+    `revoke all on schema ${own} from ${runtime};`,
+    `grant usage on schema ${own} to ${runtime};`,
+    // Everybody has it, unless the database was told otherwise.
+    bind(`grant execute on function ${FUNCTIONS.map((name) => `ob.${name}`).join(', ')} to `) + `${runtime};`,
     ...given,
     `grant select on all tables in schema ${own} to ${role('viewer')};`,
-    bind('grant usage on sequence ob.seq, ob.quarantine_n_seq to ') + `${role('worker')};`,
+    `grant usage on all sequences in schema ${own} to ${role('worker')};`,
     '',
   ].join('\n')
+}
+
+function namesOf(schema: string, roles: Partial<Record<Role, string>>): Record<Role, string> {
+  const names = Object.fromEntries(ROLES.map((which) => [which, roles[which] ?? `${schema}_${which}`]))
+  for (const [n, which] of ROLES.entries()) {
+    const twin = ROLES.slice(0, n).find((other) => names[other] === names[which])
+    if (twin === undefined) continue
+    throw new OnceboxError('OPTION_INVALID', `rolesSql: roles: ${twin} and ${which} have the same name`)
+  }
+  return names as Record<Role, string>
 }
 
 function createRole(name: string, quoted: string): string {
@@ -106,9 +123,14 @@ function createRole(name: string, quoted: string): string {
 end $$;`
 }
 
-/** Sequences of columns and indexes follow their tables. */
+/**
+ * The schema first: a new owner of a table must have the right to create it there. Sequences of columns and indexes follow
+ * their tables.
+ */
 function ownership(schema: string, own: string, owner: string): string {
-  return `do $$
+  return `alter schema ${own} owner to ${owner};
+grant all on schema ${own} to ${owner};
+do $$
 declare command text;
 begin
   for command in
@@ -123,8 +145,7 @@ begin
   loop
     execute command;
   end loop;
-end $$;
-alter schema ${own} owner to ${owner};`
+end $$;`
 }
 
 function quoteRole(which: Role, name: unknown): string {

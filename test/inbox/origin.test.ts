@@ -50,6 +50,7 @@ describe('types', () => {
     const push = () => new HandSource({ push: true }) as Source
     expect(() => box.from(push())).toThrow(refused)
     expect(() => box.from(push(), { consumers: ['a'] })).toThrow(/types: \['order.paid'\].*types: 'any'/s)
+    expect(() => box.from(push(), { types: ['*'] })).toThrow(/types: 'any'/)
     expect(() => box.from(push(), { types: 'any' })).not.toThrow()
     expect(() => box.from(push(), { types: ['note'] })).not.toThrow()
     expect(() => box.from(new HandSource() as Source)).not.toThrow()
@@ -60,6 +61,8 @@ describe('types', () => {
     ['no list', 'note', 'OPTION_INVALID'],
     ['an empty list', [], 'OPTION_INVALID'],
     ['no names', [''], 'OPTION_INVALID'],
+    ['a pattern for all', ['*'], 'OPTION_INVALID'],
+    ['a pattern', ['note.*'], 'OPTION_INVALID'],
     ['a type that is none of the box', ['nite'], 'MESSAGE_TYPE_UNKNOWN'],
   ])('refused: %s', async ([, types, code]) => {
     await using box = await server.open({ messages: defineMessages({ note: unchecked<unknown>() }) })

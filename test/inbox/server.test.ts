@@ -1,5 +1,5 @@
 /** What the server has to be, allow and do, and what `migrate()` and `start()` say where it is not so. */
-import { createBox, type BoxOptions, type MessageMap } from 'oncebox'
+import { createBox, migrationSql, type BoxOptions, type MessageMap } from 'oncebox'
 import { fromPg } from 'oncebox/pg'
 import pg from 'pg'
 import { describe, expect, onTestFinished, test } from 'vitest'
@@ -7,6 +7,7 @@ import { bindDatabase } from '../../src/postgres/database.js'
 import { migrate } from '../../src/postgres/migrate.js'
 import { MIGRATIONS } from '../../src/postgres/migrations.generated.js'
 import { scratchDatabase, scratchSchemaName } from '../support/postgres.js'
+import { waitUntil } from '../support/wait.js'
 import { note, recorder, useServer } from './fixture.js'
 
 const server = useServer('server')
@@ -123,6 +124,95 @@ describe('migrate()', () => {
     const watched = createBox({ db: fromPg(pool), schema, logger: recorder() })
     await expect(watched.migrate()).rejects.toMatchObject({ code: 'XX000' })
     expect(tries).toBeLessThan(5)
+  })
+})
+
+test.for<[how: string, version: number, grants: (schema: string) => string, needs: string]>([
+  ['create a schema', 0, (schema) => `drop schema ${schema}; select`, 'CREATE on the database'],
+  ['read the version of one', 1, () => 'select', 'own its tables'],
+  ['change the tables of one', 1, (schema) => `grant all on schema ${schema} to $role; grant all on all tables in schema ${schema} to $role`, 'own its tables'],
+])('migrate() says RIGHTS_MISSING, and what is needed, where it may not %s', async ([, version, grants, needs]) => {
+  const schema = scratchSchemaName('foreign')
+  await server.pool.query(`create schema ${schema}`)
+  if (version > 0) {
+    await server.pool.query(`create table ${schema}.schema_version (version int not null, compatible_from int not null)`)
+    for (const { sql } of MIGRATIONS.slice(0, 3)) await server.pool.query(sql.replaceAll('ob.', `${schema}.`))
+    await server.pool.query(`insert into ${schema}.schema_version values (3, 1)`)
+  }
+  const role = await openRole(grants(schema))
+  const { box } = open(role.pool, { schema })
+  const refused = { code: 'RIGHTS_MISSING', message: expect.stringContaining(needs) as string, cause: { code: '42501' } }
+  await expect(box.migrate()).rejects.toMatchObject(refused)
+}) // prettier-ignore
+
+describe('migrationSql()', () => {
+  async function openOld(version: number): Promise<string> {
+    const { schema, sql } = open()
+    await sql(
+      `create schema ${schema}; create table ob.schema_version (version int not null, compatible_from int not null)`,
+    )
+    for (const migration of MIGRATIONS.slice(0, version)) await sql(migration.sql)
+    await sql(`insert into ob.schema_version values (${version}, 1)`)
+    return schema
+  }
+
+  test('refuses a schema of another version than it was printed for, and says how to print it', async () => {
+    const schema = await openOld(10)
+    const client = await server.pool.connect()
+    try {
+      for (const from of [0, 9, NEWEST]) {
+        await expect(client.query(migrationSql({ schema, from }))).rejects.toThrow(
+          'the schema is at version 10; print the SQL with from: 10',
+        )
+        await client.query('rollback')
+      }
+      await client.query(migrationSql({ schema, from: 10 }))
+    } finally {
+      client.release(true)
+    }
+    expect(await open(server.pool, { schema }).box.migrate()).toEqual({ from: NEWEST, to: NEWEST })
+  })
+
+  test('does not wait for a table that is in use, which would make others wait behind it', async () => {
+    const schema = await openOld(10)
+    const [reader, deployer] = await Promise.all([server.pool.connect(), server.pool.connect()])
+    try {
+      await reader.query(`begin; select from ${schema}.quarantine`)
+      await expect(deployer.query(migrationSql({ schema, from: 10 }))).rejects.toMatchObject({ code: '55P03' })
+      await deployer.query('rollback')
+      await reader.query('commit')
+      await deployer.query(migrationSql({ schema, from: 10 }))
+    } finally {
+      reader.release(true)
+      deployer.release(true)
+    }
+  })
+
+  test('waits its turn behind migrate()', async () => {
+    const schema = await openOld(10)
+    const [first, second] = await Promise.all([server.pool.connect(), server.pool.connect()])
+    try {
+      await first.query(migrationSql({ schema, from: 10 }).replace('commit;', ''))
+      const refused = second
+        .query(migrationSql({ schema, from: 10 }))
+        .catch((error: unknown) => (error as Error).message)
+      await waitUntil(async () => {
+        const waiting = `select from pg_locks l join pg_stat_activity using (pid)
+          where l.locktype = 'advisory' and not l.granted and datname = current_database()`
+        return (await server.pool.query(waiting)).rowCount === 1
+      })
+      await first.query('commit')
+      expect(await refused).toContain(`is at version ${NEWEST}`)
+    } finally {
+      first.release(true)
+      second.release(true)
+    }
+  })
+
+  test('refuses options that it does not have', () => {
+    for (const given of ['oncebox', { version: 3 }, { from: '10' }, null]) {
+      expect(() => migrationSql(given as never)).toThrow(expect.objectContaining({ code: 'OPTION_INVALID' }) as Error)
+    }
   })
 })
 

@@ -1,7 +1,7 @@
 /** A schema that an earlier version made, and is in use, is brought up to date. */
 import { createBox } from 'oncebox'
 import { fromPg } from 'oncebox/pg'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { MIGRATIONS } from '../../src/postgres/migrations.generated.js'
 import { scratchSchemaName } from '../support/postgres.js'
 import { waitUntil } from '../support/wait.js'
@@ -81,4 +81,53 @@ test('migrate() writes no row of the journal again, so that its size does not ma
   expect(before).toHaveLength(5)
   await box.migrate()
   expect(await files()).toEqual(before)
+})
+
+test('a role with rights on the tables of before keeps the quarantine after migrate()', async () => {
+  const { box, schema } = await openOld(10)
+  const role = scratchSchemaName('role')
+  await server.pool.query(`create role ${role}; grant usage on schema ${schema} to ${role};
+    grant select, insert, update, delete on all tables in schema ${schema} to ${role};
+    grant usage on all sequences in schema ${schema} to ${role}`)
+  onTestFinished(async () => void (await server.pool.query(`drop owned by ${role}; drop role ${role}`)))
+  await box.migrate()
+  const old = await server.pool.connect()
+  try {
+    await old.query(`set role ${role}`)
+    // As the version before does it, and as one that keeps an account.
+    for (const via of ['null', `'partner'`]) {
+      await old.query(
+        `insert into ${schema}.quarantine (consumer, source, type, reason, detail, hash, via)
+         values ('', 'test', 'note', 'unrouted', '', '\\x00', ${via})`,
+      )
+    }
+    await old.query(`update ${schema}.quarantine set discarded = '{}'`)
+    await old.query(`delete from ${schema}.quarantine`)
+  } finally {
+    await old.query('reset role')
+    old.release()
+  }
+  const { rows } = await server.pool.query(`select via, messages from ${schema}.quarantine_account`)
+  expect(rows).toEqual([{ via: 'partner', messages: '0' }])
+})
+
+test('what counts the quarantine does so for that table alone, whoever would have it count others', async () => {
+  const { box, schema } = await openOld(10)
+  await box.migrate()
+  const role = scratchSchemaName('role')
+  await server.pool.query(`create role ${role}; grant usage on schema ${schema} to ${role}`)
+  onTestFinished(async () => void (await server.pool.query(`drop owned by ${role}; drop role ${role}`)))
+  const stranger = await server.pool.connect()
+  const attach = `create trigger forged after insert on pg_temp.mine
+    referencing new table as added for each statement execute function ${schema}.count_quarantine()`
+  try {
+    await stranger.query(`set role ${role}; create temp table mine (via text)`)
+    await expect(stranger.query(attach)).rejects.toMatchObject({ code: '42501' })
+    // Where somebody has granted too much.
+    await stranger.query(`reset role; grant execute on all functions in schema ${schema} to ${role}; set role ${role}`)
+    await stranger.query(attach)
+    await expect(stranger.query('insert into mine default values')).rejects.toThrow(/belongs to/)
+  } finally {
+    stranger.release(true)
+  }
 })

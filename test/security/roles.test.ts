@@ -12,7 +12,7 @@ import {
   type Sink,
 } from 'oncebox'
 import { fromPg } from 'oncebox/pg'
-import { GRANTS } from '../../src/postgres/roles.js'
+import { FUNCTIONS, GRANTS } from '../../src/postgres/roles.js'
 import { scratchDatabase, scratchSchemaName, type ScratchDatabase } from '../support/postgres.js'
 import { waitUntil } from '../support/wait.js'
 
@@ -95,6 +95,10 @@ const OPERATIONS: readonly [what: string, may: readonly Role[], run: (role: Role
     await boxOf(role).admin.pause('c')
     await boxOf(role).admin.resume('c')
   }],
+  ['remove a sink', ['owner', 'worker'], async (role) => {
+    await root.query(`insert into ${schema}.sink (name) values ('gone') on conflict do nothing`)
+    await boxOf(role).admin.removeSink('gone')
+  }],
   ['prune', ['owner', 'worker', 'janitor'], (role) => boxOf(role).admin.prune({ by: role })],
   ['see the status', ['owner', 'worker', 'janitor', 'viewer'], (role) => boxOf(role).admin.status()],
   ['list messages', ['owner', 'worker', 'janitor', 'viewer'], (role) => boxOf(role).admin.messages({ state: 'handled' })],
@@ -162,6 +166,77 @@ test('every table is on the list of rights', async () => {
   expect([...Object.keys(GRANTS.worker), ...unused].sort()).toEqual(rows.map(({ name }) => name).sort())
 })
 
+test('every function that is called is on the list of rights', async () => {
+  const { rows } = await root.query<{ name: string }>(
+    `select proname "name" from pg_proc where pronamespace = $1::regnamespace and prorettype <> 'trigger'::regtype`,
+    [schema],
+  )
+  expect([...FUNCTIONS].sort()).toEqual(rows.map(({ name }) => name).sort())
+})
+
+test('the worker is told of a sequence that is behind its table', async () => {
+  await inTransaction('producer', (tx) => boxOf('producer').send(tx, 'sent', 1, { id: `e${n++}` }))
+  await root.query(`select setval('${schema}.outbox_n_seq', 1, false)`)
+  try {
+    await expect(boxOf('worker').start()).rejects.toMatchObject({ code: 'SEQUENCE_BEHIND' })
+  } finally {
+    await root.query(`select setval('${schema}.outbox_n_seq', (select max(n) from ${schema}.outbox))`)
+  }
+})
+
+test.for<[what: string, taken: string, given: string]>([
+  ['USAGE on sequence', 'revoke usage on sequence ob.outbox_n_seq from $role', 'grant usage on sequence ob.outbox_n_seq to $role'],
+  ['EXECUTE on function', 'revoke execute on function ob.settle_one from public, $role', 'grant execute on function ob.settle_one to public, $role'],
+])('start() names the %s that its role lacks', async ([what, taken, given]) => {
+  const run = (text: string) => root.query(text.replaceAll('ob.', `${schema}.`).replaceAll('$role', `${schema}_worker`))
+  await run(taken)
+  try {
+    const refused = { code: 'RIGHTS_MISSING', message: expect.stringContaining(what) as string }
+    await expect(boxOf('worker').start()).rejects.toMatchObject(refused)
+  } finally {
+    await run(given)
+  }
+}) // prettier-ignore
+
+test('where functions are not everybody’s, each role may call those of the schema', async () => {
+  await using hardened = await scratchDatabase('hardened')
+  const client = new pg.Client(hardened.url)
+  await client.connect()
+  try {
+    await client.query('alter default privileges revoke execute on functions from public')
+    await client.query(migrationSql({ schema }))
+    await client.query(rolesSql({ schema }))
+    const url = new URL(hardened.url)
+    url.username = `${schema}_worker_login`
+    const pool = new pg.Pool({ connectionString: url.href, max: 6 })
+    const box = createBox({ db: fromPg(pool), schema, logger: silent })
+    box.consumer('c', { note: () => 1 })
+    await box.start()
+    expect(await box.handle({ id: '1', type: 'note', data: 1 })).toMatchObject({ status: 'handled' })
+    await box.stop()
+    await pool.end()
+    await client.query(`set role ${schema}_viewer; select * from ${schema}.messages; reset role`)
+  } finally {
+    await client.query(`drop schema if exists ${schema} cascade`)
+    await client.query(`drop owned by ${ROLES.map((role) => `${schema}_${role}`).join(', ')}`)
+    await client.end()
+  }
+})
+
+test('it takes from its roles what they should not have', async () => {
+  const worker = `${schema}_worker`
+  await root.query(`grant create on schema ${schema} to ${worker};
+    grant update on all sequences in schema ${schema} to ${worker}; grant usage on sequence ${schema}.seq to ${schema}_viewer;
+    grant execute on all functions in schema ${schema} to ${worker}; grant truncate on ${schema}.audit to ${worker}`)
+  await root.query(rolesSql({ schema }))
+  const { rows } = await root.query(`select has_schema_privilege('${worker}', '${schema}', 'create') "create",
+    has_sequence_privilege('${worker}', '${schema}.seq', 'update') "update",
+    has_sequence_privilege('${schema}_viewer', '${schema}.seq', 'usage') "usage",
+    has_function_privilege('${worker}', '${schema}.count_quarantine()', 'execute') "execute",
+    has_table_privilege('${worker}', '${schema}.audit', 'truncate') "truncate"`)
+  expect(rows).toEqual([{ create: false, update: false, usage: false, execute: false, truncate: false }])
+})
+
 test('the worker keeps accounts of the quarantine', async () => {
   const box = boxOf('worker')
   let deliver: Deliver | undefined
@@ -187,10 +262,41 @@ test('the owner’s login migrates, and what it creates is the owner’s', async
   await root.query(`drop schema ${own} cascade`)
 })
 
+test('a deployer who may create roles and belongs to the owner can run it, and run it again', async () => {
+  await using given = await scratchDatabase('deployer')
+  const own = scratchSchemaName('deployed')
+  const deployer = `${own}_deployer`
+  const superuser = new pg.Client(given.url)
+  await superuser.connect()
+  const url = new URL(given.url)
+  url.username = deployer
+  const client = new pg.Client(url.href)
+  try {
+    await superuser.query(`create role ${deployer} login createrole; create role ${own}_owner; grant ${own}_owner to ${deployer};
+      grant create on database ${new URL(given.url).pathname.slice(1)} to ${deployer}`)
+    await client.connect()
+    await client.query(migrationSql({ schema: own }))
+    for (let n = 0; n < 2; n++) await client.query(rolesSql({ schema: own }))
+    const { rows } = await client.query('select distinct tableowner from pg_tables where schemaname = $1', [own])
+    expect(rows).toEqual([{ tableowner: `${own}_owner` }])
+  } finally {
+    await client.end()
+    const { rows } = await superuser.query<{ name: string }>(
+      `select rolname "name" from pg_roles where rolname like '${own}%'`,
+    )
+    const all = rows.map(({ name }) => name).join(', ')
+    await superuser.query(`drop schema if exists ${own} cascade; drop owned by ${all}; drop role ${all}`)
+    await superuser.end()
+  }
+})
+
 test('a name that could end the statement around it is refused', () => {
   for (const worker of ['', "a'b", 'a$$b', 'pg_monitor', 'public', 'x'.repeat(64), 7 as never]) {
     expect(() => rolesSql({ roles: { worker } })).toThrow(expect.objectContaining({ code: 'OPTION_INVALID' }) as Error)
   }
   expect(() => rolesSql({ roles: { wroker: 'x' } as never })).toThrow(/did you mean worker/)
+  expect(() => rolesSql({ roles: { worker: 'x', owner: 'x' } })).toThrow(/owner and worker have the same name/)
+  expect(() => rolesSql({ role: {} } as never)).toThrow(/did you mean roles/)
+  expect(() => rolesSql('oncebox' as never)).toThrow(expect.objectContaining({ code: 'OPTION_INVALID' }) as Error)
   expect(rolesSql({ schema: 'a"b', roles: { worker: 'the "best"' } })).toContain('to "the ""best""";')
 })

@@ -3,7 +3,7 @@
  * PostgreSQL's own functions and operators, and the stranger's code does not run with the rights of the box.
  */
 import pg from 'pg'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { createBox, type Sink } from 'oncebox'
 import { fromPg } from 'oncebox/pg'
 import { bindDatabase } from '../../src/postgres/database.js'
@@ -196,14 +196,41 @@ describe('among hostile twins of every function and operator', () => {
 /** Grammar that looks like a call of a function of the same name, and cannot be taken over. */
 const KEYWORDS = /: (?:any|array|coalesce|exists|extract|greatest|in|least|nullif|position|substring|values)$/
 
-test('a session whose path has another schema before pg_catalog is refused, with the way out', async () => {
-  const hostile = new pg.Pool({ connectionString: database.url, max: 4, options: '-c search_path=public,pg_catalog' })
+test.for<[path: string, first: string]>([
+  ['public, pg_catalog', 'public'],
+  // Whoever may create schemas can create these later.
+  ['tenant, pg_catalog', 'tenant'],
+  ['"$user", pg_catalog', '$user'],
+  ['pg_temp, "a, ""pg_catalog""", PG_Catalog', 'a, "pg_catalog"'],
+])('a session with the path %s is refused, with the way out', async ([path, first]) => {
+  const hostile = await sessionsWith(path)
   const box = createBox({ db: fromPg(hostile), schema })
-  const refused = { code: 'SEARCH_PATH_UNSAFE', message: expect.stringContaining('has public before') as string }
-  try {
-    await expect(box.start()).rejects.toMatchObject(refused)
-    await expect(box.migrate()).rejects.toMatchObject(refused)
-  } finally {
-    await hostile.end()
+  const refused = {
+    code: 'SEARCH_PATH_UNSAFE',
+    message: expect.stringContaining(`has ${JSON.stringify(first)} before`) as string,
   }
+  await expect(box.start()).rejects.toMatchObject(refused)
+  await expect(box.migrate()).rejects.toMatchObject(refused)
 })
+
+test.for(['tenant, "pg_catalog "', 'pg_temp, pg_catalog, public', '"pg_catalog", tenant', ''])(
+  'a session with the path %s is not',
+  async (path) => {
+    const box = createBox({ db: fromPg(await sessionsWith(path)), schema })
+    await box.migrate()
+    await box.start()
+    await box.stop()
+  },
+)
+
+async function sessionsWith(path: string): Promise<pg.Pool> {
+  const given = new pg.Pool({
+    connectionString: database.url,
+    max: 4,
+    options: `-c search_path=${path.replaceAll(' ', '\\ ')}`,
+  })
+  onTestFinished(() => given.end())
+  const { rows } = await given.query<{ it: string }>(`select pg_catalog.current_setting('search_path') it`)
+  expect(rows[0]!.it).toBe(path)
+  return given
+}

@@ -229,3 +229,11 @@ describe('two push sources of one name on one box', () => {
     expect(() => box.from(make('other'), { types: 'any' })).not.toThrow()
   })
 })
+
+test('what belongs to box.from or box.to is refused elsewhere, and the error says where it goes', async () => {
+  await using box = await server.open()
+  const given = { scheme: 'standard', secret: SECRETS.standard, types: ['paid'] } as WebhookSourceOptions
+  expect(() => webhook(given)).toThrow(/box\.from\(webhook\(…\), \{ types: \['order\.paid'\] \}\)/)
+  const sink = webhook({ url: 'https://example.com/hooks', secret: SECRETS.standard })
+  expect(() => box.from(sink as never, { types: 'any' } as never)).toThrow(/with a url it is a sink, for box\.to/)
+})

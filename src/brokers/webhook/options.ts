@@ -122,6 +122,11 @@ const SOURCE_OPTIONS = [
 const SINK_OPTIONS = ['url', 'scheme', 'secret', 'timeoutMs', 'concurrency', 'headers', 'name', 'fetch', 'now']
 
 export function resolveSource(given: WebhookSourceOptions): ResolvedSource {
+  if ('types' in given) {
+    throw invalid(
+      `which types it may send is said where it is attached: box.from(webhook(…), { types: ['order.paid'] })`,
+    )
+  }
   checkKnown('webhook', given, SOURCE_OPTIONS)
   const scheme = checkOneOf('webhook: scheme', given.scheme, ['standard', 'stripe', 'github'])
   if (scheme === 'github' && given.toleranceMs !== undefined) {

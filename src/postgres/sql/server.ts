@@ -1,21 +1,35 @@
 /** Statements with which `start()` looks at its server. */
 
 /**
- * The schemas that names are looked for in, as a JSON list, those that are searched without being named too. In: nothing.
- * It is asked where the path may be a hostile one, so nothing in it is looked for.
+ * Where names are looked for, as it is set: what it names may not exist yet. In: nothing. It is asked where the path may be a
+ * hostile one, so nothing in it is looked for.
  */
 export const SEARCH_PATH = `
-select pg_catalog.to_json(pg_catalog.current_schemas(true))::pg_catalog.text path where $1::pg_catalog.text is not null`
+select pg_catalog.current_setting('search_path'::pg_catalog.text) path where $1::pg_catalog.text is not null`
 
 /**
- * Which of these rights the session's role lacks. In: `{ table: [right, …] }`. Out, in one row: the `role`, and what is
- * `missing`, as a list for people; null if nothing is.
+ * Which of these rights the session's role lacks. In: `{ tables: { name: [right, …] }, functions: [name, …] }`. Out, in one
+ * row: the `role`, and what is `missing`, as a list for people; null if nothing is. Sequences that others have added to the
+ * schema, and their functions, are not asked for.
  */
 export const MISSING_RIGHTS = `
-select current_user::text "role", (
-  select string_agg(right_to.it || ' on ' || asked.name, ', ' order by asked.name, right_to.it)
-  from jsonb_each($1::text::jsonb) asked(name, rights), jsonb_array_elements_text(asked.rights) right_to(it)
-  where not has_table_privilege('ob.' || asked.name, right_to.it)) missing`
+with p as (select $1::text::jsonb j),
+missing as (
+  select 1 place, asked.name, right_to.it || ' on ' || asked.name what
+  from p, jsonb_each(j->'tables') asked(name, rights), jsonb_array_elements_text(asked.rights) right_to(it)
+  where not has_table_privilege('ob.' || asked.name, right_to.it)
+  union all
+  select 2, s.name, 'USAGE on sequence ' || s.name
+  from (values ('ob.seq'), (pg_get_serial_sequence('ob.outbox', 'n')), (pg_get_serial_sequence('ob.quarantine', 'n')),
+    (pg_get_serial_sequence('ob.audit', 'n')), (pg_get_serial_sequence('ob.attempt', 'n'))) s(name)
+  where not has_sequence_privilege(s.name, 'USAGE')
+  union all
+  select 3, f.proname::text, 'EXECUTE on function ' || f.proname::text
+  from p, jsonb_array_elements_text(j->'functions') asked(name) join pg_proc f on f.proname::text = asked.name
+    and f.pronamespace = (select c.relnamespace from pg_class c where c.oid = 'ob.schema_version'::regclass::oid)
+  where not has_function_privilege(f.oid, 'EXECUTE')
+)
+select current_user::text "role", (select string_agg(m.what, ', ' order by m.place, m.name, m.what) from missing m) missing`
 
 /** What the server cannot do, in words; null if it does all that is needed. In: nothing. */
 export const MISSING_ABILITY = `select ob.missing_ability() missing where $1::text is not null`
