@@ -53,11 +53,10 @@ export function resolveFrom(
   given: FromOptions,
   { known, attached }: { readonly known: readonly string[]; readonly attached: readonly Origin[] },
 ): Origin {
-  if (typeof (source as Partial<Sink> | undefined)?.publish === 'function') {
-    throw invalid('this publishes, and does not receive; if it is a webhook: with a url it is a sink, for box.to')
-  }
   if (typeof source?.start !== 'function' || typeof source.stop !== 'function') {
-    throw invalid('a source has two methods, start and stop')
+    const publishes = typeof (source as Partial<Sink> | undefined)?.publish === 'function'
+    const hint = publishes ? '; this one publishes (a webhook does with a url): it is a sink, for box.to' : ''
+    throw invalid(`a source has two methods, start and stop${hint}`)
   }
   checkKnown('from', given, OPTIONS)
   const { consumers, unrouted, types, quarantine } = given

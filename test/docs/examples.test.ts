@@ -51,7 +51,12 @@ beforeAll(async () => {
   for (const { file, text, given } of examples) await write(file, `${given}${text}\nexport {}\n`)
   const config = {
     extends: '../../../tsconfig.json',
-    compilerOptions: { noEmit: true, noUnusedLocals: false, noUnusedParameters: false },
+    compilerOptions: {
+      noEmit: true,
+      exactOptionalPropertyTypes: true,
+      noUnusedLocals: false,
+      noUnusedParameters: false,
+    },
     include: [],
     files: ['globals.d.ts', 'box.ts', ...examples.map(({ file }) => file)],
   }
