@@ -87,7 +87,7 @@ export function consume(
       inFlight.add(run)
     }
     schedule(now)
-    if (goesOn()) makeRoom(heldOf(waiting, options.prefetch, now))
+    if (goesOn()) makeRoom({ ...heldOf(waiting, options.prefetch, now), all: () => unacknowledged.size })
   }
 
   const take = (now: number): Delivery[] => {
@@ -190,7 +190,7 @@ function againMs(delivery: Delivery, outcome: Outcome | undefined, heldBack: Set
 }
 
 /** What has failed and is not due, and what is behind it in its key. Fewer than half a window hold up nothing. */
-function heldOf(waiting: readonly Delivery[], prefetch: number, now: number): Held {
+function heldOf(waiting: readonly Delivery[], prefetch: number, now: number): Omit<Held, 'all'> {
   let messages = 0
   let bytes = 0
   const stuck = new Set<string>()

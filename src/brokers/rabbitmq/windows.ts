@@ -2,11 +2,12 @@
  * How much the broker hands out: windows of `prefetch` messages.
  *
  *     one window ── what waits for its retry fills half of the last one ──> one more, up to `hold` messages
- *                <── less waits, and nothing has come for a while: the last one is closed ──┘
+ *                <── nothing is here, and nothing has come for a while: all but the first are closed ──┘
  *
  * A window is a consumer of the channel. The broker counts for each consumer what is not acknowledged, and nobody can
- * change the count of one that is there. What a closed window has handed out stays with us until it is acknowledged, for
- * the channel is the same; what is on its way at that moment a quorum queue counts as delivered. A queue with a single active consumer gives further ones nothing: there it stays at one.
+ * change the count of one that is there. While anything is here none is closed: what it has handed out would stay, one that
+ * is opened in its place would bring as many again, and what an acknowledgement sets on its way a quorum queue would count
+ * as delivered. A queue with a single active consumer gives further ones nothing: there it stays at one.
  */
 import type { Warn } from '../source.js'
 import type { RabbitMessage, RabbitChannel, Session } from './client.js'
@@ -16,6 +17,8 @@ import type { ResolvedSource } from './options.js'
 export interface Held {
   readonly messages: number
   readonly bytes: number
+  /** How many messages are here at this moment, those that are being delivered too. */
+  readonly all: () => number
 }
 
 export interface Windows {
@@ -29,6 +32,7 @@ export interface Windows {
 
 /** Then nothing is on its way. */
 const IDLE_MS = 1_000
+const RECHECK_MS = 100
 const FULL =
   "holds as many messages that wait for their retry as it may, and others wait behind them: raise hold, or take retryBy: 'box'"
 /** Bodies that wait, in memory. Beyond that nothing more is asked for on their account. */
@@ -75,15 +79,15 @@ export function createWindows(
     clearTimeout(recheck)
     if (wanted === 0) return
     const full = held.messages / prefetch
-    const most = held.bytes > MOST_HELD_BYTES ? wanted : 1 + Math.floor(hold / prefetch)
-    const needed = countOf(full, 1 / 2)
+    const isFull = held.bytes > MOST_HELD_BYTES || held.all() > hold
+    const most = isFull ? wanted : 1 + Math.floor(hold / prefetch)
+    const needed = 1 + Math.max(0, Math.ceil(full - 1 / 2))
     if (needed > most) warn(FULL)
     wanted = Math.max(wanted, Math.min(most, needed))
-    const kept = countOf(full, 1 / 4)
-    if (kept < wanted) {
+    if (wanted > 1) {
       const idleMs = performance.now() - lastCame
-      if (idleMs > IDLE_MS) wanted = kept
-      else recheck = setTimeout(adjust, IDLE_MS + 1 - idleMs, held).unref()
+      if (idleMs > IDLE_MS && held.all() === 0) wanted = 1
+      else recheck = setTimeout(adjust, Math.max(IDLE_MS + 1 - idleMs, RECHECK_MS), held).unref()
     }
     if (wanted !== tags.length) changing ??= change()
   }
@@ -105,9 +109,4 @@ export function createWindows(
       await Promise.race([closing(), session.lost])
     },
   }
-}
-
-/** So many windows, when that many are full of what waits, and the last one to this share at most. */
-function countOf(full: number, share: number): number {
-  return 1 + Math.max(0, Math.ceil(full - share))
 }

@@ -222,7 +222,8 @@ describe('a source', { timeout: TIMEOUT_MS }, () => {
     const seen = (): number => new Set(messages.map(({ id }) => id)).size
     await waitUntil(() => seen() === 32, { timeoutMs: 30_000 })
     await waitUntil(() => warnings.length > 0, { timeoutMs: 30_000 })
-    expect(await consumers()).toBe(4)
+    // However often they fail: windows that were closed meanwhile are not opened again for others.
+    await waitUntil(() => messages.length >= 32 * 4, { timeoutMs: 60_000 })
     expect(seen()).toBe(32)
     mended = true
     await waitUntil(() => seen() === 100, { timeoutMs: 60_000 })
