@@ -12,8 +12,8 @@ import { backoffMs, sleep } from '../../backoff.js'
 import type { Incoming, Outcome } from '../../message.js'
 import { firstInOrder, takeInOrder } from '../in-order.js'
 import { awayMs, failedAgainAfterMs } from '../redelivery.js'
-import { createRunner, type Report, type Run } from '../run.js'
-import type { Deliver, Source, Warn } from '../source.js'
+import { createRunner, type Ends, type Report, type Run } from '../run.js'
+import type { Source, Warn } from '../source.js'
 import { connect, findConsumer, type Connection, type FoundConsumer } from './client.js'
 import { readMessage } from './event.js'
 import { watchDrops } from './drops.js'
@@ -45,18 +45,10 @@ interface Held {
 }
 
 export function createSource(options: ResolvedSource): Source {
-  return createRunner(`nats:${options.stream}/${options.consumer}`, (deliver, report, warn) =>
-    begin(options, { deliver, report, warn }),
-  )
+  return createRunner(`nats:${options.stream}/${options.consumer}`, (box) => begin(options, box))
 }
 
-interface Box {
-  readonly deliver: Deliver
-  readonly report: Report
-  readonly warn: Warn
-}
-
-async function begin(options: ResolvedSource, { deliver, report, warn }: Box): Promise<Run> {
+async function begin(options: ResolvedSource, { deliver, report, warn }: Ends): Promise<Run> {
   const sayAll = sayOnce(report)
   /** When messages may have been lost on their way, by `performance.now()`: the server gives them to nobody for a while. */
   let cutAt: number | undefined

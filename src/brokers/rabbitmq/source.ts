@@ -1,7 +1,7 @@
 /** RabbitMQ as a source: one channel at a time, opened again when it is lost, until it is stopped. */
 import { backoffMs, sleep } from '../../backoff.js'
-import { createRunner, type Report, type Run } from '../run.js'
-import type { Deliver, Source, Warn } from '../source.js'
+import { createRunner, type Ends, type Run } from '../run.js'
+import type { Source } from '../source.js'
 import { inTime, openSource, type RabbitChannel, type RabbitMessage, type Session } from './client.js'
 import { consume, type Consumption } from './consumption.js'
 import type { ResolvedSource } from './options.js'
@@ -16,18 +16,11 @@ interface Consuming {
   cancel(): Promise<void>
 }
 
-/** What the box has given: where messages go, and whom to tell. */
-interface Ends {
-  readonly deliver: Deliver
-  readonly report: Report
-  readonly warn: Warn
-}
-
 /** Between two attempts to reach the broker. */
 const RECONNECT_MS = { first: 100, most: 10_000 }
 
 export function createSource(options: ResolvedSource): Source {
-  return createRunner(`rabbitmq:${options.queue}`, (deliver, report, warn) => begin(options, { deliver, report, warn }))
+  return createRunner(`rabbitmq:${options.queue}`, (box) => begin(options, box))
 }
 
 async function begin(options: ResolvedSource, box: Ends): Promise<Run> {

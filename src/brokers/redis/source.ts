@@ -10,8 +10,8 @@ import { backoffMs, sleep } from '../../backoff.js'
 import type { Incoming, Outcome } from '../../message.js'
 import { firstInOrder, takeInOrder } from '../in-order.js'
 import { awayMs, failedAgainAfterMs } from '../redelivery.js'
-import { createRunner, type Report, type Run } from '../run.js'
-import type { Deliver, Source, Warn } from '../source.js'
+import { createRunner, type Ends, type Run } from '../run.js'
+import type { Source, Warn } from '../source.js'
 import { connect, type Connection } from './client.js'
 import { readEntry } from './event.js'
 import { openGroup, retire, type Found, type Group } from './group.js'
@@ -62,18 +62,10 @@ interface Waiting {
 const FIRST = '0-0'
 
 export function createSource(options: ResolvedSource): Source {
-  return createRunner(`redis:${options.stream}/${options.group}`, (deliver, report, warn) =>
-    begin(options, { deliver, report, warn }),
-  )
+  return createRunner(`redis:${options.stream}/${options.group}`, (box) => begin(options, box))
 }
 
-interface Box {
-  readonly deliver: Deliver
-  readonly report: Report
-  readonly warn: Warn
-}
-
-async function begin(options: ResolvedSource, { deliver, report, warn }: Box): Promise<Run> {
+async function begin(options: ResolvedSource, { deliver, report, warn }: Ends): Promise<Run> {
   const { minIdleMs } = options
   let group: Group | undefined = await open(options, warn)
   // From now on the group was there: if it is gone, so is its place, and whatever comes is new.
