@@ -223,7 +223,10 @@ function within(runtime: Runtime, tx: unknown, late: (() => void)[]): Runtime {
   const { db, log } = runtime
   return {
     ...runtime,
-    db: { ...db, run: (statement, param) => db.run(statement, param, tx) },
+    db: {
+      ...db,
+      run: (statement: string, param: unknown) => db.run(statement, param, tx) as Promise<readonly never[]>,
+    },
     hooks: { quarantined: (entry) => void late.push(() => tell(runtime, 'quarantined', entry)) },
     log: {
       debug: (about, text) => log.debug(about, text),

@@ -161,7 +161,7 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
         return claimed.fail(message, verdict)
       },
     })
-    const round: DrainRound = { until: row!['until'] as string, isOver, watch }
+    const round: DrainRound = { until: row!.until, isOver, watch }
     lastLanes = -Infinity
     const slot = async (): Promise<void> => {
       while (!isOver()) {

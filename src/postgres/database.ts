@@ -13,6 +13,7 @@ import { qualify } from './qualify.js'
 import { type Settings, settingsFor } from './session-defaults.js'
 import { DEAF, SESSION_DEFAULTS } from './sql/session.js'
 import { OPEN } from './sql/settle.js'
+import type { Statement } from './statement.js'
 import { Watch } from './watch.js'
 
 export type Row = Readonly<Record<string, unknown>>
@@ -22,6 +23,7 @@ export interface Database<Tx = unknown> {
   readonly driver: Driver<Tx, unknown>
   /** The notification channel of this schema. */
   readonly channel: string
+  run<In, Out>(statement: Statement<In, Out>, param: In, tx?: unknown): Promise<readonly Out[]>
   run(statement: string, param: unknown, tx?: unknown): Promise<readonly Row[]>
   transaction<R>(work: (tx: Tx) => Promise<R>, isolation?: Isolation): Promise<R>
   /** The statement with the schema's name in place of `ob`, whatever the session's `search_path` is. */
@@ -77,16 +79,16 @@ export function bindDatabase<Tx, TxIn>(driver: Driver<Tx, TxIn>, schema: string)
     driver,
     channel: channelOf(schema),
     bind,
-    run: async (statement, param, tx) => {
+    run: async (statement: string, param: unknown, tx?: unknown): Promise<readonly never[]> => {
       try {
         if (tx === undefined) {
           const known = settingsNow()
           const { statement: settings } = known instanceof Promise ? await known : known
-          return await ask(statement, param, { ...limits.optionsOf(statement, param), settings })
+          return (await ask(statement, param, { ...limits.optionsOf(statement, param), settings })) as readonly never[]
         }
         const rows = await driver.query(bind(statement), [JSON.stringify(param)], tx as Tx)
         if (statement === OPEN) watch.opened(tx, (rows[0]?.['opened'] as string).split(' ', 1)[0]!)
-        return rows
+        return rows as readonly never[]
       } catch (error) {
         if (sqlState(error) === '42501') denied.add(error as object)
         throw isMissing(error) ? missing(schema, error) : error

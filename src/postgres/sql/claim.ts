@@ -1,4 +1,5 @@
 /** Statements that lease messages to a worker, one by one (no order). For ordered consumers see lanes.ts. */
+import { statement } from '../statement.js'
 
 /**
  * Claims due messages. In: `{ c consumer, k token, lease ms, n limit, low, until, calm }`. Out: the claimed messages.
@@ -72,7 +73,9 @@ from p where w.consumer = p.j->>'c' and w.source = p.j->>'s' and w.id = p.j->>'i
 returning w.id`
 
 /** The time by which a round of a drain takes what is due, in microseconds. */
-export const DRAIN_UNTIL = `select to_json(ob.now())#>>'{}' until where $1::text is not null`
+export const DRAIN_UNTIL = statement<null, { until: string }>(
+  `select to_json(ob.now())#>>'{}' until where $1::text is not null`,
+)
 
 /** When the next message of a consumer falls due: milliseconds from now, null if none is waiting. */
 export const NEXT_DUE = `
