@@ -310,7 +310,7 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
     handle: door(({ options: { mode, order } }) => (order === 'key' ? 'store' : mode === 'direct' ? 'direct' : 'run')),
     async once(tx, name, message, work) {
       requireTransaction('once', tx)
-      const outcome = await once(runtime, tx, name, workers.get(name)?.consumer, message, work)
+      const outcome = await once({ runtime, tx, name, declared: workers.get(name)?.consumer }, message, work)
       return outcome as OnceOutcome<never>
     },
     async send(tx, type, data, sendOptions) {

@@ -2,132 +2,136 @@
 import { EffectJournal, EffectUnknown, JournalFailed, resumeRecorded } from '../effects/journal.js'
 import { OnceboxError, ownError } from '../errors.js'
 import { batchRun } from '../handler.js'
-import type { Outgoing } from '../outbox/send.js'
 import { COUNT_ATTEMPT } from '../postgres/sql/settle.js'
-import type { Abort } from '../worker/abort.js'
 import { backoffMs, sleep } from '../backoff.js'
-import { failpoint, SimulatedCrash } from '../worker/failpoints.js'
-import { runBatch } from './batch.js'
-import { callHandler, handlerCall } from './call.js'
-import type { Claim, ClaimedMessage } from './claim.js'
+import { SimulatedCrash } from '../worker/failpoints.js'
+import { callHandler, NO_EFFECTS, type Effects } from './call.js'
+import { applyVerdict, isLost, missedAttempts, putBack, recordFailure } from './fail.js'
+import { setAttempts, type HeldMessage } from './held.js'
 import { forgetLoss, hasLost, isToBlame, noteServer } from './losses.js'
-import { toResult } from './result.js'
-import type { Worker } from './running.js'
-import { applyVerdict, isCounted, isLost, missedAttempts, putBack, recordFailure, settleAll } from './settle.js'
+import { pass } from './pass.js'
+import type { Run } from './run.js'
 import { suspectTurn } from './suspects.js'
-import { blameOf, Blameless, CommitUnknown, isAway, isConflict, openClaimed, resolveUnknown } from './transaction.js'
+import { blameOf, Blameless, CommitFailed, CommitUnknown, isAway, isConflict } from './transaction.js'
 import { verdictOf } from './verdict.js'
 
-export async function runAlone(worker: Worker, claim: Claim, message: ClaimedMessage, abort: Abort): Promise<void> {
-  const { runtime } = worker
+export async function runAlone(run: Run, message: HeldMessage): Promise<void> {
+  const { worker, held, abort } = run
   if (hasLost(worker, message)) await noteServer(worker, message)
   try {
-    await attemptCalmly(worker, claim, message, abort)
+    await attemptCalmly(run, message)
     return forgetLoss(worker, message)
   } catch (error) {
+    if (error instanceof NeedsLease) return held.adopt!(message)
     if (error instanceof SimulatedCrash || isLost(error)) throw error
-    if (error instanceof CommitUnknown) {
-      const done = await resolveUnknown(runtime, error, () => claim.isSettled([message]), abort)
-      if (done) return claim.settled([message], error)
-      // Whoever goes on with the claim would run what is behind it in its lane.
-      throw error
-    }
-    // Stopping is not the message's fault, and neither is a database that went away: the claim is given back.
-    if (abort.aborted || (error instanceof Blameless && !error.called)) throw error
+    // Whoever goes on with what is held would run what is behind it in its lane. And stopping is not the message's fault.
+    if (error instanceof CommitUnknown || error instanceof CommitFailed || abort.aborted) throw error
     if (error instanceof Blameless) {
-      await putBack(claim, message)
+      // Others hold it, or what it needs to be entered. Anything else keeps its neighbours out, too.
+      const taken = !error.called && held.lease === undefined && isConflict(error)
+      if (error.called || taken) await putBack(held, message)
+      if (taken) return
       throw error
     }
     if (isAway(error) && !(await isToBlame(worker, message, error))) throw error
-    await recordFailure(worker, claim, message, error, isCounted(message))
-    if (!(error instanceof EffectUnknown)) return
-    await resumeRecorded(runtime, { consumer: worker.consumer.name, source: message.source, id: message.id }, error)
+    await recordFailure(run, message, error)
+    if (error instanceof EffectUnknown) await resumeRecorded(worker.runtime, subjectOf(run, message), error)
   }
 }
 
-/** A deadlock or a serialization failure is tried again at once, before the message goes back to the queue. */
-async function attemptCalmly(worker: Worker, claim: Claim, message: ClaimedMessage, abort: Abort): Promise<void> {
+/** What came to nothing through no fault of the message is tried again at once, before the message is given back. */
+async function attemptCalmly(run: Run, message: HeldMessage): Promise<void> {
+  const { patience } = run.held
+  const end = performance.now() + patience.ms
   for (let tries = 1; ; tries++) {
     try {
-      return await attemptAlone(worker, claim, message, abort)
+      return await attempt(run, message)
     } catch (error) {
-      if (!isConflict(error) || tries === 5 || abort.aborted) throw error
+      if (!isConflict(error) && !(error instanceof CommitFailed)) throw error
+      if (tries >= patience.tries || performance.now() > end || run.worker.stopping() || run.abort.aborted) throw error
       await sleep(backoffMs(tries, 2, 50))
     }
   }
 }
 
-async function attemptAlone(worker: Worker, claim: Claim, message: ClaimedMessage, abort: Abort): Promise<void> {
-  const { runtime, consumer, pace } = worker
-  const { source, id } = message
-  const journal = new EffectJournal(runtime, { consumer: consumer.name, source, id })
+async function attempt(run: Run, message: HeldMessage): Promise<void> {
+  const { worker, held, abort } = run
+  const { consumer, pace, runtime } = worker
+  const journal =
+    held.journaled && !batchRun(consumer.handlerOf(message.type))
+      ? new EffectJournal(runtime, subjectOf(run, message))
+      : undefined
+  const effects: Effects = journal ?? NO_EFFECTS
   for (;;) {
     try {
-      await openClaimed(worker, claim, undefined, async (tx, open) => {
-        const outgoing: Outgoing[] = []
-        const run = handlerCall(consumer, message.type, message.message)
-        const call = { tx, subject: [message.message], outgoing, abort, effect: journal.runIn(tx), run }
-        const started = performance.now()
-        const text = await open.call(async () => {
-          const result = toResult(await callHandler(runtime, consumer, call))
-          journal.check()
-          return result
-        })
-        pace.took(message.type, performance.now() - started)
-        return settleAll(worker, claim, [message], text === undefined ? [] : [[message, text]], outgoing, open, tx)
+      return await pass(run, {
+        messages: [message],
+        async call(open, ours) {
+          if (ours.length === 0) return []
+          const started = performance.now()
+          const result = await callHandler(run, open, ours, effects)
+          pace.took(message.type, performance.now() - started)
+          return [{ message, result }]
+        },
       })
-      failpoint('committed', runtime.db)
-      return claim.settled([message])
     } catch (error) {
-      const wanted = journal.takeWanted()
+      const wanted = journal?.takeWanted()
       if (!wanted || error instanceof SimulatedCrash || abort.aborted) throw error
-      await journal.perform(wanted, claim.token, consumer.options, abort).catch((failed: unknown) => {
+      if (!held.lease) {
+        pace.alone.add(message.type)
+        throw new NeedsLease()
+      }
+      await journal!.perform(wanted, held.lease.token, consumer.options, abort).catch((failed: unknown) => {
         throw failed instanceof JournalFailed ? blameOf(failed.cause) : failed
       })
     }
   }
 }
 
+/** An effect is called with no transaction open, and nothing but a lease would keep others from the message meanwhile. */
+class NeedsLease extends Error {
+  override readonly name = 'NeedsLease'
+}
+
+function subjectOf({ worker }: Run, { source, id }: HeldMessage) {
+  return { consumer: worker.consumer.name, source, id }
+}
+
 /**
  * Its last worker died while holding it, perhaps because of it: when its turn comes, count first, then run it with nobody
  * else, and with no other suspect in this process.
  */
-export async function runSuspect(worker: Worker, claim: Claim, message: ClaimedMessage, abort: Abort): Promise<void> {
-  const endTurn = await suspectTurn(abort)
+export async function runSuspect(run: Run, message: HeldMessage): Promise<void> {
+  const endTurn = await suspectTurn(run.abort)
   try {
     // A box that stops starts nothing.
-    if (!worker.stopping()) await runInTurn(worker, claim, message, abort)
+    if (!run.worker.stopping()) await runInTurn(run, message)
   } finally {
     endTurn()
   }
 }
 
-async function runInTurn(worker: Worker, claim: Claim, message: ClaimedMessage, abort: Abort): Promise<void> {
+async function runInTurn(run: Run, message: HeldMessage): Promise<void> {
+  const { worker, held } = run
   const { runtime, consumer } = worker
-  if (message.attempts > 0) {
+  const before = message.attempts
+  // From here on it may be counted, whether we hear of it or not.
+  message.attemptsBefore = before
+  if (before > 0) {
     // Attempts that found no handler have killed nobody.
-    const attempts = message.attempts - (await missedAttempts(worker, message))
+    const missed = await missedAttempts(worker, message)
     const error = new OnceboxError(
       'WORKER_DIED',
-      `its worker died or lost its lease ${attempts} times; look for a crash, an out-of-memory kill or a blocked event loop`,
+      `its worker died or lost its lease ${before - missed} times; look for a crash, an out-of-memory kill or a blocked event loop`,
     )
-    const verdict = attempts > 0 ? verdictOf(error, attempts, consumer.options.retry, true) : undefined
-    if (verdict?.parked) return applyVerdict(worker, claim, message, verdict)
+    const verdict = before > missed ? verdictOf(error, message, consumer.options.retry, missed) : undefined
+    if (verdict?.parked) return applyVerdict(run, message, verdict)
   }
-  const { source, id, lane } = message
-  const attempts = message.attempts + 1
-  // From here on it may be counted, whether we hear of it or not.
-  const own = {
-    ...message,
-    attempts,
-    suspect: false,
-    attemptsBefore: message.attempts,
-    message: { ...message.message, attempt: attempts },
-  }
-  claim.replace(message, own)
-  const count = { c: consumer.name, k: claim.token, s: source, i: id, lane, total: attempts }
+  message.suspect = false
+  setAttempts(message, before + 1)
+  const { source, id, lane, attempts: total } = message
+  const count = { c: consumer.name, k: held.lease!.token, s: source, i: id, lane, total }
   const rows = await runtime.db.run(COUNT_ATTEMPT, count)
   if (rows.length === 0) throw ownError('CLAIM_LOST', `message ${id} was claimed by another worker`)
-  if (batchRun(consumer.handlerOf(message.type))) return runBatch(worker, claim, [own], abort)
-  return runAlone(worker, claim, own, abort)
+  return runAlone(run, message)
 }

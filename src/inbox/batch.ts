@@ -1,24 +1,22 @@
 /** Batch: one call for many messages of one type. If it throws, it is bisected until the bad message stands alone. */
-import { batchRun, type Context } from '../handler.js'
-import type { MessageMap } from '../message.js'
-import type { Outgoing } from '../outbox/send.js'
-import type { Abort } from '../worker/abort.js'
-import { failpoint, SimulatedCrash } from '../worker/failpoints.js'
-import { callHandler, noEffects } from './call.js'
-import type { Claim, ClaimedMessage } from './claim.js'
-import { forgetLoss, hasLost, isToBlame, noteLoss, noteServer } from './losses.js'
-import type { Worker } from './running.js'
-import { isCounted, isLost, putBack, recordFailure, settleAll } from './settle.js'
-import { Blameless, CommitUnknown, isAway, openClaimed, resolveUnknown } from './transaction.js'
+import { SimulatedCrash } from '../worker/failpoints.js'
+import { runAlone } from './alone.js'
+import { callHandler, NO_EFFECTS } from './call.js'
+import { isLost } from './fail.js'
+import type { HeldMessage } from './held.js'
+import { forgetLoss, hasLost, noteLoss } from './losses.js'
+import { pass } from './pass.js'
+import type { Run } from './run.js'
+import { CommitFailed, isAway, isUncalled } from './transaction.js'
 
 /** Messages for one batch handler; of a lane, only those with nothing else before them. */
-export function takeBatch(worker: Worker, claim: Claim, handler: unknown): ClaimedMessage[] {
+export function takeBatch({ worker, held }: Run, handler: unknown): HeldMessage[] {
   const { consumer } = worker
-  const taken: ClaimedMessage[] = []
+  const taken: HeldMessage[] = []
   const closed = new Set<string>()
-  const head = claim.queue[0]!
+  const head = held.queue[0]!
   if (hasLost(worker, head)) return [head]
-  for (const message of claim.queue) {
+  for (const message of held.queue) {
     if (taken.length >= consumer.options.group.messages) break
     if (message.lane !== undefined && closed.has(message.lane)) continue
     const fits = message.type === head.type && consumer.handlerOf(message.type) === handler
@@ -28,52 +26,32 @@ export function takeBatch(worker: Worker, claim: Claim, handler: unknown): Claim
   return taken
 }
 
-export async function runBatch(
-  worker: Worker,
-  claim: Claim,
-  list: readonly ClaimedMessage[],
-  abort: Abort,
-): Promise<void> {
-  const { runtime, consumer, pace } = worker
-  const queued = new Set(claim.queue)
+export async function runBatch(run: Run, list: readonly HeldMessage[]): Promise<void> {
+  const { worker, held, abort } = run
+  const queued = new Set(held.queue)
   const left = list.filter((message) => queued.has(message))
-  if (left.length === 0 || abort.aborted) return
-  if (left.length === 1 && hasLost(worker, left[0]!)) await noteServer(worker, left[0]!)
+  if (left.length === 0 || abort.aborted || worker.stopping()) return
+  if (left.length === 1) return runAlone(run, left[0]!)
   try {
-    await openClaimed(worker, claim, undefined, async (tx, open) => {
-      const outgoing: Outgoing[] = []
-      const messages = left.map(({ message }) => message)
-      const handler = batchRun(consumer.handlerOf(left[0]!.type))!
-      const run = (ctx: Context<MessageMap, unknown>): unknown => handler(messages, ctx)
-      const started = performance.now()
-      const call = { tx, subject: messages, outgoing, abort, effect: noEffects, run }
-      await open.call(() => callHandler(runtime, consumer, call))
-      pace.took(left[0]!.type, (performance.now() - started) / left.length)
-      return settleAll(worker, claim, left, [], outgoing, open, tx)
+    await pass(run, {
+      messages: left,
+      async call(open, ours) {
+        if (ours.length === 0) return []
+        const started = performance.now()
+        await callHandler(run, open, ours, NO_EFFECTS)
+        worker.pace.took(left[0]!.type, (performance.now() - started) / ours.length)
+        return ours.map((message) => ({ message, result: undefined }))
+      },
     })
-    failpoint('committed', runtime.db)
-    claim.settled(left)
     for (const message of left) forgetLoss(worker, message)
   } catch (error) {
-    if (error instanceof SimulatedCrash || isLost(error)) throw error
-    if (error instanceof CommitUnknown) {
-      if (await resolveUnknown(runtime, error, () => claim.isSettled(left), abort)) return claim.settled(left, error)
-      // Whoever goes on with the claim would run what is behind them in their lanes.
-      throw error
-    }
-    if (abort.aborted || (error instanceof Blameless && !error.called)) throw error
-    const [first] = left as [ClaimedMessage]
-    if (isAway(error) && !(left.length === 1 && (await isToBlame(worker, first, error)))) {
+    if (error instanceof SimulatedCrash || isLost(error) || abort.aborted || isUncalled(error)) throw error
+    if (isAway(error) && !(error instanceof CommitFailed)) {
       for (const message of left) noteLoss(worker, message)
       throw error
     }
-    if (left.length === 1 && error instanceof Blameless) {
-      await putBack(claim, first)
-      throw error
-    }
-    if (left.length === 1) return recordFailure(worker, claim, first, error, isCounted(first))
     const middle = left.length >> 1
-    await runBatch(worker, claim, left.slice(0, middle), abort)
-    await runBatch(worker, claim, left.slice(middle), abort)
+    await runBatch(run, left.slice(0, middle))
+    await runBatch(run, left.slice(middle))
   }
 }

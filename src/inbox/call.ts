@@ -1,14 +1,15 @@
 /** One handler call: its context, its deadline, and what it sent. */
 import { OnceboxError } from '../errors.js'
 import { readable } from '../failure.js'
-import type { BatchContext, Context, EffectOptions, Logger, Send } from '../handler.js'
+import { batchRun, type BatchContext, type Context, type EffectOptions, type Logger, type Send } from '../handler.js'
 import type { Json, Message, MessageMap } from '../message.js'
 import { prepareSend, type Outgoing } from '../outbox/send.js'
-import type { Runtime } from '../runtime.js'
-import type { ConsumerDeclaration } from './consumer.js'
-import { refuseError } from './result.js'
+import type { HeldMessage } from './held.js'
+import { refuseError, toResult } from './outcome.js'
+import type { Run, Worker } from './run.js'
+import type { Opened } from './transaction.js'
 
-/** How `ctx.effect` is answered; depends on whether the transaction is shared. */
+/** How `ctx.effect` is answered. */
 export type EffectRunner = <R>(
   name: string,
   run: (call: { idempotencyKey: string; signal: AbortSignal }) => R | Promise<R>,
@@ -17,83 +18,91 @@ export type EffectRunner = <R>(
   isOpen: () => boolean,
 ) => Promise<Json<R>>
 
-/** For calls that have no record to keep an outcome in. */
-export const noEffects: EffectRunner = () =>
-  Promise.reject(
-    new OnceboxError('OPTION_INVALID', "effects need a message and a record: not in batches, not in mode 'direct'"),
-  )
+/** The effects of one message; what becomes of them depends on whether it has a record, and its transaction to itself. */
+export interface Effects {
+  runIn(tx: unknown): EffectRunner
+  /** Throws if an effect has ended the run: a handler that catches everything must not settle without it. */
+  check(): void
+}
 
-/** Aborts for all calls of one claim: the lease is lost or the box stops. */
-export interface Abortable {
-  readonly aborted: Error | undefined
-  onAbort(listener: (reason: Error) => void): () => void
+/** For calls that have no record to keep an outcome in. */
+export const NO_EFFECTS: Effects = {
+  runIn: () => () =>
+    Promise.reject(
+      new OnceboxError('OPTION_INVALID', "effects need a message and a record: not in batches, not in mode 'direct'"),
+    ),
+  check: () => undefined,
 }
 
 /**
- * Calls a handler inside a transaction. Rejects with what it throws, with HANDLER_TIMEOUT after the deadline, with
- * UNAWAITED_CALL if it did not wait for what it sent or called, with RESULT_INVALID if it returned an error, and with the driver's complaint if it misused the
- * transaction. What it sent is added to `outgoing` only if it returns.
+ * Calls the handler of these messages in an open transaction. Answers the JSON text of its result: none of a batch. Rejects
+ * with what it throws, with HANDLER_TIMEOUT after the deadline, with UNAWAITED_CALL if it did not wait for what it sent or
+ * called, with RESULT_INVALID if it returned an error, and with the driver's complaint if it misused the transaction. What
+ * it sent is kept only if it returns.
  */
-export async function callHandler(
-  runtime: Runtime,
-  consumer: ConsumerDeclaration,
-  call: {
-    readonly tx: unknown
-    readonly subject: readonly Message[]
-    readonly outgoing: Outgoing[]
-    readonly abort: Abortable
-    readonly effect: EffectRunner
-    run(ctx: Context<MessageMap, unknown>): unknown
-  },
-): Promise<unknown> {
-  const loan = runtime.db.driver.lend?.(call.tx)
-  const sent: Outgoing[] = []
-  const context = new HandlerContext(runtime, consumer, call.subject, loan ? loan.tx : call.tx, sent, call.effect)
-  const finish = (): void | Promise<void> => {
-    context.checkCalls()
-    context.close()
-    return loan?.giveBack()
-  }
-  let result: unknown
-  try {
-    result = await withDeadline(consumer, call, context, finish)
-  } finally {
-    context.close()
-  }
-  refuseError(result)
-  for (const one of sent) call.outgoing.push(one)
-  return result
+export function callHandler(
+  run: Run,
+  open: Opened,
+  messages: readonly HeldMessage[],
+  effects: Effects,
+): Promise<string | undefined> {
+  return open.call(async () => {
+    const { runtime, consumer } = run.worker
+    const loan = runtime.db.driver.lend?.(open.tx)
+    const subject = messages.map(({ message }) => message)
+    const context = new HandlerContext(run.worker, subject, loan ? loan.tx : open.tx, effects.runIn(open.tx))
+    const handler = consumer.handlerOf(messages[0]!.type)
+    const many = batchRun(handler)
+    const one = handler as (message: Message, ctx: HandlerContext) => unknown
+    const call = {
+      subject,
+      context,
+      run: (): unknown => (many ? many(subject, context) : one(subject[0]!, context)),
+      finish(): void | Promise<void> {
+        context.checkCalls()
+        context.close()
+        return loan?.giveBack()
+      },
+    }
+    let result: unknown
+    try {
+      result = await withDeadline(run, call)
+    } finally {
+      context.close()
+    }
+    refuseError(result)
+    for (const sent of context.sent) open.outgoing.push(sent)
+    const text = many ? undefined : toResult(result)
+    effects.check()
+    return text
+  })
 }
 
-/** The call of a plain handler, for its context. */
-export function handlerCall(consumer: ConsumerDeclaration, type: string, message: Message) {
-  const handler = consumer.handlerOf(type) as (message: Message, ctx: Context<MessageMap, unknown>) => unknown
-  return (ctx: Context<MessageMap, unknown>): unknown => handler(message, ctx)
-}
-
-function withDeadline(
-  consumer: ConsumerDeclaration,
-  call: { readonly abort: Abortable; readonly subject: readonly Message[]; run(ctx: HandlerContext): unknown },
-  context: HandlerContext,
+interface Call {
+  readonly subject: readonly Message[]
+  readonly context: HandlerContext
+  run(): unknown
   /** Within the deadline too: it may wait for statements that the handler left behind. */
-  finish: () => void | Promise<void>,
-): Promise<unknown> {
+  finish(): void | Promise<void>
+}
+
+function withDeadline({ worker, abort }: Run, { subject, context, run, finish }: Call): Promise<unknown> {
   return new Promise((resolve, reject) => {
-    if (call.abort.aborted) return reject(call.abort.aborted)
-    const { timeoutMs } = consumer.options
+    if (abort.aborted) return reject(abort.aborted)
+    const { name, options } = worker.consumer
     const stop = (reason: Error): void => {
       end()
       context.abort(reason)
       reject(reason)
     }
     const timer = setTimeout(() => {
-      const what = call.subject.length === 1 ? `message ${call.subject[0]!.id}` : `a batch of ${call.subject.length}`
+      const what = subject.length === 1 ? `message ${subject[0]!.id}` : `a batch of ${subject.length}`
       const advice = 'raise timeoutMs, or make it faster'
       stop(
-        new OnceboxError('HANDLER_TIMEOUT', `${consumer.name} took longer than ${timeoutMs} ms for ${what}; ${advice}`),
+        new OnceboxError('HANDLER_TIMEOUT', `${name} took longer than ${options.timeoutMs} ms for ${what}; ${advice}`),
       )
-    }, timeoutMs)
-    const forget = call.abort.onAbort(stop)
+    }, options.timeoutMs)
+    const forget = abort.onAbort(stop)
     const end = (): void => {
       clearTimeout(timer)
       forget()
@@ -108,7 +117,7 @@ function withDeadline(
       reject(readable(error))
     }
     try {
-      Promise.resolve(call.run(context))
+      Promise.resolve(run())
         .then((result) => {
           const finished = finish()
           return finished instanceof Promise ? finished.then(() => result) : result
@@ -125,12 +134,11 @@ function withDeadline(
 
 /** The context of one call. `signal` and `log` are made when they are first asked for. */
 class HandlerContext implements Context<MessageMap, unknown>, BatchContext<MessageMap, unknown> {
-  readonly #runtime: Runtime
-  readonly #consumer: ConsumerDeclaration
+  readonly #worker: Worker
   readonly #subject: readonly Message[]
-  readonly #sent: Outgoing[]
   readonly #effect: EffectRunner
   readonly #calls: PendingCall<unknown>[] = []
+  readonly #sent: Outgoing[] = []
   #controller: AbortController | undefined
   #log: Logger | undefined
   #closed = false
@@ -139,18 +147,9 @@ class HandlerContext implements Context<MessageMap, unknown>, BatchContext<Messa
   end: (reason: Error) => void = () => undefined
   readonly tx: unknown
 
-  constructor(
-    runtime: Runtime,
-    consumer: ConsumerDeclaration,
-    subject: readonly Message[],
-    tx: unknown,
-    sent: Outgoing[],
-    effect: EffectRunner,
-  ) {
-    this.#runtime = runtime
-    this.#consumer = consumer
+  constructor(worker: Worker, subject: readonly Message[], tx: unknown, effect: EffectRunner) {
+    this.#worker = worker
     this.#subject = subject
-    this.#sent = sent
     this.#effect = effect
     this.tx = tx
   }
@@ -159,20 +158,25 @@ class HandlerContext implements Context<MessageMap, unknown>, BatchContext<Messa
     return this.#subject[0]!.attempt
   }
 
+  /** What it has sent. */
+  get sent(): readonly Outgoing[] {
+    return this.#sent
+  }
+
   get signal(): AbortSignal {
     this.#controller ??= new AbortController()
     return this.#controller.signal
   }
 
   get log(): Logger {
-    this.#log ??= bindLogger(this.#runtime.log, this.#consumer.name, this.#subject)
+    this.#log ??= bindLogger(this.#worker.runtime.log, this.#worker.consumer.name, this.#subject)
     return this.#log
   }
 
   readonly send: Send<MessageMap> = (type, data, options) =>
     this.#watch('send', async () => {
       const cause = this.#subject.length === 1 ? this.#subject[0] : undefined
-      const outgoing = await prepareSend(this.#runtime, type, data, options, cause)
+      const outgoing = await prepareSend(this.#worker.runtime, type, data, options, cause)
       this.#mustBeOpen('send')
       this.#sent.push(outgoing)
       return { id: outgoing.id }

@@ -10,11 +10,11 @@ import type { Origin, Runtime } from '../runtime.js'
 import { identityUnknown, type ConsumerDeclaration } from './consumer.js'
 import { runDirect } from './direct.js'
 import { handleFor } from './inline/handle.js'
-import type { Worker } from './running.js'
-import { busy, quarantinedOutcome, sumUp, type Ackable } from './outcome.js'
+import { quarantined, quarantinedOutcome, sumUp, type Ackable } from './outcome.js'
 import { prepare, type Prepared, type PrepareOptions, type Refused } from './prepare.js'
 import { NO_CONSUMER, quarantine, refuse, type Quarantined } from './quarantine.js'
-import { quarantined, receive } from './receive.js'
+import { receive } from './receive.js'
+import type { Worker } from './run.js'
 
 export interface DeliverOptions {
   /** The local consumers, with what it takes to run them now. */
@@ -90,8 +90,7 @@ async function deliverNow(
     const wanted = accepted.filter(({ type }) => worker.consumer.handlerOf(type) !== undefined)
     const own = await withoutUnfit(runtime, worker.consumer.name, wanted, perMessage)
     if (own.length === 0) continue
-    const outcomes =
-      options.how(worker.consumer) === 'direct' ? await directly(worker, own) : await handleFor(worker, own)
+    const outcomes = await (options.how(worker.consumer) === 'direct' ? runDirect : handleFor)(worker, own)
     own.forEach((message, at) => perMessage.get(message)!.push(outcomes[at]!))
   }
   const unrouted: Quarantined[] = []
@@ -122,14 +121,6 @@ async function withoutUnfit(
   )
   for (const message of unfit) perMessage.get(message)!.push(quarantined(consumer, 'no-id'))
   return messages.filter((message) => !unfit.includes(message))
-}
-
-async function directly(worker: Worker, messages: readonly Prepared[]): Promise<Ackable[]> {
-  const outcomes: Ackable[] = []
-  for (const message of messages) {
-    outcomes.push(worker.stopping() ? busy(worker.consumer.name) : await runDirect(worker, message))
-  }
-  return outcomes
 }
 
 /** Which consumers run which types now. A type that only a newer version of a consumer takes is none of them. */

@@ -1,53 +1,50 @@
 /** Direct: plain execution, for handlers that are idempotent by nature. A transaction, and no record of the message. */
-import { toFailure } from '../failure.js'
-import { batchRun, type Context } from '../handler.js'
-import type { MessageMap, Message } from '../message.js'
-import { writeOutgoing, type Outgoing } from '../outbox/send.js'
 import { SETTLE_INLINE } from '../postgres/sql/inline.js'
-import { validate } from '../validate.js'
-import { callHandler, noEffects } from './call.js'
-import type { Worker } from './running.js'
-import type { Ackable } from './outcome.js'
-import { toMessage, type Prepared } from './prepare.js'
-import { fromResult, toResult } from './result.js'
-import { tellRetry } from './tell.js'
-import { Blameless, isAway, openTransaction, withoutBlame } from './transaction.js'
-import { retryTime, verdictOf } from './verdict.js'
-import { OnceboxError } from '../errors.js'
+import { runAlone } from './alone.js'
+import { arrive, Arrivals, type Arrival } from './arrival.js'
+import { quarantineInvalid } from './fail.js'
+import type { Held } from './held.js'
+import { ARRIVAL_PATIENCE } from './inline/mark.js'
+import { failed, handled, type Ackable } from './outcome.js'
+import type { Prepared } from './prepare.js'
+import type { Worker } from './run.js'
+import { withoutBlame } from './transaction.js'
 
-export async function runDirect(worker: Worker, prepared: Prepared): Promise<Ackable> {
-  const { runtime, consumer, stop: abort } = worker
-  try {
-    const checked = await validate(runtime.schemaOf(prepared.type), prepared.data)
-    if ('problem' in checked) throw new OnceboxError('MESSAGE_INVALID', checked.problem)
-    const message = toMessage({ ...prepared, receivedMs: Date.now(), attempts: 0 }, checked.value)
-    const handler = consumer.handlerOf(prepared.type)
-    const many = batchRun(handler)
-    const run = (ctx: Context<MessageMap, unknown>): unknown =>
-      many ? many([message], ctx) : (handler as (m: Message, c: typeof ctx) => unknown)(message, ctx)
-    const text = await openTransaction(runtime, consumer, undefined, async (tx, open) => {
-      const outgoing: Outgoing[] = []
-      const call = { tx, subject: [message], outgoing, abort, effect: noEffects, run }
-      const result = await open.call(async () => {
-        const returned = await callHandler(runtime, consumer, call)
-        return many ? undefined : toResult(returned)
-      })
-      await writeOutgoing(runtime, outgoing, tx)
-      const settlement = runtime.db.run(SETTLE_INLINE, { x: open.xid, g: open.guard }, tx)
-      return { result, settlement }
-    })
-    return { outcome: { consumer: consumer.name, status: 'handled', result: fromResult(text) } }
-  } catch (error) {
-    // Not the message's: the delivery fails, and whoever sent it is told nothing of the message.
-    if (error instanceof Blameless || isAway(error)) throw withoutBlame(error)
-    const failure = toFailure(error)
-    // Its policy is for those who keep count.
-    const judged = verdictOf(error, 1, consumer.options.retry, false)
-    const verdict = judged.asked ? judged : { attempts: 0, failure }
-    const retryAt = retryTime(verdict)
-    const message = toMessage({ ...prepared, receivedMs: Date.now(), attempts: 0 }, prepared.data)
-    tellRetry(runtime, { message, consumer: consumer.name, error: failure }, verdict, 'source')
-    const failed = { consumer: consumer.name, status: 'failed' as const, error: failure }
-    return { outcome: { ...failed, ...(retryAt && { retryAt }) }, ack: false }
+/** Answers one outcome per message, in order. */
+export async function runDirect(worker: Worker, messages: readonly Prepared[]): Promise<Ackable[]> {
+  const list = await arrive(worker, messages)
+  const arrivals = new Arrivals(list)
+  const run = { worker, held: unrecorded(worker, arrivals), abort: worker.stop }
+  for (const message of list) {
+    if (worker.stopping() || worker.stop.aborted) break
+    try {
+      await (message.problem === undefined ? runAlone(run, message) : quarantineInvalid(run, message))
+    } catch (error) {
+      // Not the message's: the delivery fails, and whoever sent it is told nothing of the message.
+      throw withoutBlame(error)
+    }
+  }
+  return arrivals.answers(worker.consumer.name)
+}
+
+/** Nothing is known of them before, and nothing is kept of them. */
+function unrecorded({ runtime, consumer }: Worker, arrivals: Arrivals): Held<Arrival> {
+  return {
+    ...ARRIVAL_PATIENCE,
+    queue: arrivals.queue,
+    journaled: false,
+    atOnce: () => 1,
+    enter: (messages) => Promise.resolve(messages),
+    settle: (_, { xid, guard, tx }) => ({ settlement: runtime.db.run(SETTLE_INLINE, { x: xid, g: guard }, tx) }),
+    settled(done) {
+      for (const { message, result } of done) arrivals.answer(message, handled(consumer.name, result))
+    },
+    isSettled: () => Promise.resolve(false),
+    fail(message, { failure, ...verdict }) {
+      // Its policy is for those who keep count.
+      const recorded = { ...(failure ? { attempts: 0, failure } : verdict), retryBy: 'source' as const }
+      arrivals.answer(message, failed(consumer.name, recorded))
+      return Promise.resolve(recorded)
+    },
   }
 }

@@ -3,9 +3,8 @@ import type { Entry } from '../hooks.js'
 import type { Failure, MessageMap, QuarantineReason, State } from '../message.js'
 import type { Row } from '../postgres/database.js'
 import { readData } from './body.js'
-import { parseFailure } from './outcome.js'
+import { fromResult, parseFailure } from './outcome.js'
 import { toMessage } from './prepare.js'
-import { fromResult } from './result.js'
 
 /** The data is as it was stored: no schema has been run over it. */
 export function toEntry<M extends MessageMap>(row: Row): Entry<M> {

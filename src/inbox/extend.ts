@@ -4,13 +4,14 @@
  *
  *     extend what is free, all at once → wait for each of the others in turn
  */
+import type { Lease } from './held.js'
 import { isConflict } from './transaction.js'
 
 /**
  * `held`: all of it is ours still, and some of it was locked for the whole time, so that nobody could take it either.
  * `lost`: some of it is not ours any more.
  */
-export type Extension = 'extended' | 'held' | 'lost'
+type Extension = 'extended' | 'held' | 'lost'
 
 /** The rows of a claim, as the heartbeat needs to know them. */
 export interface LeasedRows<T> {
@@ -30,7 +31,7 @@ export interface LeasedRows<T> {
 const WAIT_SHARE = 0.3
 const LEAST_WAIT_MS = 5
 
-export async function extendRows<T>(leased: LeasedRows<T>): Promise<Extension> {
+async function extendRows<T>(leased: LeasedRows<T>): Promise<Extension> {
   const until = performance.now() + leased.leaseMs * WAIT_SHARE
   const isLost = (row: T): boolean => leased.has(row) && !leased.isLeaving(row)
   const asked = leased.rows()
@@ -54,11 +55,20 @@ export async function extendRows<T>(leased: LeasedRows<T>): Promise<Extension> {
   return 'extended'
 }
 
-/** Until all of it is extended. Answers false if some of it was lost. */
-export async function extendAllRows<T>(leased: LeasedRows<T>): Promise<boolean> {
-  for (;;) {
-    const extension = await extendRows(leased)
-    if (extension !== 'held') return extension === 'extended' && leased.rows().length > 0
+/** The lease of these rows. */
+export function leaseOf<T>(token: string, leased: LeasedRows<T>): Lease {
+  return {
+    token,
+    frozen: false,
+    async extend() {
+      return this.frozen || (await extendRows(leased)) !== 'lost'
+    },
+    async extendAll() {
+      for (;;) {
+        const extension = await extendRows(leased)
+        if (extension !== 'held') return extension === 'extended' && leased.rows().length > 0
+      }
+    },
   }
 }
 

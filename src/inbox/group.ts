@@ -1,5 +1,5 @@
 /**
- * Group: runs the messages of a claim.
+ * Group: runs what is held.
  *
  * Fast handlers share a transaction; the shared pass is optimistic and blames nobody. If anything in it fails, it
  * rolls back and its messages run one transaction each (alone.ts), which decides who failed. Suspects run alone from
@@ -7,50 +7,44 @@
  */
 import { OnceboxError, ownError } from '../errors.js'
 import { batchRun } from '../handler.js'
-import type { Outgoing } from '../outbox/send.js'
 import { Abort } from '../worker/abort.js'
 import { backoffMs, sleep } from '../backoff.js'
 import { failpoint, SimulatedCrash } from '../worker/failpoints.js'
 import { keepLease } from '../worker/lease.js'
 import { runAlone, runSuspect } from './alone.js'
 import { runBatch, takeBatch } from './batch.js'
-import { callHandler, handlerCall, type EffectRunner } from './call.js'
-import type { Claim, ClaimedMessage } from './claim.js'
+import { callHandler, type Effects } from './call.js'
+import { isLost, missingHandler, quarantineInvalid, recordFailure } from './fail.js'
+import type { Claim, Done, HeldMessage } from './held.js'
 import { hasLost, noteLoss } from './losses.js'
-import { toResult } from './result.js'
-import type { Worker } from './running.js'
-import { isLost, missingHandler, quarantineInvalid, recordFailure, settleAll } from './settle.js'
-import {
-  CommitUnknown,
-  isAway,
-  isConflict,
-  openClaimed,
-  resolveUnknown,
-  SHARED_LOCK_TIMEOUT,
-  withoutBlame,
-} from './transaction.js'
+import { pass } from './pass.js'
+import type { Run, Worker } from './run.js'
+import { CommitFailed, CommitUnknown, isAway, isConflict, isUncalled, withoutBlame } from './transaction.js'
+
+/** Longer waits for a row lock end a shared group; detecting a deadlock would take a second. */
+const SHARED_LOCK_TIMEOUT = '20ms'
 
 export async function runClaim(worker: Worker, claim: Claim): Promise<void> {
   try {
-    await hold(worker, claim, (abort) => runQueue(worker, claim, abort))
+    await hold(worker, claim, runQueue)
   } catch (error) {
     if (!(error instanceof SimulatedCrash) && !isLost(error)) throw error
   }
 }
 
 /** Keeps the claim's lease while `work` runs, and gives back what it leaves. */
-export async function hold(worker: Worker, claim: Claim, work: (abort: Abort) => Promise<void>): Promise<void> {
+export async function hold(worker: Worker, claim: Claim, work: (run: Run) => Promise<void>): Promise<void> {
   const { consumer } = worker
   const abort = new Abort()
   const forward = worker.stop.onAbort((reason) => abort.abort(reason))
-  const endLease = keepLease(claim, consumer.options.leaseMs, (why, away) => {
+  const endLease = keepLease(claim.lease, consumer.options.leaseMs, (why, away) => {
     abort.abort(ownError('CLAIM_LOST', `${consumer.name} lost its lease: ${why}`))
     // What nobody has claimed by the time the database is back is given back then: it is no suspect.
     if (!away) claim.abandon()
   })
   try {
     failpoint('claimed', worker.runtime.db)
-    await work(abort)
+    await work({ worker, held: claim, abort })
   } catch (error) {
     if (error instanceof SimulatedCrash) claim.abandon()
     throw withoutBlame(error)
@@ -61,13 +55,14 @@ export async function hold(worker: Worker, claim: Claim, work: (abort: Abort) =>
   }
 }
 
-async function runQueue(worker: Worker, claim: Claim, abort: Abort): Promise<void> {
-  const { queue } = claim
+async function runQueue(run: Run): Promise<void> {
+  const { worker, abort } = run
+  const { queue } = run.held
   const started = performance.now()
   // Suspects wait for each other: whoever is none goes first. A lane has either none or nothing else.
   queue.sort((a, b) => Number(a.suspect) - Number(b.suspect))
   while (queue.length > 0 && !abort.aborted && !worker.stopping()) {
-    await runNext(worker, claim, abort)
+    await runNext(run)
     // The rest of a claim that turned out slow is better off with whoever is idle; suspects would be none any more.
     const slow = performance.now() - started > 5 * worker.consumer.options.group.ms + 1_000
     if (slow && !queue[0]?.suspect) break
@@ -99,25 +94,25 @@ async function releaseLate(worker: Worker, claim: Claim): Promise<void> {
 }
 
 /** Decides how the head of the queue runs, and runs it. */
-async function runNext(worker: Worker, claim: Claim, abort: Abort): Promise<void> {
-  const { consumer, pace } = worker
-  const head = claim.queue[0]!
-  const handler = consumer.handlerOf(head.type)
-  if (head.problem !== undefined) return quarantineInvalid(worker, claim, head)
-  if (handler === undefined) return missingHandler(worker, claim, head)
-  if (head.suspect) return runSuspect(worker, claim, head, abort)
-  if (batchRun(handler)) return runBatch(worker, claim, takeBatch(worker, claim, handler), abort)
-  if (pace.alone.has(head.type) || hasLost(worker, head)) return runAlone(worker, claim, head, abort)
-  const group = takeGroup(worker, claim)
-  return group.length === 1 ? runAlone(worker, claim, head, abort) : runShared(worker, claim, group, abort)
+export async function runNext(run: Run): Promise<void> {
+  const { worker, held } = run
+  const head = held.queue[0]!
+  const handler = worker.consumer.handlerOf(head.type)
+  if (head.problem !== undefined) return quarantineInvalid(run, head)
+  if (handler === undefined) return missingHandler(run, head)
+  if (head.suspect) return runSuspect(run, head)
+  if (batchRun(handler)) return runBatch(run, takeBatch(run, handler))
+  const group = takeGroup(run)
+  return group.length > 1 ? runShared(run, group) : runAlone(run, head)
 }
 
 /** The leading messages that may share a transaction. */
-function takeGroup(worker: Worker, claim: Claim): ClaimedMessage[] {
+function takeGroup({ worker, held }: Run): HeldMessage[] {
   const { consumer, pace } = worker
-  const group: ClaimedMessage[] = []
-  for (const message of claim.queue) {
-    if (group.length >= pace.limit || message.suspect || message.problem !== undefined) break
+  const most = held.atOnce(pace)
+  const group: HeldMessage[] = []
+  for (const message of held.queue) {
+    if (group.length >= most || message.suspect || message.problem !== undefined) break
     const handler = consumer.handlerOf(message.type)
     if (handler === undefined || batchRun(handler) || pace.alone.has(message.type) || hasLost(worker, message)) break
     group.push(message)
@@ -125,110 +120,109 @@ function takeGroup(worker: Worker, claim: Claim): ClaimedMessage[] {
   return group
 }
 
-async function runShared(worker: Worker, claim: Claim, group: ClaimedMessage[], abort: Abort): Promise<void> {
+async function runShared(run: Run, group: readonly HeldMessage[]): Promise<void> {
+  const { worker, held, abort } = run
   const { pace } = worker
   const endTurn = await pace.turn()
-  let begun: ClaimedMessage[] = []
-  let failure: { error: unknown; slow: ClaimedMessage | undefined } | undefined
+  let failure: SharedFailure | undefined
   try {
     for (let tries = 1; ; tries++) {
-      begun = []
-      failure = await sharedPass(worker, claim, group, begun, abort)
+      const left = tries === 1 ? group : group.filter((message) => held.queue.includes(message))
+      failure = await sharedPass(run, left)
       if (!failure) return pace.succeeded()
       // Once more with fewer groups side by side, before anybody pays for a transaction each.
       const collision = isConflict(failure.error)
       if (collision) pace.collided()
-      if (!collision || tries === 2) break
+      if (!collision || tries === 2 || worker.stopping()) break
     }
   } finally {
     endTurn()
   }
   if (abort.aborted) return
-  // No handler was called: nothing would come of trying again at once.
-  if (begun.length === 0) throw failure.error
-  for (const message of begun) {
+  // No handler was called: nothing would come of trying again at once, unless one of them is held by others.
+  if (isUncalled(failure.error)) throw failure.error
+  for (const message of failure.begun.length > 0 ? failure.begun : group) {
     // A failure before it in its lane has taken it out of the queue.
-    if (!claim.queue.includes(message) || worker.stopping()) continue
-    if (message === failure.slow) await recordFailure(worker, claim, message, failure.error, false)
-    else await runAlone(worker, claim, message, abort)
+    if (!held.queue.includes(message) || worker.stopping()) continue
+    // It is known who was slow, and it is not called a second time.
+    if (message === failure.slow) await recordFailure(run, message, failure.error)
+    else await runAlone(run, message)
     if (abort.aborted) return
   }
 }
 
+interface SharedFailure {
+  readonly error: unknown
+  /** Those whose handlers were called. */
+  readonly begun: readonly HeldMessage[]
+  /** The one that exceeded its deadline. */
+  readonly slow: HeldMessage | undefined
+}
+
 /** One optimistic transaction for many messages. Answers with the failure, or nothing if it committed. */
-async function sharedPass(
-  worker: Worker,
-  claim: Claim,
-  group: readonly ClaimedMessage[],
-  begun: ClaimedMessage[],
-  abort: Abort,
-): Promise<{ error: unknown; slow: ClaimedMessage | undefined } | undefined> {
-  const { runtime, consumer, pace } = worker
-  const effects = sharedEffects(worker)
-  let slow: ClaimedMessage | undefined
+async function sharedPass(run: Run, group: readonly HeldMessage[]): Promise<SharedFailure | undefined> {
+  const { worker } = run
+  const begun: HeldMessage[] = []
+  let slow: HeldMessage | undefined
   try {
-    await openClaimed(worker, claim, SHARED_LOCK_TIMEOUT, async (tx, open) => {
-      const outgoing: Outgoing[] = []
-      const results: [ClaimedMessage, string][] = []
-      const clock = pace.clock()
-      for (const message of group) {
-        // A slow one gets a transaction of its own: this one commits first. A box that stops starts nothing.
-        if (begun.length > 0 && (worker.stopping() || !clock.hasTime(message.type, group.length - begun.length))) break
-        begun.push(message)
-        const effect = effects(message)
-        const run = handlerCall(consumer, message.type, message.message)
-        const call = { tx, subject: [message.message], outgoing, abort, effect: effect.run, run }
-        try {
-          const text = await open.call(async () => {
-            const result = toResult(await callHandler(runtime, consumer, call))
-            effect.check()
-            return result
-          })
-          if (text !== undefined) results.push([message, text])
-        } catch (error) {
-          if (error instanceof OnceboxError && error.code === 'HANDLER_TIMEOUT') slow = message
-          throw error
+    await pass(run, {
+      messages: group,
+      lockTimeout: SHARED_LOCK_TIMEOUT,
+      async call(open, ours) {
+        const done: Done[] = []
+        const clock = worker.pace.clock()
+        for (const message of ours) {
+          // A slow one gets a transaction of its own: this one commits first. A box that stops starts nothing.
+          if (done.length > 0 && (worker.stopping() || !clock.hasTime(message.type, ours.length - done.length))) break
+          begun.push(message)
+          const result = await callHandler(run, open, [message], new SharedEffects(run, message)).catch(
+            (error: unknown) => {
+              if (error instanceof OnceboxError && error.code === 'HANDLER_TIMEOUT') slow = message
+              throw error
+            },
+          )
+          done.push({ message, result })
+          clock.ran(message.type)
         }
-        clock.ran(message.type)
-      }
-      return settleAll(worker, claim, begun, results, outgoing, open, tx)
+        return done
+      },
     })
-    failpoint('committed', runtime.db)
-    claim.settled(begun)
     return undefined
   } catch (error) {
-    if (error instanceof SimulatedCrash) throw error
-    if (error instanceof CommitUnknown) {
-      if (await resolveUnknown(runtime, error, () => claim.isSettled(begun), abort)) {
-        claim.settled(begun, error)
-        return undefined
-      }
-    } else if (isAway(error) || isLost(error)) {
-      if (isAway(error) && begun.length > 0) noteLoss(worker, begun.at(-1)!)
+    if (error instanceof SimulatedCrash || error instanceof CommitUnknown || isLost(error)) throw error
+    if (isAway(error) && !(error instanceof CommitFailed)) {
+      if (begun.length > 0) noteLoss(worker, begun.at(-1)!)
       throw error
     }
-    return { error, slow }
+    return { error, begun, slow }
   }
 }
 
 /** In a shared transaction an effect writes and calls nothing: its message moves out of the group. */
-function sharedEffects({ pace }: Worker) {
-  return ({ type }: ClaimedMessage): { run: EffectRunner; check: () => void } => {
-    // Made when it is needed: an error for each message of every group would cost more than the rest of the call.
-    let leave: OnceboxError | undefined
-    return {
-      run: () => {
-        leave ??= new OnceboxError(
-          'GROUP_ABANDONED',
-          'the handler calls an effect, so it runs again in its own transaction',
-        )
-        pace.alone.add(type)
-        return Promise.reject(leave)
-      },
-      // A handler that catches everything must not keep the group going.
-      check: () => {
-        if (leave) throw leave
-      },
+class SharedEffects implements Effects {
+  readonly #run: Run
+  readonly #message: HeldMessage
+  /** Made when it is needed: an error for each message of every group would cost more than the rest of the call. */
+  #leave: OnceboxError | undefined
+
+  constructor(run: Run, message: HeldMessage) {
+    this.#run = run
+    this.#message = message
+  }
+
+  runIn() {
+    return (): Promise<never> => {
+      this.#leave ??= new OnceboxError(
+        'GROUP_ABANDONED',
+        'the handler calls an effect, so it runs again in its own transaction',
+      )
+      this.#run.worker.pace.alone.add(this.#message.type)
+      return Promise.reject(this.#leave)
     }
+  }
+
+  /** A handler that catches everything must not keep the group going. */
+  check(): void {
+    if (this.#leave) throw this.#leave
   }
 }

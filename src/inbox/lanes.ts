@@ -14,14 +14,15 @@ import {
 } from '../postgres/sql/lanes.js'
 import { STILL_CLAIMED } from '../postgres/sql/settle.js'
 import type { Runtime } from '../runtime.js'
-import { decodeRows, failureRow, settlementOf, type Claim, type ClaimedMessage, type Due } from './claim.js'
+import { decodeRows, failureRow, LEASED_PATIENCE, settlementOf, type Due } from './claim.js'
 import type { ConsumerDeclaration } from './consumer.js'
-import { extendAllRows, extendRows, waitText, type LeasedRows } from './extend.js'
+import { leaseOf, waitText } from './extend.js'
+import { removeAll, type Claim, type Done, type HeldMessage } from './held.js'
 
 interface Lane {
   readonly key: string
   /** Messages of the lane that were read and are not settled. */
-  readonly messages: Set<ClaimedMessage>
+  readonly messages: Set<HeldMessage>
   /** True if the lane may hold more than was read. */
   readonly more: boolean
 }
@@ -45,45 +46,26 @@ export async function claimLanes(
     suspects.has(message.lane) ? { ...message, suspect: true } : message,
   )
   const lanes = new Map<string, Lane>()
-  const read = new Map<string, Set<ClaimedMessage>>(keys.map((key) => [key, new Set()]))
+  const read = new Map<string, Set<HeldMessage>>(keys.map((key) => [key, new Set()]))
   for (const message of messages) read.get(message.lane!)!.add(message)
   for (const [key, own] of read) lanes.set(key, { key, messages: own, more: own.size >= depth })
-  return laneClaim(runtime, consumer, token, lanes, messages)
+  return laneClaim(runtime, consumer, token, { lanes, queue: messages })
 }
 
 function laneClaim(
   { db }: Runtime,
-  consumer: ConsumerDeclaration,
+  { name, options }: ConsumerDeclaration,
   token: string,
-  lanes: Map<string, Lane>,
-  queue: ClaimedMessage[],
+  { lanes, queue }: { readonly lanes: Map<string, Lane>; readonly queue: HeldMessage[] },
 ): Claim {
-  const who = { c: consumer.name, k: token }
+  const who = { c: name, k: token }
+  const { leaseMs, onDead } = options
   /** Given back by a statement that was sent, and may have committed before we hear of it. */
   let leaving = new Set<string>()
-  let frozen = false
-  const { leaseMs } = consumer.options
-  const leased: LeasedRows<string> = {
-    leaseMs,
-    rows: () => [...lanes.keys()],
-    async extendFree(keys) {
-      const rows = await db.run(EXTEND_LANES, { ...who, lease: leaseMs, lanes: keys })
-      return new Map(rows.map((row) => [row['key'] as string, row['extended'] === 'true']))
-    },
-    async extendLocked(key, waitMs) {
-      return (await db.run(EXTEND_LANE, { ...who, lease: leaseMs, key, wait: waitText(waitMs) })).length > 0
-    },
-    has: (key) => lanes.has(key),
-    isLeaving: (key) => leaving.has(key),
-  }
-  const dropLane = (key: string): void => {
-    lanes.delete(key)
-    queue.splice(0, queue.length, ...queue.filter(({ lane }) => lane !== key))
-  }
   /** Lanes that are through once these messages are settled; the others are kept. */
-  const split = (done: readonly ClaimedMessage[]): { through: Lane[]; kept: Lane[] } => {
-    const settling = new Set(done)
-    const touched = new Set(done.map(({ lane }) => lane!))
+  const split = (done: readonly Done[]): { through: Lane[]; kept: Lane[] } => {
+    const settling = new Set(done.map(({ message }) => message))
+    const touched = new Set(done.map(({ message }) => message.lane!))
     const through: Lane[] = []
     const kept: Lane[] = []
     for (const lane of lanes.values()) {
@@ -94,44 +76,50 @@ function laneClaim(
     return { through, kept }
   }
   return {
-    token,
     queue,
-    settle(done, { xid, guard }, tx) {
+    journaled: true,
+    patience: LEASED_PATIENCE,
+    commitWaitMs: Infinity,
+    lease: leaseOf<string>(token, {
+      leaseMs,
+      rows: () => [...lanes.keys()],
+      async extendFree(keys) {
+        const rows = await db.run(EXTEND_LANES, { ...who, lease: leaseMs, lanes: keys })
+        return new Map(rows.map((row) => [row['key'] as string, row['extended'] === 'true']))
+      },
+      async extendLocked(key, waitMs) {
+        return (await db.run(EXTEND_LANE, { ...who, lease: leaseMs, key, wait: waitText(waitMs) })).length > 0
+      },
+      has: (key) => lanes.has(key),
+      isLeaving: (key) => leaving.has(key),
+    }),
+    atOnce: (pace) => pace.limit,
+    enter: (messages) => Promise.resolve(messages),
+    settle(done, { xid, guard, tx }) {
       const { through, kept } = split(done)
       leaving = new Set(through.map(({ key }) => key))
       const rel = through.map(({ key, more }) => [key, more])
-      const d = done.map(settlementOf)
-      return db.run(SETTLE_LANES, { ...who, x: xid, g: guard, d, rel, keep: kept.map(({ key }) => key) }, tx)
+      const lists = { d: done.map(settlementOf), rel, keep: kept.map(({ key }) => key) }
+      return { settlement: db.run(SETTLE_LANES, { ...who, x: xid, g: guard, ...lists }, tx) }
     },
     settled(done) {
       const { through } = split(done)
-      for (const message of done) lanes.get(message.lane!)?.messages.delete(message)
+      for (const { message } of done) lanes.get(message.lane!)?.messages.delete(message)
       for (const { key } of through) lanes.delete(key)
-      const gone = new Set(done)
-      queue.splice(0, queue.length, ...queue.filter((message) => !gone.has(message)))
+      removeAll(queue, done)
     },
-    isSettled: async (done) => {
-      const d = done.map(({ source, id }) => [source, id])
+    async isSettled(done) {
+      const d = done.map(({ message: { source, id } }) => [source, id])
       return (await db.run(STILL_CLAIMED, { ...who, d })).length === 0
     },
     async fail(message, verdict) {
-      leaving.add(message.lane!)
-      const block = verdict.parked !== undefined && consumer.options.onDead === 'block'
-      const rows = await db.run(FAIL_LANE, { ...who, key: message.lane, block, ...failureRow(message, verdict) })
-      dropLane(message.lane!)
-      return rows.length > 0
-    },
-    extend: async () => frozen || (await extendRows(leased)) !== 'lost',
-    extendAll: () => extendAllRows(leased),
-    freeze(on) {
-      frozen = on
-    },
-    replace(message, by) {
-      const { messages } = lanes.get(message.lane!)!
-      // Order within the set does not matter: the queue has it.
-      messages.delete(message)
-      messages.add(by)
-      queue[queue.indexOf(message)] = by
+      const key = message.lane!
+      leaving.add(key)
+      const block = verdict.parked !== undefined && onDead === 'block'
+      const rows = await db.run(FAIL_LANE, { ...who, key, block, ...failureRow(message, verdict, verdict.parked) })
+      lanes.delete(key)
+      queue.splice(0, queue.length, ...queue.filter(({ lane }) => lane !== key))
+      return rows.length > 0 ? { ...verdict, retryBy: 'box' } : undefined
     },
     async release() {
       if (lanes.size === 0) return

@@ -5,8 +5,8 @@
 import { causes } from '../failure.js'
 import { sqlState } from '../postgres/driver.js'
 import { SERVER } from '../postgres/sql/settle.js'
-import type { ClaimedMessage } from './claim.js'
-import type { Worker } from './running.js'
+import type { HeldMessage } from './held.js'
+import type { Worker } from './run.js'
 
 export interface Loss {
   /** Losses in a row, on the same server. */
@@ -19,27 +19,27 @@ export interface Loss {
 const MAX_LOSSES = 3
 const MAX_REMEMBERED = 10_000
 
-function keyOf({ source, id }: ClaimedMessage): string {
+function keyOf({ source, id }: HeldMessage): string {
   return JSON.stringify([source, id])
 }
 
 /** It was running, with others, when the connection was lost: next time it runs alone. */
-export function noteLoss({ losses }: Worker, message: ClaimedMessage): void {
+export function noteLoss({ losses }: Worker, message: HeldMessage): void {
   if (losses.has(keyOf(message))) return
   if (losses.size >= MAX_REMEMBERED) losses.clear()
   losses.set(keyOf(message), { times: 1 })
 }
 
-export function hasLost({ losses }: Worker, message: ClaimedMessage): boolean {
+export function hasLost({ losses }: Worker, message: HeldMessage): boolean {
   return losses.size > 0 && losses.has(keyOf(message))
 }
 
-export function forgetLoss({ losses }: Worker, message: ClaimedMessage): void {
+export function forgetLoss({ losses }: Worker, message: HeldMessage): void {
   if (losses.size > 0) losses.delete(keyOf(message))
 }
 
 /** Before it runs again: if the server is another one by now, its losses were the server's. */
-export async function noteServer(worker: Worker, message: ClaimedMessage): Promise<void> {
+export async function noteServer(worker: Worker, message: HeldMessage): Promise<void> {
   const { losses } = worker
   const before = losses.get(keyOf(message))
   if (!before) return
@@ -49,7 +49,7 @@ export async function noteServer(worker: Worker, message: ClaimedMessage): Promi
 }
 
 /** It ran alone and lost its connection with this error: is it responsible by now? */
-export async function isToBlame(worker: Worker, message: ClaimedMessage, error: unknown): Promise<boolean> {
+export async function isToBlame(worker: Worker, message: HeldMessage, error: unknown): Promise<boolean> {
   const { losses } = worker
   const key = keyOf(message)
   const before = losses.get(key) ?? { times: 0 }

@@ -1,5 +1,8 @@
-/** Outcomes: one per consumer, summed up to one per message. */
+/** Outcomes: one per consumer, summed up to one per message; and the results of handlers, as they are stored. */
+import { OnceboxError } from '../errors.js'
 import type { ConsumerOutcome, Failure, Outcome, QuarantineReason } from '../message.js'
+import type { Recorded } from './held.js'
+import { retryTime } from './verdict.js'
 
 const ORDER = ['failed', 'busy', 'quarantined', 'dead', 'handled', 'stored', 'duplicate'] as const
 
@@ -49,9 +52,48 @@ export function parseFailure(error: string | null | undefined): Failure {
   return JSON.parse(error) as Failure
 }
 
-/** A stored result: absent stays absent. */
-export function parseResult(result: unknown): unknown {
-  return typeof result === 'string' ? (JSON.parse(result) as unknown) : undefined
+/** An error that is returned was meant to be thrown: taken for a result, it would be a message that is handled. */
+export function refuseError(result: unknown): void {
+  if (!(result instanceof Error)) return
+  throw new OnceboxError('RESULT_INVALID', `the handler returned a ${result.name}; throw it`, { cause: result })
+}
+
+/** The JSON text of a result; undefined if there is none. */
+export function toResult(result: unknown): string | undefined {
+  if (result === undefined) return undefined
+  try {
+    return JSON.stringify(result)
+  } catch (error) {
+    throw new OnceboxError('RESULT_INVALID', 'the result cannot be written as JSON; return plain data, or nothing', {
+      cause: error,
+    })
+  }
+}
+
+/** What a caller gets back: the same on the first run and for a duplicate. */
+export function fromResult(text: string | null | undefined): unknown {
+  return text === undefined || text === null ? undefined : (JSON.parse(text) as unknown)
+}
+
+/** A handler has returned, and all that belongs to it has committed. */
+export function handled(consumer: string, result: string | undefined): Ackable {
+  return { outcome: { consumer, status: 'handled', result: fromResult(result) } }
+}
+
+/** What is answered of a message that failed on arrival. */
+export function failed(consumer: string, recorded: Recorded): Ackable {
+  const { parked, reason, retryBy } = recorded
+  if (parked === 'quarantined') return quarantined(consumer, reason ?? 'effect-unknown')
+  const error = recorded.failure ?? recorded.asked
+  // Rows that it needs are held by others, and nobody was asked to wait.
+  if (!error) return busy(consumer)
+  if (parked === 'dead') return { outcome: { consumer, status: 'dead', error } }
+  const retryAt = retryTime(recorded)
+  return { outcome: { consumer, status: 'failed', error, ...(retryAt && { retryAt }) }, ack: retryBy === 'box' }
+}
+
+export function quarantined(consumer: string, reason: QuarantineReason): Ackable {
+  return { outcome: { consumer, status: 'quarantined', reason } }
 }
 
 /** It cannot run now: a copy of it is in flight, or the box stops. */

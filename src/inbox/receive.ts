@@ -10,7 +10,7 @@ import type { Runtime } from '../runtime.js'
 import { failpoint } from '../worker/failpoints.js'
 import { asReceiverSeesIt, identityUnknown, type ConsumerDeclaration } from './consumer.js'
 import { isConflict } from './transaction.js'
-import { parseFailure, parseResult, quarantinedOutcome, sumUp, type Ackable } from './outcome.js'
+import { fromResult, parseFailure, quarantined, quarantinedOutcome, sumUp, type Ackable } from './outcome.js'
 import type { Prepared, Refused } from './prepare.js'
 import { NO_CONSUMER, quarantine, refuse, type Quarantined } from './quarantine.js'
 
@@ -273,7 +273,7 @@ export interface Known {
   readonly same: boolean
   /** `arriving`: it runs on arrival, and its source still has it: unless it is handled, it waits for the source. */
   readonly state: 'handled' | 'pending' | 'processing' | 'arriving' | 'failed' | 'dead' | 'discarded' | 'quarantined'
-  readonly result: unknown
+  readonly result: string | null
   readonly error: string | null
   readonly reason: QuarantineReason | null
   readonly dueMs: number | undefined
@@ -300,7 +300,7 @@ export async function classify(
     known[Number(row['at'])] = {
       same: row['same'] === 'true',
       state: row['state'] as Known['state'],
-      result: row['result'],
+      result: row['result'] as string | null,
       error: row['error'] as string | null,
       reason: row['reason'] as QuarantineReason | null,
       dueMs: row['due'] === null ? undefined : Number(row['due']),
@@ -338,11 +338,7 @@ export function knownOutcome(consumer: string, known: Known): Ackable {
   if (known.state === 'dead') return { outcome: { consumer, status: 'dead', error: parseFailure(known.error) } }
   if (known.state === 'quarantined') return quarantined(consumer, known.reason ?? 'invalid')
   if (known.state !== 'handled') return { outcome: { consumer, status: 'duplicate' } }
-  return { outcome: { consumer, status: 'duplicate', result: parseResult(known.result) } }
-}
-
-export function quarantined(consumer: string, reason: QuarantineReason): Ackable {
-  return { outcome: { consumer, status: 'quarantined', reason } }
+  return { outcome: { consumer, status: 'duplicate', result: fromResult(known.result) } }
 }
 
 /** Nobody may acknowledge a copy of what only its source would deliver again. */

@@ -2,8 +2,9 @@
  * Spins: a message whose handler asks again and again to be run at once. No attempt of it counts, so that nothing would
  * end it: it would keep its consumer busy for ever. After a few times it waits, longer and longer.
  */
-import type { ClaimedMessage, Verdict } from './claim.js'
-import type { Worker } from './running.js'
+import type { HeldMessage } from './held.js'
+import type { Worker } from './run.js'
+import type { Verdict } from './verdict.js'
 
 /** Later than that is no spinning. */
 const AT_ONCE_MS = 100
@@ -16,7 +17,7 @@ const MAX_REMEMBERED = 10_000
 const spins = new WeakMap<Worker['consumer'], Map<string, number>>()
 
 /** The verdict of a message that asked to be run later, or one with a longer delay. */
-export function slowDown({ consumer }: Worker, { source, id }: ClaimedMessage, verdict: Verdict): Verdict {
+export function slowDown({ consumer }: Worker, { source, id }: HeldMessage, verdict: Verdict): Verdict {
   const delayMs = verdict.at ? verdict.at.getTime() - Date.now() : (verdict.delayMs ?? 0)
   const times = spins.get(consumer) ?? new Map<string, number>()
   spins.set(consumer, times)

@@ -3,8 +3,7 @@ import { plainMessage } from '../failure.js'
 import type { Entry, Retrial } from '../hooks.js'
 import type { MessageMap } from '../message.js'
 import { tell, type Runtime } from '../runtime.js'
-import type { Verdict } from './claim.js'
-import { retryTime } from './verdict.js'
+import { retryTime, type Verdict } from './verdict.js'
 
 type Told = Omit<Entry<MessageMap>, 'state' | 'reason'>
 

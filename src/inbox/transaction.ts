@@ -3,16 +3,12 @@ import { OnceboxError, ownError } from '../errors.js'
 import { causes } from '../failure.js'
 import { isDenied, type Database } from '../postgres/database.js'
 import { isConnectionLoss, isFromTheDatabase, isUnavailable, notTheDatabase, sqlState } from '../postgres/errors.js'
+import type { Outgoing } from '../outbox/send.js'
 import { ALIVE, OPEN, RIGHTS, TRANSACTION_STATUS } from '../postgres/sql/settle.js'
-import type { Runtime } from '../runtime.js'
 import { backoffMs, sleep } from '../backoff.js'
 import { failpoint, SimulatedCrash } from '../worker/failpoints.js'
-import type { Claim, OpenGroup } from './claim.js'
-import type { ConsumerDeclaration } from './consumer.js'
-import type { Worker } from './running.js'
-
-/** Longer waits for a row lock end a shared group; detecting a deadlock would take a second. */
-export const SHARED_LOCK_TIMEOUT = '20ms'
+import type { Done } from './held.js'
+import type { Run } from './run.js'
 
 /**
  * A run that ended for a reason that is not its message's: no handler was called, or one of our own statements failed
@@ -41,9 +37,22 @@ export function withoutBlame(error: unknown): unknown {
 }
 
 /** An open transaction, for whoever runs handlers in it. */
-export interface Opened extends OpenGroup {
+export interface Opened {
+  readonly tx: unknown
+  readonly xid: string
+  /** The place of the row that refuses a COMMIT before the settlement. */
+  readonly guard: string
+  /** How long handlers wait for a row lock; undefined if that is the server's to say. */
+  readonly lockTimeout: string | undefined
+  /** What handlers have sent. */
+  readonly outgoing: Outgoing[]
   /** Makes a call. What it rejects with is the handler's doing; whatever else fails is judged by what it is. */
   call<R>(handler: () => Promise<R>): Promise<R>
+}
+
+/** The last statement of a transaction, which may still be on its way: a driver that pipelines sends COMMIT behind it. */
+export interface Settlement {
+  readonly settlement: Promise<unknown>
 }
 
 /** The server's answer to COMMIT never came, or came with a warning. */
@@ -62,53 +71,78 @@ export class CommitUnknown extends Error {
   }
 }
 
+/** A COMMIT without an answer has come to nothing, as is known by now: what it was for may run again at once. */
+export class CommitFailed extends Error {
+  override readonly name = 'CommitFailed'
+  constructor(override readonly cause: CommitUnknown) {
+    super('the COMMIT came to nothing', { cause })
+  }
+}
+
 /**
- * Runs handlers in a transaction. `work` answers with its result and the settlement, the last statement, which may
- * still be on its way: a driver that pipelines sends it together with COMMIT.
+ * Runs handlers in a transaction; `work` answers with the settlement. Under a stronger isolation level a heartbeat would
+ * change the very rows that the transaction settles, and fail it every time: it is sent before, for a lease that covers
+ * the whole transaction.
  */
-export async function openTransaction<R>(
-  { db }: Runtime,
-  consumer: ConsumerDeclaration,
+export async function openTransaction(
+  run: Run,
   lockTimeout: string | undefined,
-  work: (tx: unknown, open: Opened) => Promise<{ result: R; settlement: Promise<unknown> }>,
-): Promise<R> {
+  work: (open: Opened) => Promise<Settlement>,
+): Promise<void> {
+  const { lease } = run.held
+  if (!lease || run.worker.consumer.options.isolation === 'read committed') return open(run, lockTimeout, work)
+  if (!(await lease.extendAll())) throw ownError('CLAIM_LOST', 'another worker claimed the message; raise leaseMs')
+  lease.frozen = true
+  try {
+    return await open(run, lockTimeout, work)
+  } finally {
+    lease.frozen = false
+  }
+}
+
+async function open(
+  { worker, held }: Run,
+  lockTimeout: string | undefined,
+  work: (open: Opened) => Promise<Settlement>,
+): Promise<void> {
+  const { db } = worker.runtime
+  const { timeoutMs, isolation } = worker.consumer.options
   let xid: string | undefined
-  let finished = false
-  const run: Run = { called: false }
+  const course: Course = { called: false, finished: false }
   const call = <T>(handler: () => Promise<T>): Promise<T> => {
-    run.called = true
+    course.called = true
     return handler().catch((error: unknown) => {
-      run.thrown = { error }
+      course.thrown = { error }
       throw error
     })
   }
   try {
-    return await db.transaction(async (tx) => {
-      const idle = consumer.options.timeoutMs + 5_000
-      const rows = await db.run(OPEN, { lock: lockTimeout ?? null, idle: String(idle) }, tx)
+    await db.transaction(async (tx) => {
+      const lock = lockTimeout ?? held.lockTimeout ?? null
+      const rows = await db.run(OPEN, { lock, idle: String(timeoutMs + 5_000) }, tx)
       const [id, guard] = (rows[0]!['opened'] as string).split(' ') as [string, string]
       xid = id
       failpoint('opened', db)
-      const { result, settlement } = await work(tx, { xid, guard, call }).catch((error: unknown) =>
-        judge(db, tx, error),
-      )
+      const opened = { tx, xid, guard, lockTimeout, outgoing: [], call }
+      const { settlement } = await work(opened).catch((error: unknown) => judge(db, tx, error))
       settlement.catch((error: unknown) => {
-        run.unsettled = { error }
+        course.unsettled = { error }
       })
       if (!db.driver.pipelines) await settlement
       failpoint('settled', db)
-      finished = true
-      return result
-    }, consumer.options.isolation)
+      course.finished = true
+    }, isolation)
   } catch (error) {
-    if (finished && xid !== undefined && isUnknown(error)) throw new CommitUnknown(xid, error)
-    throw await blame(db, error, run, finished)
+    if (course.finished && xid !== undefined && isUnknown(error)) throw new CommitUnknown(xid, error)
+    throw await blame(db, error, course)
   }
 }
 
-/** How far a run came. */
-interface Run {
+/** How far the work in a transaction came. */
+interface Course {
   called: boolean
+  /** All but the COMMIT. */
+  finished: boolean
   /** What a handler rejected with. */
   thrown?: { readonly error: unknown }
   /** What the settlement rejected with, perhaps behind a COMMIT that was sent with it. */
@@ -116,17 +150,17 @@ interface Run {
 }
 
 /** Whose fault it is. The one place that decides, whichever way a message runs. */
-async function blame(db: Database, last: unknown, run: Run, finished: boolean): Promise<unknown> {
+async function blame(db: Database, last: unknown, course: Course): Promise<unknown> {
   if (last instanceof SimulatedCrash) return last
   // A COMMIT that was sent behind a settlement fails because of it.
-  const error = run.unsettled ? run.unsettled.error : last
-  if (!run.called) return new Blameless(false, translate(error))
+  const error = course.unsettled ? course.unsettled.error : last
+  if (!course.called) return new Blameless(false, translate(error))
   // What could open the transaction could settle it, had nobody changed its role, or its rights meanwhile.
   if (isDenied(error)) return (await hasRights(db)) ? roleChanged(error) : new Blameless(true, error)
-  const ofHandler = run.thrown !== undefined && run.thrown.error === error
+  const ofHandler = course.thrown !== undefined && course.thrown.error === error
   if (ofHandler) return translateThrown(error)
   if (isCut(error)) return translate(error)
-  return isServersState(error, finished && !run.unsettled) ? new Blameless(true, error) : translate(error)
+  return isServersState(error, course.finished && !course.unsettled) ? new Blameless(true, error) : translate(error)
 }
 
 /**
@@ -153,26 +187,6 @@ export function blameOf(error: unknown): unknown {
 async function hasRights(db: Database): Promise<boolean> {
   const rows = await db.run(RIGHTS, null)
   return rows[0]!['complete'] === 'true'
-}
-
-/**
- * The same for claimed messages. Under a stronger isolation level a heartbeat would change the very rows that the
- * transaction settles, and fail it every time: it is sent before, for a lease that covers the whole transaction.
- */
-export async function openClaimed<R>(
-  { runtime, consumer }: Worker,
-  claim: Claim,
-  lockTimeout: string | undefined,
-  work: (tx: unknown, open: Opened) => Promise<{ result: R; settlement: Promise<unknown> }>,
-): Promise<R> {
-  if (consumer.options.isolation === 'read committed') return openTransaction(runtime, consumer, lockTimeout, work)
-  if (!(await claim.extendAll())) throw ownError('CLAIM_LOST', 'another worker claimed the message; raise leaseMs')
-  claim.freeze(true)
-  try {
-    return await openTransaction(runtime, consumer, lockTimeout, work)
-  } finally {
-    claim.freeze(false)
-  }
 }
 
 /** A handler's own connections break with the same errors as ours: asking the server tells them apart. */
@@ -260,24 +274,25 @@ export function isAway(error: unknown): boolean {
 
 /**
  * Finds out what became of a COMMIT without an answer: waits until the transaction is over, then trusts the rows.
- * An unlocked read right away could miss a commit that is still under way.
+ * An unlocked read right away could miss a commit that is still under way. Rejects with it if there is no time to wait.
  */
 export async function resolveUnknown(
-  { db }: Runtime,
+  { worker, held, abort }: Run,
   unknown: CommitUnknown,
-  read: () => Promise<boolean>,
-  until: { readonly aborted: Error | undefined },
+  done: readonly Done[],
 ): Promise<boolean> {
+  const { db } = worker.runtime
+  const end = performance.now() + held.commitWaitMs
   for (let attempt = 0; ; attempt++) {
     try {
       const rows = await db.run(TRANSACTION_STATUS, [unknown.xid])
-      if (rows[0]?.['status'] !== 'in progress') return await read()
+      if (rows[0]?.['status'] !== 'in progress') return await held.isSettled(done)
     } catch (error) {
       if (!isConnectionLoss(error) && sqlState(error) !== '22023') throw error
       // 22023: the transaction id is in the future, so this is another server after a failover; only rows count.
-      if (sqlState(error) === '22023') return read()
+      if (sqlState(error) === '22023') return held.isSettled(done)
     }
-    if (until.aborted) throw unknown
+    if (abort.aborted || performance.now() > end) throw unknown
     await sleep(backoffMs(attempt, 20, 500))
   }
 }

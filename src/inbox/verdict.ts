@@ -2,23 +2,46 @@
 import { EffectUnknown } from '../effects/journal.js'
 import { isOwnError, Reject, RetryLater } from '../errors.js'
 import { toFailure } from '../failure.js'
-import type { Failure } from '../message.js'
-import type { Verdict } from './claim.js'
+import type { Failure, QuarantineReason } from '../message.js'
+import { isCounted, type HeldMessage } from './held.js'
 import { RETRY_MISSING_HANDLER, type Retry } from './options.js'
 import { isConflict } from './transaction.js'
 
-/** `counted`: the attempt was counted before it ran, so nothing is added for it, or taken back if it does not count. */
-export function verdictOf(error: unknown, attempt: number, retry: Retry, counted: boolean): Verdict {
+/** What a failed message's fate is. */
+export interface Verdict {
+  /** Attempts to add to the count. */
+  readonly attempts: number
+  /** Runs again after so long, or at this time; neither if it waits for a person. */
+  readonly delayMs?: number
+  readonly at?: Date
+  /** The handler asked for this time itself, with these words. */
+  readonly asked?: Failure
+  readonly parked?: 'dead' | 'quarantined'
+  readonly reason?: QuarantineReason
+  /** Undefined if nobody has failed. */
+  readonly failure?: Failure
+}
+
+/** `missed`: so many of its attempts have run nothing, and are not the message's. */
+export function verdictOf(error: unknown, message: HeldMessage, retry: Retry, missed = 0): Verdict {
+  // What was counted before it ran is not counted again, and is taken back if it does not count.
+  const counted = isCounted(message)
   const uncounted = counted ? -1 : 0
   const when = timeAsked(error)
-  if (when) return { attempts: uncounted, ...when, asked: true }
+  if (when) return { attempts: uncounted, ...when, asked: toFailure(error) }
   if (isConflict(error)) return { attempts: uncounted, delayMs: 20 + Math.random() * 200 }
   const failure = failureOf(error)
   const attempts = counted ? 0 : 1
+  const attempt = Math.max(1, attemptOf(message) - missed)
   if (error instanceof EffectUnknown) return { attempts, parked: 'quarantined', reason: 'effect-unknown', failure }
   if (error instanceof Reject) return { attempts, parked: 'dead', failure }
   const delayMs = (isMissingHandler(error) ? RETRY_MISSING_HANDLER : retry)(error, attempt)
   return delayMs === null ? { attempts, parked: 'dead', failure } : { attempts, delayMs, failure }
+}
+
+/** The number of the attempt that a message is at. */
+export function attemptOf(message: HeldMessage): number {
+  return isCounted(message) ? message.attempts : message.attempts + 1
 }
 
 /** What a RetryLater asks for. One that was made or changed by hand may ask for no time at all, and is a failure. */

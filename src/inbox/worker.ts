@@ -7,12 +7,13 @@ import { createLoop, type Loop } from '../worker/loop.js'
 import { Pace } from '../worker/pace.js'
 import type { Trouble } from '../worker/trouble.js'
 import { sleep } from '../backoff.js'
-import { claimMessages, type Claim, type Due } from './claim.js'
+import { claimMessages, type Due } from './claim.js'
 import type { ConsumerDeclaration } from './consumer.js'
 import { runClaim } from './group.js'
+import { watched, type Claim } from './held.js'
 import { claimLanes } from './lanes.js'
 import { createPlans } from './plans.js'
-import type { Worker } from './running.js'
+import type { Worker } from './run.js'
 import { isAway } from './transaction.js'
 
 export interface ConsumerWorker {
@@ -149,18 +150,11 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
   const drainRound = async (isOver: () => boolean): Promise<boolean> => {
     const [row] = await runtime.db.run(DRAIN_UNTIL, null)
     let progressed = false
-    const watch = (claimed: Claim): Claim => ({
-      ...claimed,
-      settled(done, late) {
-        progressed = true
-        claimed.settled(done, late)
-      },
-      fail(message, verdict) {
+    const watch = (claim: Claim): Claim =>
+      watched(claim, (fate) => {
         // What failed comes to an end after some attempts; what only asked for another time need not.
-        if (verdict.failure || verdict.parked) progressed = true
-        return claimed.fail(message, verdict)
-      },
-    })
+        if (!('retryBy' in fate) || fate.failure || fate.parked) progressed = true
+      })
     const round: DrainRound = { until: row!.until, isOver, watch }
     lastLanes = -Infinity
     const slot = async (): Promise<void> => {

@@ -16,12 +16,14 @@ const WAYS = [
   { way: 'stored', mode: 'stored', door: 'receive', retryBy: 'box' },
   { way: 'stored, run at once', mode: 'stored', door: 'handle', retryBy: 'box' },
   { way: 'inline', mode: 'inline', door: 'handle', retryBy: 'source' },
+  { way: 'inline, redelivered', mode: 'inline', door: 'handle', retryBy: 'source', fields: { redelivered: true } },
   { way: 'inline, retried by the box', mode: 'inline', door: 'handle', retryBy: 'box', options: { retryBy: 'box' } },
   { way: 'direct', mode: 'direct', door: 'handle', retryBy: 'source' },
 ] as const
 
 describe.for(WAYS)('a failed attempt, $way', ({ mode, door, retryBy, ...more }) => {
   const options = { mode, retry: { baseMs: 60_000, jitter: 'none' }, ...('options' in more && more.options) } as const
+  const fields = 'fields' in more ? more.fields : {}
   const throwing = (): never => {
     throw new Error('no stock')
   }
@@ -32,7 +34,7 @@ describe.for(WAYS)('a failed attempt, $way', ({ mode, door, retryBy, ...more }) 
     await using box = await server.open({ logger, hooks: { failed: (...what) => void told.push(what) } })
     box.consumer('a', { note: handler === 'batch' ? batch(throwing) : throwing }, options)
     const before = Date.now()
-    await box[door](note('1', { source: 'shop' }))
+    await box[door](note('1', { source: 'shop', ...fields }))
     await box.drain()
     expect(told).toMatchObject([
       [{ consumer: 'a', state: 'pending', message: { id: '1', source: 'shop', attempt: 1 } }, { retryBy }],
@@ -58,7 +60,7 @@ describe.for(WAYS)('a failed attempt, $way', ({ mode, door, retryBy, ...more }) 
     const told: unknown[] = []
     await using box = await server.open({ hooks: { failed: (...what) => void told.push(what) } })
     box.consumer('a', { note: () => Promise.reject(new RetryLater({ afterMs: 60_000 })) }, options)
-    await box[door](note('1'))
+    await box[door](note('1', fields))
     await box.drain()
     expect(told).toEqual([])
   })

@@ -41,14 +41,17 @@ async function waiting(): Promise<number[]> {
   return rows.map(({ pid }) => pid)
 }
 
-test.each(['stored', 'inline', 'quarantined'] as const)(
+test.each(['stored', 'inline', 'inline group', 'quarantined'] as const)(
   'a copy of a message whose commit was not confirmed is not acknowledged before the standby has it: %s',
   async (how) => {
-    const box = createBox({ db: fromPg(pool), schema: `standby_${how}` })
-    box.consumer('a', { note: () => undefined }, { mode: how === 'inline' ? 'inline' : 'stored' })
+    const box = createBox({ db: fromPg(pool), schema: `standby_${how.replace(' ', '_')}` })
+    box.consumer('a', { note: () => undefined }, { mode: how.startsWith('inline') ? 'inline' : 'stored' })
     await box.migrate()
     const incoming = how === 'quarantined' ? note('1', { type: 'unknown' }) : note('1')
-    const deliver = async () => (how === 'inline' ? await box.handle(incoming) : (await box.receive([incoming]))[0]!)
+    const deliver = async () => {
+      if (how === 'inline') return box.handle(incoming)
+      return (await (how === 'inline group' ? box.handle([incoming, note('2')]) : box.receive([incoming])))[0]!
+    }
     await setStandby('nobody')
     try {
       const first = deliver().then(

@@ -1,64 +1,67 @@
-/** What is to be said of a message that this transaction did not handle. */
+/** What is to be said of messages that were not ours to run: what they are known for, by consumer. */
 import { IS_FRESH } from '../../postgres/sql/inline.js'
-import type { Abort } from '../../worker/abort.js'
-import type { Ackable } from '../outcome.js'
+import type { Runtime } from '../../runtime.js'
+import type { ConsumerDeclaration } from '../consumer.js'
+import { quarantined, type Ackable } from '../outcome.js'
+import type { Prepared } from '../prepare.js'
 import { quarantine, refuse } from '../quarantine.js'
-import { classify, confirmKnown, CONFLICT, knownOutcome, quarantined, tooOld, type Known } from '../receive.js'
-import type { Worker } from '../running.js'
-import { resolveUnknown, type CommitUnknown } from '../transaction.js'
-import type { Item } from './mark.js'
+import { classify, confirmKnown, CONFLICT, knownOutcome, tooOld, type Known } from '../receive.js'
 
-/** The outcome of a message that is known already; undefined if its fate is still open. */
-export async function judgeKnown(worker: Worker, item: Item): Promise<Ackable | undefined> {
-  const { runtime, consumer } = worker
-  const [known] = await classify(runtime, [{ consumer: consumer.name, message: item.prepared }])
-  if (known === undefined) return judgeAge(worker, item)
-  await confirmKnown(runtime, [known])
-  if (!known.same) {
-    const refused = refuse(item.prepared, 'conflict', CONFLICT)
-    await quarantine(runtime, [{ consumer: consumer.name, refused }])
-    return quarantined(consumer.name, 'conflict')
+/** A consumer and its dedup horizon, in the form that the statements take. */
+export interface Horizon {
+  readonly c: string
+  readonly r: number
+  readonly u: string
+}
+
+export function horizonOf({ name, options }: ConsumerDeclaration): Horizon {
+  return { c: name, r: options.retainMs, u: options.untimed }
+}
+
+export interface Judging {
+  readonly horizon: Horizon
+  /** In the caller's transaction. */
+  readonly tx?: unknown
+  /** The caller does not know the type. */
+  readonly untyped?: boolean
+}
+
+/** The outcomes of messages that are known already; undefined for those whose fate is still open. */
+export async function judgeKnown(
+  runtime: Runtime,
+  messages: readonly Prepared[],
+  judging: Judging,
+): Promise<(Ackable | undefined)[]> {
+  const { horizon, tx, untyped } = judging
+  const consumer = horizon.c
+  const known = await classify(
+    runtime,
+    messages.map((message) => ({ consumer, message: untyped ? { ...message, type: undefined } : message })),
+    tx,
+  )
+  if (tx === undefined) await confirmKnown(runtime, known)
+  const answers: (Ackable | undefined)[] = []
+  for (const [at, message] of messages.entries()) {
+    const found = known[at]
+    if (found === undefined) answers.push(await judgeAge(runtime, message, judging))
+    else if (!found.same) {
+      await quarantine(runtime, [{ consumer, refused: refuse(message, 'conflict', CONFLICT) }], tx)
+      answers.push(quarantined(consumer, 'conflict'))
+    } else answers.push(isOpen(found) ? undefined : knownOutcome(consumer, found))
   }
-  return isOpen(known) ? undefined : knownOutcome(consumer.name, known)
+  return answers
 }
 
 /** Unknown, and not marked either: too old, or retention has just taken it and it is tried again. */
-export async function judgeAge(worker: Worker, { prepared }: Item): Promise<Ackable | undefined> {
-  const { runtime, consumer } = worker
-  const { retainMs, untimed } = consumer.options
-  const [row] = await runtime.db.run(IS_FRESH, { c: consumer.name, at: prepared.time, r: retainMs, u: untimed })
+async function judgeAge(runtime: Runtime, message: Prepared, { horizon, tx }: Judging): Promise<Ackable | undefined> {
+  const [row] = await runtime.db.run(IS_FRESH, { ...horizon, at: message.time }, tx)
   if (row!['fresh'] === 'true') return undefined
-  await quarantine(runtime, [{ consumer: consumer.name, refused: refuse(prepared, 'too-old', tooOld(prepared)) }])
-  return quarantined(consumer.name, 'too-old')
+  const refused = refuse(message, 'too-old', tooOld(message))
+  await quarantine(runtime, [{ consumer: horizon.c, refused }], tx)
+  return quarantined(horizon.c, 'too-old')
 }
 
 /** Its fate is not decided: somebody runs it, or will. */
-export function isOpen({ state }: Known): boolean {
+function isOpen({ state }: Known): boolean {
   return state === 'failed' || state === 'pending' || state === 'processing' || state === 'arriving'
-}
-
-/** After a COMMIT without an answer: the dedup rows are the only truth. */
-export async function committed(worker: Worker, unknown: CommitUnknown, ran: readonly Item[]): Promise<boolean> {
-  const { runtime, consumer, stop } = worker
-  const pairs = ran.map(({ prepared }) => ({ consumer: consumer.name, message: prepared }))
-  const read = async (): Promise<boolean> => {
-    const known = await classify(runtime, pairs)
-    return known.every((one) => one?.state === 'handled')
-  }
-  return resolveUnknown(runtime, unknown, read, deadline(stop))
-}
-
-/** What a failover may still take away is not acknowledged: the sender delivers it again, and is told what holds then. */
-export function asSafeAs(unknown: CommitUnknown, outcome: Ackable): Ackable {
-  return unknown.warned ? { ...outcome, ack: false } : outcome
-}
-
-/** A sender waits for the answer: give up in time for it to deliver again. */
-function deadline(stop: Abort, ms = 10_000): { readonly aborted: Error | undefined } {
-  const end = performance.now() + ms
-  return {
-    get aborted() {
-      return stop.aborted ?? (performance.now() > end ? new Error('gave up') : undefined)
-    },
-  }
 }

@@ -1,28 +1,101 @@
 /** Marks: the dedup rows of messages that run on arrival, made and settled in the transaction of their handlers. */
 import { OnceboxError } from '../../errors.js'
-import { writeOutgoing, type Outgoing } from '../../outbox/send.js'
-import { DROP_MARKS, MARK, SETTLE_INLINE } from '../../postgres/sql/inline.js'
 import type { Row } from '../../postgres/database.js'
-import { STORE_RESULTS } from '../../postgres/sql/settle.js'
-import { failpoint } from '../../worker/failpoints.js'
-import type { OpenGroup } from '../claim.js'
+import { DROP_MARKS, FAIL_INLINE, LOCK_TIMEOUT, MARK, SETTLE_INLINE } from '../../postgres/sql/inline.js'
+import type { Runtime } from '../../runtime.js'
+import type { Arrival, Arrivals } from '../arrival.js'
+import { setAttempts, type Held } from '../held.js'
+import { busy, failed, handled } from '../outcome.js'
 import type { Prepared } from '../prepare.js'
-import type { Worker } from '../running.js'
+import { classify } from '../receive.js'
+import type { Worker } from '../run.js'
+import { isConflict } from '../transaction.js'
+import type { Verdict } from '../verdict.js'
+import { horizonOf, judgeKnown, type Horizon } from './known.js'
 
-/** A message on its way through one consumer, with its key in the journal. */
-export interface Item {
-  readonly prepared: Prepared
-  readonly source: string
-  readonly id: string
+/** A sender waits: it is told `busy` after a while, or nothing, in time to deliver again. */
+export const ARRIVAL_PATIENCE = { patience: { tries: Infinity, ms: 500 }, commitWaitMs: 10_000 } as const
+
+/** Marks, and those of the messages that could not be marked: they are known already, or held elsewhere. */
+export interface Marks extends Held<Arrival> {
+  /** It is not ours: it leaves the queue, to be judged. */
+  leaveToOthers(message: Arrival): void
+  takeOthers(): Arrival[]
 }
 
-/** Neither part may contain NUL. */
-export function keyOf({ source, id }: Pick<Item, 'source' | 'id'>): string {
-  return `${source}\0${id}`
+export function marksOf(worker: Worker, arrivals: Arrivals): Marks {
+  const { runtime, consumer, calm } = worker
+  const { db } = runtime
+  const { queue } = arrivals
+  /** Of the transaction that is open, or was last. */
+  let marked = new Map<Arrival, Mark>()
+  let others: Arrival[] = []
+  const leaveToOthers = (message: Arrival): void => {
+    arrivals.leave(message)
+    others.push(message)
+  }
+  return {
+    ...ARRIVAL_PATIENCE,
+    queue,
+    journaled: true,
+    // For a copy in flight, which holds its mark.
+    lockTimeout: '5ms',
+    atOnce: (pace) => pace.share(queue.map(({ type }) => type)),
+    async enter(messages, { tx, lockTimeout }) {
+      const marking = { ...horizonOf(consumer), calm: calm(), restore: lockTimeout === undefined }
+      marked = await mark(runtime, marking, messages, tx)
+      for (const message of messages) {
+        const own = marked.get(message)
+        if (own === undefined) leaveToOthers(message)
+        else {
+          message.n = own.n
+          setAttempts(message, own.attempts)
+        }
+      }
+      return [...marked.keys()]
+    },
+    async settle(done, { xid, guard, tx }) {
+      const ran = new Set(done.map(({ message }) => message))
+      const left = [...marked].filter(([message]) => !ran.has(message))
+      // A known message that was marked and did not run keeps its row: rolling back is simpler than restoring it.
+      if (left.some(([, { known }]) => known)) throw new OnceboxError('GROUP_ABANDONED', 'run alone')
+      const drop = left.map(([{ source, id }]) => [source, id])
+      if (drop.length > 0) await db.run(DROP_MARKS, { c: consumer.name, drop }, tx)
+      const ns = done.flatMap(({ message: { n } }) => n ?? [])
+      return { settlement: db.run(SETTLE_INLINE, { x: xid, g: guard, handled: ns }, tx) }
+    },
+    settled(done, late) {
+      for (const { message, result } of done) {
+        // What a failover may still take away is not acknowledged: the sender is told what holds when it delivers again.
+        arrivals.answer(message, { ...handled(consumer.name, result), ...(late?.warned && { ack: false }) })
+      }
+    },
+    async isSettled(done) {
+      const pairs = done.map(({ message: { prepared } }) => ({ consumer: consumer.name, message: prepared }))
+      return (await classify(runtime, pairs)).every((known) => known?.state === 'handled')
+    },
+    async fail(message, verdict) {
+      const recorded = { ...verdict, retryBy: consumer.options.retryBy }
+      // Nobody failed: there is nothing to keep.
+      if (!verdict.failure && !verdict.asked) recorded.retryBy = 'source'
+      else if (!(await record(worker, message, verdict))) {
+        const [answer] = await judgeKnown(runtime, [message.prepared], { horizon: horizonOf(consumer) })
+        return void arrivals.answer(message, answer ?? busy(consumer.name))
+      }
+      arrivals.answer(message, failed(consumer.name, recorded))
+      return recorded
+    },
+    leaveToOthers,
+    takeOthers() {
+      const taken = others
+      others = []
+      return taken
+    },
+  }
 }
 
 /** A message that is ours to run, with the attempts before this one. */
-interface Mark {
+export interface Mark {
   /** The number of its row in the journal. */
   readonly n: string | null
   readonly attempts: number
@@ -30,30 +103,49 @@ interface Mark {
   readonly known: boolean
 }
 
+/** A message with its key in the journal. */
+export interface Keyed {
+  readonly prepared: Prepared
+  readonly source: string
+  readonly id: string
+}
+
+export interface Marking extends Horizon {
+  /** Put the lock timeout back that OPEN has found. */
+  readonly restore: boolean
+  /** Take nothing over that carries a token. */
+  readonly calm?: boolean
+  /** The caller does not know the type. */
+  readonly untyped?: boolean
+}
+
 /** Marks what is ours to run. The rest is known already, or held elsewhere. */
-export async function mark(
-  { runtime, consumer, calm }: Worker,
-  items: readonly Item[],
-  restore: boolean,
+export async function mark<K extends Keyed>(
+  { db }: Runtime,
+  marking: Marking,
+  messages: readonly K[],
   tx: unknown,
-): Promise<Map<Item, Mark>> {
-  const { retainMs: r, untimed: u } = consumer.options
-  const param = { c: consumer.name, m: items.map(markRow), restore, r, u, calm: calm() }
-  const rows = await runtime.db.run(MARK, param, tx)
+): Promise<Map<K, Mark>> {
+  const rows = await db.run(MARK, { ...marking, m: messages.map(markRow) }, tx)
   const byKey = new Map<string, Row>()
   // One row says nothing of a message: it stands for the lock timeout.
-  for (const row of rows) if (row['id'] !== null) byKey.set(keyOf(row as unknown as Item), row)
-  const marks = new Map<Item, Mark>()
-  for (const item of items) {
-    const row = byKey.get(keyOf(item))
+  for (const row of rows) if (row['id'] !== null) byKey.set(keyOf(row as unknown as Keyed), row)
+  const marks = new Map<K, Mark>()
+  for (const message of messages) {
+    const row = byKey.get(keyOf(message))
     if (row === undefined) continue
     const { n, attempts } = row as { n: string | null; attempts: string | null }
-    marks.set(item, { n, attempts: Number(attempts ?? 0), known: attempts !== null })
+    marks.set(message, { n, attempts: Number(attempts ?? 0), known: attempts !== null })
   }
   return marks
 }
 
-export function markRow({ prepared, source, id }: Item): Record<string, unknown> {
+/** Neither part may contain NUL. */
+export function keyOf({ source, id }: Pick<Keyed, 'source' | 'id'>): string {
+  return `${source}\0${id}`
+}
+
+export function markRow({ prepared, source, id }: Keyed): Record<string, unknown> {
   const renamed = id !== prepared.id || source !== prepared.source
   return {
     s: source,
@@ -69,29 +161,28 @@ export function markRow({ prepared, source, id }: Item): Record<string, unknown>
   }
 }
 
-export async function settle(
-  { runtime, consumer }: Worker,
-  done: {
-    readonly outgoing: readonly Outgoing[]
-    readonly results: readonly [string, string, string][]
-    readonly drop: readonly Item[]
-    /** The marks that were made: what was not dropped of them is handled. */
-    readonly marks: ReadonlyMap<Item, Mark>
-    readonly open: OpenGroup
-    readonly tx: unknown
-  },
-): Promise<{ result: void; settlement: Promise<unknown> }> {
-  const { open, tx } = done
-  failpoint('handled', runtime.db)
-  // A known message that was marked and did not run keeps its row: rolling back is simpler than restoring it.
-  if (done.drop.some((item) => done.marks.get(item)!.known)) throw new OnceboxError('GROUP_ABANDONED', 'run alone')
-  await writeOutgoing(runtime, done.outgoing, tx)
-  if (done.results.length > 0) await runtime.db.run(STORE_RESULTS, { c: consumer.name, r: done.results }, tx)
-  const drop = done.drop.map(({ source, id }) => [source, id])
-  if (drop.length > 0) await runtime.db.run(DROP_MARKS, { c: consumer.name, drop }, tx)
-  const dropped = new Set(done.drop)
-  const handled: string[] = []
-  for (const [item, { n }] of done.marks) if (n !== null && !dropped.has(item)) handled.push(n)
-  const settlement = runtime.db.run(SETTLE_INLINE, { x: open.xid, g: open.guard, handled }, tx)
-  return { result: undefined, settlement }
+/** Records a failure: its transaction is gone, and its mark with it. False: a copy was handled meanwhile, or is held. */
+async function record({ runtime, consumer }: Worker, message: Arrival, verdict: Verdict): Promise<boolean> {
+  const { db } = runtime
+  const { retryBy } = consumer.options
+  const row = {
+    c: consumer.name,
+    ...markRow(message),
+    n: verdict.attempts,
+    ms: verdict.at ? Math.max(0, verdict.at.getTime() - Date.now()) : (verdict.delayMs ?? 0),
+    p: verdict.parked ?? (retryBy === 'source' ? 'failed' : undefined),
+    reason: verdict.reason,
+    err: JSON.stringify(verdict.failure ?? verdict.asked),
+    hist: verdict.failure !== undefined,
+  }
+  try {
+    return await db.transaction(async (tx) => {
+      await db.run(LOCK_TIMEOUT, ['1s'], tx)
+      return (await db.run(FAIL_INLINE, row, tx)).length > 0
+    })
+  } catch (error) {
+    // A copy in flight holds the row: its outcome is not known yet, and neither is ours.
+    if (isConflict(error)) return false
+    throw error
+  }
 }

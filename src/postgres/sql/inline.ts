@@ -85,7 +85,7 @@ delete from ob.message m where m.ctid = any (array(
 
 /**
  * Records an inline failure: the message, and work that waits for its source ('failed'), for the box, or for a person
- * ('dead'). In: `{ c, s, i, t, k, b, h, e envelope, at, os, oi, n, ms, p parked, err, hist }`. Raises 40001 if retention
+ * ('dead'). In: `{ c, s, i, t, k, b, h, e envelope, at, os, oi, n, ms, p parked, reason, err, hist }`. Raises 40001 if retention
  * has forgotten messages of this age. No row back: another copy
  * handled it meanwhile, or holds it. What the box has stored it runs again itself: its sender was told so, and has
  * forgotten it.
@@ -102,10 +102,10 @@ ins as (
   from p on conflict do nothing returning 1
 ),
 first as (
-  insert into ob.work as w (consumer, source, id, due_at, attempts, parked, error)
+  insert into ob.work as w (consumer, source, id, due_at, attempts, parked, reason, error)
   select j->>'c', j->>'s', j->>'i',
     case when j->>'p' is not null then 'infinity' else ob.now() + (j->>'ms')::float8 * interval '1 ms' end,
-    (j->>'n')::int, j->>'p', j->>'err'
+    (j->>'n')::int, j->>'p', j->>'reason', j->>'err'
   from p where case when exists (select 1 from ins)
     then ob.refuse_forgotten(j->>'c', (j->>'at')::timestamptz) is not null else false end
   returning w.consumer, w.source, w.id, w.attempts
@@ -113,7 +113,7 @@ first as (
 again as (
   update ob.work w set
     attempts = greatest(0, w.attempts + (j->>'n')::int), error = coalesce(j->>'err', w.error), token = null, suspect = false,
-    parked = case when w.parked is null and j->>'p' = 'failed' then null else j->>'p' end,
+    parked = case when w.parked is null and j->>'p' = 'failed' then null else j->>'p' end, reason = j->>'reason',
     due_at = case when j->>'p' is null or w.parked is null and j->>'p' = 'failed'
                   then ob.now() + coalesce((j->>'ms')::float8, 0) * interval '1 ms' else 'infinity' end
   from p where not exists (select 1 from ins) and w.consumer = j->>'c' and w.source = j->>'s' and w.id = j->>'i'

@@ -1,9 +1,18 @@
-/** What the steps that run a consumer's messages share. */
+/** What the steps that run a consumer's messages are given. */
 import type { Runtime } from '../runtime.js'
 import type { Abort } from '../worker/abort.js'
 import type { Pace } from '../worker/pace.js'
 import type { ConsumerDeclaration } from './consumer.js'
+import type { Held } from './held.js'
 import type { Loss } from './losses.js'
+
+/** A run of messages that are held: who runs them, what is held, and what ends it before its time. */
+export interface Run {
+  readonly worker: Worker
+  readonly held: Held
+  /** Set when the lease is lost, or the patience of a box that stops is at an end. */
+  readonly abort: Abort
+}
 
 export interface Worker {
   readonly runtime: Runtime

@@ -1,0 +1,69 @@
+/** Arrivals: messages that run as they come, and what is to be answered of each of them. */
+import { validate } from '../validate.js'
+import type { HeldMessage } from './held.js'
+import { busy, type Ackable } from './outcome.js'
+import { toMessage, type Prepared } from './prepare.js'
+import { identityOf } from './receive.js'
+import type { Worker } from './run.js'
+
+export interface Arrival extends HeldMessage {
+  readonly prepared: Prepared
+}
+
+export class Arrivals {
+  /** What is still to run, in order. */
+  readonly queue: Arrival[]
+  readonly #all: readonly Arrival[]
+  readonly #answers = new Map<Arrival, Ackable>()
+
+  constructor(messages: readonly Arrival[]) {
+    this.#all = messages
+    this.queue = [...messages]
+  }
+
+  answer(message: Arrival, answer: Ackable): void {
+    this.#answers.set(message, answer)
+    this.leave(message)
+  }
+
+  /** Takes it out of the queue: what is to be answered will be found out. */
+  leave(message: Arrival): void {
+    const at = this.queue.indexOf(message)
+    if (at >= 0) this.queue.splice(at, 1)
+  }
+
+  has(message: Arrival): boolean {
+    return this.#answers.has(message)
+  }
+
+  /** In the order of the messages. Whoever sent what a box that stops has not started sends it again. */
+  answers(consumer: string): Ackable[] {
+    return this.#all.map((message) => this.#answers.get(message) ?? busy(consumer))
+  }
+}
+
+/** Handlers get the output of this parse. */
+export async function arrive(worker: Worker, messages: readonly Prepared[]): Promise<Arrival[]> {
+  const { runtime, consumer } = worker
+  const arrivals: Arrival[] = []
+  for (const prepared of messages) {
+    const parsed = validate(runtime.schemaOf(prepared.type), prepared.data)
+    const checked = parsed instanceof Promise ? await parsed : parsed
+    const [, source, id] = identityOf(prepared, consumer.name)
+    const row = { ...prepared, receivedMs: Date.now(), attempts: 0 }
+    arrivals.push({
+      prepared,
+      source,
+      id,
+      n: null,
+      type: prepared.type,
+      lane: undefined,
+      attempts: 0,
+      // It may have killed its last worker.
+      suspect: prepared.incoming.redelivered === true,
+      message: toMessage(row, 'value' in checked ? checked.value : prepared.data),
+      problem: 'problem' in checked ? checked.problem : undefined,
+    })
+  }
+  return arrivals
+}

@@ -1,0 +1,66 @@
+/** Fail: what an error means for its message, recorded and told, whichever way it ran. */
+import { isOwnError, ownError } from '../errors.js'
+import { causes } from '../failure.js'
+import { MISSED_ATTEMPTS } from '../postgres/sql/settle.js'
+import { isCounted, type Held, type HeldMessage } from './held.js'
+import type { Run, Worker } from './run.js'
+import { slowDown } from './spins.js'
+import { tellParked, tellRetry } from './tell.js'
+import { attemptOf, isMissingHandler, verdictOf, type Verdict } from './verdict.js'
+
+export async function recordFailure(run: Run, message: HeldMessage, error: unknown): Promise<void> {
+  const { worker } = run
+  const { retry } = worker.consumer.options
+  let verdict = verdictOf(error, message, retry)
+  if (verdict.parked === 'dead' && attemptOf(message) > 1 && !isMissingHandler(error)) {
+    // Attempts that found no handler were not the message's.
+    const missed = await missedAttempts(worker, message)
+    if (missed > 0) verdict = verdictOf(error, message, retry, missed)
+  }
+  await applyVerdict(run, message, verdict.asked ? slowDown(worker, message, verdict) : verdict)
+}
+
+export function quarantineInvalid(run: Run, message: HeldMessage): Promise<void> {
+  const failure = { name: 'Invalid', message: message.problem! }
+  return applyVerdict(run, message, { attempts: 0, parked: 'quarantined', reason: 'invalid', failure })
+}
+
+export function missingHandler(run: Run, message: HeldMessage): Promise<void> {
+  const { name } = run.worker.consumer
+  const error = ownError(
+    'HANDLER_MISSING',
+    `consumer ${name} has no handler for ${message.type} in this process; deploy one that has, or add it`,
+  )
+  return recordFailure(run, message, error)
+}
+
+export async function applyVerdict({ worker, held }: Run, message: HeldMessage, verdict: Verdict): Promise<void> {
+  const { runtime, consumer } = worker
+  const recorded = await held.fail(message, verdict)
+  if (!recorded) return
+  const { failure, retryBy } = recorded
+  const told = { message: message.message, consumer: consumer.name, ...(failure && { error: failure }) }
+  if (recorded.parked === undefined) tellRetry(runtime, told, recorded, retryBy)
+  else tellParked(runtime, told, recorded)
+}
+
+/** What failed was not its own: it goes back for a moment, uncounted, and lets others go ahead. */
+export async function putBack(held: Held, message: HeldMessage): Promise<void> {
+  const delayMs = PUT_BACK_MS / 2 + (Math.random() * PUT_BACK_MS) / 2
+  await held.fail(message, { attempts: isCounted(message) ? -1 : 0, delayMs })
+}
+
+const PUT_BACK_MS = 2_000
+
+/** How many of its attempts found no handler: they ran nothing, so nothing but a missing handler is judged by them. */
+export async function missedAttempts({ runtime, consumer }: Worker, message: HeldMessage): Promise<number> {
+  const { source, id, attempts } = message
+  const rows = await runtime.db.run(MISSED_ATTEMPTS, { c: consumer.name, s: source, i: id, attempts })
+  return Number(rows[0]!['missed'])
+}
+
+/** A lost claim is no error: whoever took it runs its messages. */
+export function isLost(error: unknown): boolean {
+  for (const cause of causes(error)) if (isOwnError(cause, 'CLAIM_LOST')) return true
+  return false
+}

@@ -1,0 +1,58 @@
+/**
+ * Pass: one transaction for some of what is held.
+ *
+ *     open → enter → call their handlers → settle → COMMIT → settled
+ *
+ * What handlers wrote, sent and returned commits together with the settlement, or none of it happened.
+ */
+import { writeOutgoing } from '../outbox/send.js'
+import { STORE_RESULTS } from '../postgres/sql/settle.js'
+import { failpoint } from '../worker/failpoints.js'
+import type { Done, HeldMessage } from './held.js'
+import type { Run } from './run.js'
+import {
+  CommitFailed,
+  CommitUnknown,
+  openTransaction,
+  resolveUnknown,
+  type Opened,
+  type Settlement,
+} from './transaction.js'
+
+/** What is to happen in the transaction: which messages enter it, and how their handlers are called. */
+export interface Pass {
+  readonly messages: readonly HeldMessage[]
+  /** How long handlers may wait for a row lock; undefined for as long as the server lets them. */
+  readonly lockTimeout?: string
+  /** Calls the handlers of those that are ours. Answers those that ran. */
+  call(open: Opened, ours: readonly HeldMessage[]): Promise<readonly Done[]>
+}
+
+/** Resolves once everything is settled. Rejects if nothing is, or if nobody knows (CommitUnknown). */
+export async function pass(run: Run, { messages, lockTimeout, call }: Pass): Promise<void> {
+  const { held } = run
+  const { db } = run.worker.runtime
+  let done: readonly Done[] = []
+  try {
+    await openTransaction(run, lockTimeout, async (open) => {
+      done = await call(open, await held.enter(messages, open))
+      failpoint('handled', db)
+      return settle(run, open, done)
+    })
+    failpoint('committed', db)
+    held.settled(done)
+  } catch (error) {
+    if (!(error instanceof CommitUnknown)) throw error
+    if (!(await resolveUnknown(run, error, done))) throw new CommitFailed(error)
+    held.settled(done, error)
+  }
+}
+
+/** Everything that belongs to the same commit: what was sent, the results, the settlement. */
+async function settle({ worker, held }: Run, open: Opened, done: readonly Done[]): Promise<Settlement> {
+  const { runtime, consumer } = worker
+  if (open.outgoing.length > 0) await writeOutgoing(runtime, open.outgoing, open.tx)
+  const r = done.flatMap(({ message: { source, id }, result }) => (result === undefined ? [] : [[source, id, result]]))
+  if (r.length > 0 && held.journaled) await runtime.db.run(STORE_RESULTS, { c: consumer.name, r }, open.tx)
+  return held.settle(done, open)
+}
