@@ -9,11 +9,20 @@ import { backoffMs, sleep } from '../backoff.js'
 import { failpoint, SimulatedCrash } from '../worker/failpoints.js'
 import { runBatch } from './batch.js'
 import { callHandler, handlerCall } from './call.js'
-import type { Claim, ClaimedMessage } from './claim.js'
+import { readBody, type Claim, type ClaimedMessage } from './claim.js'
 import { forgetLoss, hasLost, isToBlame, noteServer } from './losses.js'
 import { toResult } from './result.js'
 import type { Worker } from './running.js'
-import { applyVerdict, isCounted, isLost, missedAttempts, putBack, recordFailure, settleAll } from './settle.js'
+import {
+  applyVerdict,
+  isCounted,
+  isLost,
+  missedAttempts,
+  putBack,
+  quarantineInvalid,
+  recordFailure,
+  settleAll,
+} from './settle.js'
 import { suspectTurn } from './suspects.js'
 import { blameOf, Blameless, CommitUnknown, isAway, isConflict, openClaimed, resolveUnknown } from './transaction.js'
 import { verdictOf } from './verdict.js'
@@ -128,6 +137,9 @@ async function runInTurn(worker: Worker, claim: Claim, message: ClaimedMessage, 
   const count = { c: consumer.name, k: claim.token, s: source, i: id, lane, total: attempts }
   const rows = await runtime.db.run(COUNT_ATTEMPT, count)
   if (rows.length === 0) throw ownError('CLAIM_LOST', `message ${id} was claimed by another worker`)
-  if (batchRun(consumer.handlerOf(message.type))) return runBatch(worker, claim, [own], abort)
-  return runAlone(worker, claim, own, abort)
+  const read = await readBody(runtime, own)
+  claim.replace(own, read)
+  if (read.problem !== undefined) return quarantineInvalid(worker, claim, read)
+  if (batchRun(consumer.handlerOf(message.type))) return runBatch(worker, claim, [read], abort)
+  return runAlone(worker, claim, read, abort)
 }

@@ -24,6 +24,8 @@ export interface ClaimedMessage {
   /** Its attempt was counted before it ran: what to put back if it is released without a verdict. */
   readonly attemptsBefore?: number
   readonly message: Message
+  /** Its body is not read yet: of a suspect, to read it may be what killed the worker. */
+  readonly unread?: Row | undefined
   /** Why it cannot be given to a handler: its schema refuses it. */
   readonly problem: string | undefined
 }
@@ -87,6 +89,12 @@ export interface LooseClaim extends Claim {
 /** Released messages go ahead of the backlog that piled up since they were claimed. */
 const FIRST_IN_LINE_MS = -3_600_000
 
+/**
+ * Claims stop at so many bytes of bodies. As objects they may take thirty times that, for each slot of a consumer; and
+ * what is larger than this hardly gains from sharing a claim.
+ */
+export const CLAIM_BYTES = 1 << 20
+
 /** What a claim takes of what is due. */
 export interface Due {
   readonly until: string | undefined
@@ -102,7 +110,10 @@ export async function claimMessages(
 ): Promise<Claim | undefined> {
   const token = randomUUID()
   const { leaseMs } = consumer.options
-  const rows = await runtime.db.run(CLAIM, { c: consumer.name, k: token, lease: leaseMs, n: limit, ...due })
+  const rows = await runtime.db.run(CLAIM, {
+    ...{ c: consumer.name, k: token, lease: leaseMs, n: limit, bytes: CLAIM_BYTES },
+    ...due,
+  })
   if (rows.length === 0) return undefined
   const messages = await decodeRows(runtime, rows)
   // Groups that touch their rows in the same order do not deadlock; messages of one key are likely to share rows.
@@ -116,37 +127,54 @@ function byKey(a: ClaimedMessage, b: ClaimedMessage): number {
   return left < right ? -1 : left > right ? 1 : 0
 }
 
-/** Parses and validates claimed rows. Handlers get the output of this parse. */
+/** Parses and validates claimed rows, but for suspects, which are counted before anything is done with them. */
 export async function decodeRows(runtime: Runtime, rows: readonly Row[]): Promise<ClaimedMessage[]> {
   const messages: ClaimedMessage[] = []
   for (const row of rows) {
-    const type = row['type'] as string
-    const data = JSON.parse(row['body'] as string) as unknown
-    const parsed = validate(runtime.schemaOf(type), data)
-    const checked: Validated = parsed instanceof Promise ? await parsed : parsed
-    const attempts = Number(row['attempts'])
-    const envelope = {
-      id: (row['origin_id'] ?? row['id']) as string,
-      source: (row['origin_source'] ?? row['source']) as string,
-      type,
-      key: (row['key'] ?? undefined) as string | undefined,
-      envelope: row['envelope'] as string | null,
-      receivedMs: Number(row['received']),
-      attempts,
-    }
-    messages.push({
-      source: row['source'] as string,
-      id: row['id'] as string,
-      n: row['n'] as string | null,
-      type,
-      lane: (row['lane'] ?? undefined) as string | undefined,
-      attempts,
-      suspect: row['suspect'] === 'true',
-      message: toMessage(envelope, 'value' in checked ? checked.value : data),
-      problem: 'problem' in checked ? checked.problem : undefined,
-    })
+    if (row['suspect'] === 'true') messages.push({ ...toClaimed(row, undefined, undefined), unread: row })
+    else messages.push(await decodeRow(runtime, row))
   }
   return messages
+}
+
+/** Reads a body that was left until the attempt was counted, or the message given up. */
+export async function readBody(runtime: Runtime, message: ClaimedMessage): Promise<ClaimedMessage> {
+  if (message.unread === undefined) return message
+  const { message: read, problem } = await decodeRow(runtime, message.unread)
+  return { ...message, message: { ...read, attempt: message.message.attempt }, problem, unread: undefined }
+}
+
+/** Handlers get the output of this parse. */
+async function decodeRow(runtime: Runtime, row: Row): Promise<ClaimedMessage> {
+  const data = JSON.parse(row['body'] as string) as unknown
+  const parsed = validate(runtime.schemaOf(row['type'] as string), data)
+  const checked: Validated = parsed instanceof Promise ? await parsed : parsed
+  return 'problem' in checked ? toClaimed(row, data, checked.problem) : toClaimed(row, checked.value, undefined)
+}
+
+function toClaimed(row: Row, data: unknown, problem: string | undefined): ClaimedMessage {
+  const type = row['type'] as string
+  const attempts = Number(row['attempts'])
+  const envelope = {
+    id: (row['origin_id'] ?? row['id']) as string,
+    source: (row['origin_source'] ?? row['source']) as string,
+    type,
+    key: (row['key'] ?? undefined) as string | undefined,
+    envelope: row['envelope'] as string | null,
+    receivedMs: Number(row['received']),
+    attempts,
+  }
+  return {
+    source: row['source'] as string,
+    id: row['id'] as string,
+    n: row['n'] as string | null,
+    type,
+    lane: (row['lane'] ?? undefined) as string | undefined,
+    attempts,
+    suspect: row['suspect'] === 'true',
+    message: toMessage(envelope, data),
+    problem,
+  }
 }
 
 /** Messages held by this worker under one token. */

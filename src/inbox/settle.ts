@@ -4,7 +4,7 @@ import { causes } from '../failure.js'
 import { writeOutgoing, type Outgoing } from '../outbox/send.js'
 import { MISSED_ATTEMPTS, STORE_RESULTS } from '../postgres/sql/settle.js'
 import { failpoint } from '../worker/failpoints.js'
-import type { Claim, ClaimedMessage, OpenGroup, Verdict } from './claim.js'
+import { readBody, type Claim, type ClaimedMessage, type OpenGroup, type Verdict } from './claim.js'
 import type { Worker } from './running.js'
 import { slowDown } from './spins.js'
 import { tellParked, tellRetry } from './tell.js'
@@ -90,7 +90,7 @@ export async function applyVerdict(
   const { runtime, consumer } = worker
   if (!(await claim.fail(message, verdict))) return
   const told = {
-    message: message.message,
+    message: (await readBody(runtime, message)).message,
     consumer: consumer.name,
     ...(verdict.failure && { error: verdict.failure }),
   }
