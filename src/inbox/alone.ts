@@ -6,7 +6,7 @@ import { COUNT_ATTEMPT } from '../postgres/sql/settle.js'
 import { backoffMs, sleep } from '../backoff.js'
 import { SimulatedCrash } from '../worker/failpoints.js'
 import { callHandler, NO_EFFECTS, type Effects } from './call.js'
-import { applyVerdict, isLost, missedAttempts, putBack, recordFailure } from './fail.js'
+import { applyVerdict, isLost, missedAttempts, putBack, quarantineInvalid, recordFailure } from './fail.js'
 import { setAttempts, type HeldMessage } from './held.js'
 import { forgetLoss, hasLost, isToBlame, noteServer } from './losses.js'
 import { pass } from './pass.js'
@@ -133,5 +133,6 @@ async function runInTurn(run: Run, message: HeldMessage): Promise<void> {
   const count = { c: consumer.name, k: held.lease!.token, s: source, i: id, lane, total }
   const rows = await runtime.db.run(COUNT_ATTEMPT, count)
   if (rows.length === 0) throw ownError('CLAIM_LOST', `message ${id} was claimed by another worker`)
-  return runAlone(run, message)
+  await message.read?.()
+  return message.problem === undefined ? runAlone(run, message) : quarantineInvalid(run, message)
 }

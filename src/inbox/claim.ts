@@ -15,6 +15,12 @@ import type { Verdict } from './verdict.js'
 /** Released messages go ahead of the backlog that piled up since they were claimed. */
 const FIRST_IN_LINE_MS = -3_600_000
 
+/**
+ * Claims stop at so many bytes of bodies. As objects they may take thirty times that, for each slot of a consumer; and
+ * what is larger than this hardly gains from sharing a claim.
+ */
+export const CLAIM_BYTES = 1 << 20
+
 /** What a claim takes of what is due. */
 export interface Due {
   readonly until: string | undefined
@@ -30,7 +36,10 @@ export async function claimMessages(
 ): Promise<Claim | undefined> {
   const token = randomUUID()
   const { leaseMs } = consumer.options
-  const rows = await runtime.db.run(CLAIM, { c: consumer.name, k: token, lease: leaseMs, n: limit, ...due })
+  const rows = await runtime.db.run(CLAIM, {
+    ...{ c: consumer.name, k: token, lease: leaseMs, n: limit, bytes: CLAIM_BYTES },
+    ...due,
+  })
   if (rows.length === 0) return undefined
   const messages = await decodeRows(runtime, rows)
   // Groups that touch their rows in the same order do not deadlock; messages of one key are likely to share rows.
@@ -44,37 +53,51 @@ function byKey(a: HeldMessage, b: HeldMessage): number {
   return left < right ? -1 : left > right ? 1 : 0
 }
 
-/** Parses and validates claimed rows. Handlers get the output of this parse. */
+/** The messages of claimed rows, with their bodies, but for suspects: to read a body may be what killed their worker. */
 export async function decodeRows(runtime: Runtime, rows: readonly Row[]): Promise<HeldMessage[]> {
   const messages: HeldMessage[] = []
   for (const row of rows) {
-    const type = row['type'] as string
-    const data = JSON.parse(row['body'] as string) as unknown
-    const parsed = validate(runtime.schemaOf(type), data)
-    const checked: Validated = parsed instanceof Promise ? await parsed : parsed
-    const attempts = Number(row['attempts'])
-    const envelope = {
-      id: (row['origin_id'] ?? row['id']) as string,
-      source: (row['origin_source'] ?? row['source']) as string,
-      type,
-      key: (row['key'] ?? undefined) as string | undefined,
-      envelope: row['envelope'] as string | null,
-      receivedMs: Number(row['received']),
-      attempts,
-    }
-    messages.push({
-      source: row['source'] as string,
-      id: row['id'] as string,
-      n: row['n'] as string | null,
-      type,
-      lane: (row['lane'] ?? undefined) as string | undefined,
-      attempts,
-      suspect: row['suspect'] === 'true',
-      message: toMessage(envelope, 'value' in checked ? checked.value : data),
-      problem: 'problem' in checked ? checked.problem : undefined,
-    })
+    const message = toHeld(row)
+    if (message.suspect) message.read = () => readBody(runtime, row, message)
+    else await readBody(runtime, row, message)
+    messages.push(message)
   }
   return messages
+}
+
+/** Handlers get the output of this parse. */
+async function readBody(runtime: Runtime, row: Row, message: HeldMessage): Promise<void> {
+  message.read = undefined
+  const data = JSON.parse(row['body'] as string) as unknown
+  const parsed = validate(runtime.schemaOf(message.type), data)
+  const checked: Validated = parsed instanceof Promise ? await parsed : parsed
+  message.problem = 'problem' in checked ? checked.problem : undefined
+  message.message = { ...message.message, data: 'value' in checked ? checked.value : data }
+}
+
+function toHeld(row: Row): HeldMessage {
+  const type = row['type'] as string
+  const attempts = Number(row['attempts'])
+  const envelope = {
+    id: (row['origin_id'] ?? row['id']) as string,
+    source: (row['origin_source'] ?? row['source']) as string,
+    type,
+    key: (row['key'] ?? undefined) as string | undefined,
+    envelope: row['envelope'] as string | null,
+    receivedMs: Number(row['received']),
+    attempts,
+  }
+  return {
+    source: row['source'] as string,
+    id: row['id'] as string,
+    n: row['n'] as string | null,
+    type,
+    lane: (row['lane'] ?? undefined) as string | undefined,
+    attempts,
+    suspect: row['suspect'] === 'true',
+    message: toMessage(envelope, undefined),
+    problem: undefined,
+  }
 }
 
 /**

@@ -32,8 +32,10 @@ export interface HeldMessage {
   /** Its attempt was counted before it ran: what to put back if it is released without a verdict. */
   attemptsBefore?: number
   message: Message
+  /** Reads its body, which of a suspect is done after its attempt was counted, or it was given up. */
+  read?: (() => Promise<void>) | undefined
   /** Why it cannot be given to a handler: its schema refuses it. */
-  readonly problem: string | undefined
+  problem: string | undefined
 }
 
 /** A message whose handler has returned, and the JSON text of its result. */

@@ -14,7 +14,7 @@ import {
 } from '../postgres/sql/lanes.js'
 import { STILL_CLAIMED } from '../postgres/sql/settle.js'
 import type { Runtime } from '../runtime.js'
-import { decodeRows, failureRow, LEASED_PATIENCE, settlementOf, type Due } from './claim.js'
+import { CLAIM_BYTES, decodeRows, failureRow, LEASED_PATIENCE, settlementOf, type Due } from './claim.js'
 import type { ConsumerDeclaration } from './consumer.js'
 import { leaseOf, waitText } from './extend.js'
 import { removeAll, type Claim, type Done, type HeldMessage } from './held.js'
@@ -40,15 +40,15 @@ export async function claimLanes(
   const keys = claimed.map((row) => row['key'] as string)
   // A hot key is read many at a time; many keys share the batch.
   const depth = Math.max(1, Math.ceil((2 * limit) / keys.length))
-  const rows = await runtime.db.run(READ_LANES, { c: consumer.name, lanes: keys, n: depth })
+  const rows = await runtime.db.run(READ_LANES, { c: consumer.name, lanes: keys, n: depth, bytes: CLAIM_BYTES })
   const suspects = new Set(claimed.filter((row) => row['suspect'] === 'true').map((row) => row['key']))
-  const messages = (await decodeRows(runtime, rows)).map((message) =>
-    suspects.has(message.lane) ? { ...message, suspect: true } : message,
-  )
+  const judged = rows.map((row) => (suspects.has(row['lane']) ? { ...row, suspect: 'true' } : row))
+  const messages = await decodeRows(runtime, judged)
   const lanes = new Map<string, Lane>()
   const read = new Map<string, Set<HeldMessage>>(keys.map((key) => [key, new Set()]))
   for (const message of messages) read.get(message.lane!)!.add(message)
-  for (const [key, own] of read) lanes.set(key, { key, messages: own, more: own.size >= depth })
+  const full = rows[0]?.['full'] === 'true'
+  for (const [key, own] of read) lanes.set(key, { key, messages: own, more: full || own.size >= depth })
   return laneClaim(runtime, consumer, token, { lanes, queue: messages })
 }
 

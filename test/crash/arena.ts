@@ -37,6 +37,8 @@ export interface WorkerSpec {
   report?: boolean
   /** Fields of messages' data that it passes over: what makes the others wait. */
   ignores?: string[]
+  /** How large its heap may get, in MiB. */
+  heapMb?: number
 }
 
 export interface Effect {
@@ -133,7 +135,8 @@ export async function openArena(name: string, serverUrl?: string): Promise<Arena
     },
     async worker(spec) {
       const settings = { url, schema: SCHEMA, name: 'worker', ...spec }
-      const child = spawnChild(WORKER, { env: { ARENA: JSON.stringify(settings) } })
+      const execArgv = spec.heapMb === undefined ? [] : [`--max-old-space-size=${spec.heapMb}`]
+      const child = spawnChild(WORKER, { execArgv, env: { ARENA: JSON.stringify(settings) } })
       children.push(child)
       await child.next('started', { timeoutMs: 60_000 })
       return child
@@ -194,6 +197,26 @@ export async function deliverFrom(
   return (await child.next(`delivered:${n}`, { timeoutMs: 60_000, ...options }))['answers'] as Delivered[]
 }
 let deliveries = 0
+
+/** Starts a worker again each time it dies, until its consumer has nothing left to do. Answers how often it died. */
+export async function supervise(arena: Arena, spec: WorkerSpec): Promise<number> {
+  let deaths = 0
+  let done = false
+  const run = async (): Promise<void> => {
+    while (!done) {
+      const worker: Child = await arena.worker(spec).catch(() => undefined as never)
+      if (worker) await worker.exited
+      deaths++
+    }
+  }
+  const running = run()
+  await arena
+    .drained({ consumer: spec.consumers[0]!.name, timeoutMs: 120_000 })
+    .finally(() => (done = true))
+    .finally(() => arena.endWorkers())
+  await running
+  return deaths - 1
+}
 
 /** Ids with more than one effect, and ids without any. */
 export function misses(effects: readonly Effect[], ids: Iterable<string>): { doubled: string[]; lost: string[] } {

@@ -2,7 +2,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { Incoming } from 'oncebox'
 import { waitUntil, type Child } from '../support/processes.js'
-import { inversions, misses, openArena, type Arena, type ConsumerSpec } from './arena.js'
+import { inversions, misses, openArena, supervise, type Arena, type ConsumerSpec } from './arena.js'
 
 const COUNT = 100
 const BAD = 37
@@ -32,25 +32,6 @@ async function receive(consumer: ConsumerSpec, bad: Record<string, unknown>): Pr
   const outcomes = await arena.box.receive(messages)
   expect(outcomes.every(({ status }) => status === 'stored')).toBe(true)
   return outcomes.map(({ id }) => id!)
-}
-
-/** Starts a worker again each time it dies, until nothing is left to do. Answers how often it died. */
-async function supervise(consumer: ConsumerSpec): Promise<number> {
-  let deaths = 0
-  let done = false
-  const run = async (): Promise<void> => {
-    while (!done) {
-      const worker: Child = await arena.worker({ consumers: [consumer] }).catch(() => undefined as never)
-      if (worker) await worker.exited
-      deaths++
-    }
-  }
-  const running = run()
-  await arena.drained({ consumer: consumer.name, timeoutMs: 120_000 })
-  done = true
-  await arena.endWorkers()
-  await running
-  return deaths - 1
 }
 
 test('a bad message in a group of 100 is retried, and the other 99 are handled', async () => {
@@ -91,7 +72,7 @@ describe.each(['exit', 'kill'])('a message that ends its worker by %s', (die) =>
   test('is dead after its attempts, and takes none of the other 99 with it', { timeout }, async () => {
     const consumer = { name: `loose-${die}`, options: { group, retry, leaseMs: 1_000 } }
     const ids = await receive(consumer, { die })
-    const deaths = await supervise(consumer)
+    const deaths = await supervise(arena, { consumers: [consumer] })
     const effects = await arena.effects(consumer.name)
     expect(misses(effects, ids)).toEqual({ doubled: [], lost: [ids[BAD]] })
     expect(effects.every(({ attempt }) => attempt === 1)).toBe(true)
@@ -105,7 +86,7 @@ describe.each(['exit', 'kill'])('a message that ends its worker by %s', (die) =>
   test.each(['block', 'skip'])('in a key whose dead messages %s, it stops nobody else', { timeout }, async (onDead) => {
     const consumer = { name: `${onDead}-${die}`, options: { group, retry, leaseMs: 1_000, order: 'key', onDead } }
     const ids = await receive(consumer, { die })
-    await supervise(consumer)
+    await supervise(arena, { consumers: [consumer] })
     const behind = ids.filter((_, seq) => seq % KEYS === BAD % KEYS && seq > BAD)
     const effects = await arena.effects(consumer.name)
     const lost = onDead === 'block' ? [ids[BAD]!, ...behind] : [ids[BAD]!]

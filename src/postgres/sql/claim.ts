@@ -2,7 +2,9 @@
 import { statement } from '../statement.js'
 
 /**
- * Claims due messages. In: `{ c consumer, k token, lease ms, n limit, low, until, calm }`. Out: the claimed messages.
+ * Claims due messages. In: `{ c consumer, k token, lease ms, n limit, bytes, low, until, calm }`. Out: the claimed
+ * messages, the first ones whose bodies come to no more than `bytes` and the body that passes them: whoever sends large
+ * ones must not choose how much a worker reads at once.
  *
  * A claim counts nothing: it only notes that a token was still there (`suspect`), which means that the last worker
  * died. `ctid = any(array(…))` fixes the plan: as a join, a generic plan would hash a million rows. `low` skips the
@@ -15,23 +17,29 @@ import { statement } from '../statement.js'
  */
 export const CLAIM = `
 with p as materialized (select $1::text::jsonb j, set_config('synchronous_commit', 'off', true)),
+due as materialized (
+  select ctid place, consumer, source, id, due_at, seq from ob.work
+  where consumer = (select j->>'c' from p) and lane is null and parked is null
+    and due_at <= ob.now() and due_at >= (select coalesce((j->>'low')::timestamptz, '-infinity') from p)
+    and due_at <= (select coalesce((j->>'until')::timestamptz, 'infinity') from p)
+    and (token is null or (select (j->>'calm')::boolean is not true from p))
+    and not exists (select 1 from ob.consumer o where o.name = (select j->>'c' from p) and o.paused)
+  order by due_at, seq limit (select (j->>'n')::int from p) for update skip locked
+),
+found as materialized (
+  select due.place, m.*, sum(octet_length(m.body)) over (order by due.due_at, due.seq) - octet_length(m.body) before
+  from due cross join lateral (select * from ob.message m
+    where m.consumer = due.consumer and m.source = due.source and m.id = due.id limit 1) m
+),
 c as (
   update ob.work w set suspect = (w.token is not null), reason = null, token = (select (j->>'k')::uuid from p),
     due_at = ob.now() + (select (j->>'lease')::float8 * interval '1 ms' from p)
-  where w.ctid = any (array(
-    select ctid from ob.work
-    where consumer = (select j->>'c' from p) and lane is null and parked is null
-      and due_at <= ob.now() and due_at >= (select coalesce((j->>'low')::timestamptz, '-infinity') from p)
-      and due_at <= (select coalesce((j->>'until')::timestamptz, 'infinity') from p)
-      and (token is null or (select (j->>'calm')::boolean is not true from p))
-      and not exists (select 1 from ob.consumer o where o.name = (select j->>'c' from p) and o.paused)
-    order by due_at, seq limit (select (j->>'n')::int from p) for update skip locked))
-  returning w.*
+  where w.ctid = any (array(select place from found where before < (select (j->>'bytes')::bigint from p)))
+  returning w.source, w.id, w.attempts, w.suspect, w.seq
 )
 select c.source, c.id, m.n::text, c.attempts::text, c.suspect::text, m.type, m.key, m.body, m.envelope, m.origin_source,
        m.origin_id, (extract(epoch from m.received_at) * 1000.0)::bigint::text received
-from c cross join lateral (select * from ob.message m
-  where m.consumer = c.consumer and m.source = c.source and m.id = c.id limit 1) m
+from c join found m on m.source = c.source and m.id = c.id
 order by c.seq`
 
 /**

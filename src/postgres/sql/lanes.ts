@@ -20,19 +20,28 @@ where l.ctid = any (array(
 returning l.key, l.suspect::text`
 
 /**
- * Reads the messages of claimed lanes, oldest first, at most `n` of each. A statement of its own: the snapshot of the
- * claim could still show messages that the previous holder settled.
+ * Reads the messages of claimed lanes, oldest first, at most `n` of each, and of all of them so many as CLAIM would for
+ * `bytes`, the heads of the lanes before what is behind them. `full` says that there may be more. A statement of its
+ * own: the snapshot of the claim could still show messages that the previous holder settled.
  */
 export const READ_LANES = `
-with p as materialized (select $1::text::jsonb j)
-select w.source, w.id, m.n::text, w.lane, w.attempts::text, 'false' suspect, m.type, m.key, m.body, m.envelope, m.origin_source,
-       m.origin_id, (extract(epoch from m.received_at) * 1000.0)::bigint::text received
-from p, jsonb_array_elements_text(j->'lanes') k(key)
-cross join lateral (select * from ob.work w where w.consumer = j->>'c' and w.lane = k.key and w.parked is null
-  order by w.seq limit (select (j->>'n')::int from p)) w
-cross join lateral (select * from ob.message m
-  where m.consumer = w.consumer and m.source = w.source and m.id = w.id limit 1) m
-order by w.lane, w.seq`
+with p as materialized (select $1::text::jsonb j),
+found as (
+  select w.lane, w.seq, w.attempts, m.*, octet_length(m.body) length,
+    row_number() over (partition by w.lane order by w.seq) depth
+  from p, jsonb_array_elements_text(j->'lanes') k(key)
+  cross join lateral (select * from ob.work w where w.consumer = j->>'c' and w.lane = k.key and w.parked is null
+    order by w.seq limit (select (j->>'n')::int from p)) w
+  cross join lateral (select * from ob.message m
+    where m.consumer = w.consumer and m.source = w.source and m.id = w.id limit 1) m
+),
+counted as (
+  select found.*, sum(length) over (order by depth, lane) - length before, sum(length) over () total from found
+)
+select source, id, n::text, lane, attempts::text, 'false' suspect, type, key, body, envelope, origin_source, origin_id,
+       (extract(epoch from received_at) * 1000.0)::bigint::text received, (total >= (j->>'bytes')::bigint)::text "full"
+from counted, p where before < (j->>'bytes')::bigint
+order by lane, seq`
 
 /**
  * Settles messages and the lanes they came from, together. In: `{ c, k, x, g, d: [[source, id, n], …],
