@@ -3,6 +3,7 @@ import { EffectJournal, EffectUnknown, JournalFailed, resumeRecorded } from '../
 import { OnceboxError, ownError } from '../errors.js'
 import { batchRun } from '../handler.js'
 import type { Outgoing } from '../outbox/send.js'
+import { isConflict } from '../postgres/errors.js'
 import { COUNT_ATTEMPT } from '../postgres/sql/settle.js'
 import type { Abort } from '../worker/abort.js'
 import { backoffMs, sleep } from '../backoff.js'
@@ -15,7 +16,7 @@ import { toResult } from './result.js'
 import type { Worker } from './running.js'
 import { applyVerdict, isCounted, isLost, missedAttempts, putBack, recordFailure, settleAll } from './settle.js'
 import { suspectTurn } from './suspects.js'
-import { blameOf, Blameless, CommitUnknown, isAway, isConflict, openClaimed, resolveUnknown } from './transaction.js'
+import { blameOf, Blameless, CommitUnknown, isAway, openClaimed, resolveUnknown } from './transaction.js'
 import { verdictOf } from './verdict.js'
 
 export async function runAlone(worker: Worker, claim: Claim, message: ClaimedMessage, abort: Abort): Promise<void> {

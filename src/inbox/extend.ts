@@ -4,7 +4,7 @@
  *
  *     extend what is free, all at once → wait for each of the others in turn
  */
-import { isConflict } from './transaction.js'
+import { isConflict } from '../postgres/errors.js'
 
 /**
  * `held`: all of it is ours still, and some of it was locked for the whole time, so that nobody could take it either.

@@ -8,6 +8,7 @@
 import { OnceboxError, ownError } from '../errors.js'
 import { batchRun } from '../handler.js'
 import type { Outgoing } from '../outbox/send.js'
+import { isConflict } from '../postgres/errors.js'
 import { Abort } from '../worker/abort.js'
 import { backoffMs, sleep } from '../backoff.js'
 import { failpoint, SimulatedCrash } from '../worker/failpoints.js'
@@ -20,15 +21,7 @@ import { hasLost, noteLoss } from './losses.js'
 import { toResult } from './result.js'
 import type { Worker } from './running.js'
 import { isLost, missingHandler, quarantineInvalid, recordFailure, settleAll } from './settle.js'
-import {
-  CommitUnknown,
-  isAway,
-  isConflict,
-  openClaimed,
-  resolveUnknown,
-  SHARED_LOCK_TIMEOUT,
-  withoutBlame,
-} from './transaction.js'
+import { CommitUnknown, isAway, openClaimed, resolveUnknown, SHARED_LOCK_TIMEOUT, withoutBlame } from './transaction.js'
 
 export async function runClaim(worker: Worker, claim: Claim): Promise<void> {
   try {

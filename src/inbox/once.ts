@@ -4,7 +4,7 @@ import { checkKnown, nameProblem, requireFunction } from '../check-options.js'
 import { OnceboxError } from '../errors.js'
 import type { OnceOutcome } from '../message.js'
 import type { Row } from '../postgres/database.js'
-import { sqlState } from '../postgres/driver.js'
+import { isConflict, sqlState } from '../postgres/errors.js'
 import { IS_FRESH, MARK } from '../postgres/sql/inline.js'
 import { ONCE_BEGIN, ONCE_CHECK, ONCE_OPTIONS } from '../postgres/sql/once.js'
 import { STORE_RESULTS } from '../postgres/sql/settle.js'
@@ -15,7 +15,6 @@ import { prepare, PROPERTIES_TAKEN } from './prepare.js'
 import { quarantine, refuse } from './quarantine.js'
 import { classify, CONFLICT, identityOf, tooOld } from './receive.js'
 import { fromResult, refuseError, toResult } from './result.js'
-import { isConflict } from './transaction.js'
 
 export interface OnceMessage {
   readonly id: string

@@ -1,6 +1,6 @@
 /** Settle: what a run comes to, recorded. Success in the handlers' transaction, failure in one of its own. */
 import { isOwnError, ownError } from '../errors.js'
-import { causes } from '../failure.js'
+import { someCause } from '../failure.js'
 import { writeOutgoing, type Outgoing } from '../outbox/send.js'
 import { MISSED_ATTEMPTS, STORE_RESULTS } from '../postgres/sql/settle.js'
 import { failpoint } from '../worker/failpoints.js'
@@ -101,6 +101,5 @@ export async function applyVerdict(
 
 /** A lost claim is no error: whoever took it runs its messages. */
 export function isLost(error: unknown): boolean {
-  for (const cause of causes(error)) if (isOwnError(cause, 'CLAIM_LOST')) return true
-  return false
+  return someCause(error, (cause) => isOwnError(cause, 'CLAIM_LOST'))
 }

@@ -3,9 +3,9 @@ import { EffectUnknown } from '../effects/journal.js'
 import { isOwnError, Reject, RetryLater } from '../errors.js'
 import { toFailure } from '../failure.js'
 import type { Failure } from '../message.js'
+import { isConflict } from '../postgres/errors.js'
 import type { Verdict } from './claim.js'
 import { RETRY_MISSING_HANDLER, type Retry } from './options.js'
-import { isConflict } from './transaction.js'
 
 /** `counted`: the attempt was counted before it ran, so nothing is added for it, or taken back if it does not count. */
 export function verdictOf(error: unknown, attempt: number, retry: Retry, counted: boolean): Verdict {

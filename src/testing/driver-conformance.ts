@@ -9,7 +9,8 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { OnceboxError, type OnceboxErrorCode } from '../errors.js'
-import { type Driver, isConnectionLoss, isUnavailable, type Loan, sqlState } from '../postgres/driver.js'
+import type { Driver, Loan } from '../postgres/driver.js'
+import { isConnectionLoss, isUnavailable, sqlState } from '../postgres/errors.js'
 
 export interface DriverUnderTest<Tx, TxIn = Tx> {
   readonly driver: Driver<Tx, TxIn>

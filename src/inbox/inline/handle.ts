@@ -7,6 +7,7 @@
 import { OnceboxError } from '../../errors.js'
 import { batchRun } from '../../handler.js'
 import type { Outgoing } from '../../outbox/send.js'
+import { isConflict } from '../../postgres/errors.js'
 import { failpoint, SimulatedCrash } from '../../worker/failpoints.js'
 import type { EffectRunner } from '../call.js'
 import { busy, type Ackable } from '../outcome.js'
@@ -16,7 +17,6 @@ import type { Worker } from '../running.js'
 import {
   CommitUnknown,
   isAway,
-  isConflict,
   isUncalled,
   openTransaction,
   SHARED_LOCK_TIMEOUT,

@@ -4,7 +4,8 @@
  */
 import { sleep } from '../../../backoff.js'
 import type { OnceboxError } from '../../../errors.js'
-import { isConnectionLoss, type Loan, sqlState } from '../../driver.js'
+import type { Loan } from '../../driver.js'
+import { isConnectionLoss, sqlState } from '../../errors.js'
 import { refusal } from '../handler-sql.js'
 import {
   handlerCalled,
