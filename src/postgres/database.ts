@@ -11,10 +11,10 @@ import { ofOwnStatement, sqlState } from './errors.js'
 import { Limits } from './limits.js'
 import { qualify } from './qualify.js'
 import { type Settings, settingsFor } from './session-defaults.js'
+import { Silences } from './silences.js'
 import { DEAF, SESSION_DEFAULTS } from './sql/session.js'
 import { OPEN } from './sql/settle.js'
 import type { Statement } from './statement.js'
-import { Watch } from './watch.js'
 
 export type Row = Readonly<Record<string, unknown>>
 
@@ -64,7 +64,7 @@ export function bindDatabase<Tx, TxIn>(driver: Driver<Tx, TxIn>, schema: string)
     return settings
   }
 
-  const watch = new Watch({
+  const silences = new Silences({
     driver,
     shortMs: () => limits.shortMs,
     async deaf(ms, transactions) {
@@ -87,7 +87,7 @@ export function bindDatabase<Tx, TxIn>(driver: Driver<Tx, TxIn>, schema: string)
           return (await ask(statement, param, { ...limits.optionsOf(statement, param), settings })) as readonly never[]
         }
         const rows = await driver.query(bind(statement), [JSON.stringify(param)], tx as Tx)
-        if (statement === OPEN) watch.opened(tx, (rows[0]?.['opened'] as string).split(' ', 1)[0]!)
+        if (statement === OPEN) silences.opened(tx, (rows[0]?.['opened'] as string).split(' ', 1)[0]!)
         return rows as readonly never[]
       } catch (error) {
         throw isMissing(error) ? missing(schema, error) : ofOwnStatement(error)
@@ -99,15 +99,15 @@ export function bindDatabase<Tx, TxIn>(driver: Driver<Tx, TxIn>, schema: string)
       let own: unknown
       const watched = async (tx: Tx): ReturnType<typeof work> => {
         own = tx
-        watch.begin(tx)
+        silences.begin(tx)
         return work(tx).catch(async (error: unknown) => {
-          throw isTimeout(error) ? ((await watch.isDead(tx)) ?? explain(driver, error)) : explain(driver, error)
+          throw isTimeout(error) ? ((await silences.isDead(tx)) ?? explain(driver, error)) : explain(driver, error)
         })
       }
       try {
         return await driver.transaction(watched, { isolation, settings, limitMs: limits.shortMs })
       } finally {
-        watch.end(own)
+        silences.end(own)
       }
     },
   }

@@ -147,6 +147,10 @@ export function silent(ms: number): Error {
   return fromTheDatabase(Object.assign(new Error(text), { code: 'CONNECTION_SILENT' }))
 }
 
+export function isSilence(error: unknown): boolean {
+  return (error as { code?: unknown } | null)?.code === 'CONNECTION_SILENT'
+}
+
 /** The pool was ended by its owner: that is no lost connection, since no waiting brings it back. */
 export function isPoolEnded(error: unknown): boolean {
   const { code, message } = (error ?? {}) as Record<string, unknown>
