@@ -177,11 +177,3 @@ function channelOf(schema: string): string {
   for (const byte of Buffer.from(schema)) hash = ((hash ^ BigInt(byte)) * 0x100000001b3n) & 0xffffffffffffffffn
   return `oncebox_${hash.toString(16)}`
 }
-
-/** `String.prototype.isWellFormed` is in Node 20 but not in the ES2023 library of TypeScript. */
-declare global {
-  interface String {
-    isWellFormed(): boolean
-    toWellFormed(): string
-  }
-}
