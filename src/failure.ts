@@ -51,6 +51,12 @@ export function* causes(error: unknown): Generator<unknown> {
   }
 }
 
+/** True if it holds of the error or of one of its causes: clients and ORMs wrap what the server has said. */
+export function someCause(error: unknown, holds: (cause: unknown) => boolean): boolean {
+  for (const cause of causes(error)) if (holds(cause)) return true
+  return false
+}
+
 /** Fields of an error that may hold values: PostgreSQL's own, and those of clients. */
 const VALUES = ['detail', 'where', 'internalQuery', 'hint', 'query', 'parameters', 'args', 'values', 'types']
 

@@ -1,4 +1,5 @@
 /** Alone: one message, one transaction. What it throws decides its fate. */
+import { isConflict } from '../postgres/errors.js'
 import { EffectJournal, EffectUnknown, JournalFailed, resumeRecorded } from '../effects/journal.js'
 import { OnceboxError, ownError } from '../errors.js'
 import { batchRun } from '../handler.js'
@@ -12,7 +13,7 @@ import { forgetLoss, hasLost, isToBlame, noteServer } from './losses.js'
 import { pass } from './pass.js'
 import type { Run } from './run.js'
 import { suspectTurn } from './suspects.js'
-import { blameOf, Blameless, CommitFailed, CommitUnknown, isAway, isConflict } from './transaction.js'
+import { blameOf, Blameless, CommitFailed, CommitUnknown, isAway } from './transaction.js'
 import { verdictOf } from './verdict.js'
 
 export async function runAlone(run: Run, message: HeldMessage): Promise<void> {

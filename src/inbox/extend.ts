@@ -4,8 +4,8 @@
  *
  *     extend what is free, all at once → wait for each of the others in turn
  */
+import { isConflict } from '../postgres/errors.js'
 import type { Lease } from './held.js'
-import { isConflict } from './transaction.js'
 
 /**
  * `held`: all of it is ours still, and some of it was locked for the whole time, so that nobody could take it either.

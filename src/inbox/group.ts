@@ -5,6 +5,7 @@
  * rolls back and its messages run one transaction each (alone.ts), which decides who failed. Suspects run alone from
  * the start, and batch handlers have a way of their own (batch.ts).
  */
+import { isConflict } from '../postgres/errors.js'
 import { OnceboxError, ownError } from '../errors.js'
 import { batchRun } from '../handler.js'
 import { Abort } from '../worker/abort.js'
@@ -19,7 +20,7 @@ import type { Claim, Done, HeldMessage } from './held.js'
 import { hasLost, noteLoss } from './losses.js'
 import { pass } from './pass.js'
 import type { Run, Worker } from './run.js'
-import { CommitFailed, CommitUnknown, isAway, isConflict, isUncalled, withoutBlame } from './transaction.js'
+import { CommitFailed, CommitUnknown, isAway, isUncalled, withoutBlame } from './transaction.js'
 
 /** Longer waits for a row lock end a shared group; detecting a deadlock would take a second. */
 const SHARED_LOCK_TIMEOUT = '20ms'

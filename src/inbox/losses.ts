@@ -3,7 +3,7 @@
  * that kills its own connection every time must not be tried for ever, nor take its neighbours with it each time.
  */
 import { causes } from '../failure.js'
-import { sqlState } from '../postgres/driver.js'
+import { sqlState } from '../postgres/errors.js'
 import { SERVER } from '../postgres/sql/settle.js'
 import type { HeldMessage } from './held.js'
 import type { Worker } from './run.js'

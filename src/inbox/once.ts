@@ -1,9 +1,10 @@
 /** Once: runs work in the caller's own transaction, if this consumer has not handled the message yet. */
+import { isConflict } from '../postgres/errors.js'
 import { randomUUID } from 'node:crypto'
 import { checkKnown, nameProblem, requireFunction } from '../check-options.js'
 import { OnceboxError } from '../errors.js'
 import type { OnceOutcome } from '../message.js'
-import { sqlState } from '../postgres/driver.js'
+import { sqlState } from '../postgres/errors.js'
 import { ONCE_BEGIN, ONCE_CHECK, ONCE_OPTIONS } from '../postgres/sql/once.js'
 import { STORE_RESULTS } from '../postgres/sql/settle.js'
 import type { Runtime } from '../runtime.js'
@@ -14,7 +15,6 @@ import { fromResult, refuseError, toResult, type Ackable } from './outcome.js'
 import { prepare, PROPERTIES_TAKEN, type Prepared, type Refused } from './prepare.js'
 import { quarantine, refuse } from './quarantine.js'
 import { identityOf } from './receive.js'
-import { isConflict } from './transaction.js'
 
 export interface OnceMessage {
   readonly id: string

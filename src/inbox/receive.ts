@@ -4,12 +4,11 @@
  */
 import { backoffMs, sleep } from '../backoff.js'
 import type { ConsumerOutcome, Outcome, QuarantineReason } from '../message.js'
-import { sqlState } from '../postgres/driver.js'
+import { isConflict, sqlState } from '../postgres/errors.js'
 import { CLASSIFY, CONFIRM, RECEIVE, UNPARK_FAILED } from '../postgres/sql/receive.js'
 import type { Runtime } from '../runtime.js'
 import { failpoint } from '../worker/failpoints.js'
 import { asReceiverSeesIt, identityUnknown, type ConsumerDeclaration } from './consumer.js'
-import { isConflict } from './transaction.js'
 import { fromResult, parseFailure, quarantined, quarantinedOutcome, sumUp, type Ackable } from './outcome.js'
 import type { Prepared, Refused } from './prepare.js'
 import { NO_CONSUMER, quarantine, refuse, type Quarantined } from './quarantine.js'

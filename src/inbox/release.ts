@@ -7,7 +7,7 @@
 import { backoffMs, sleep } from '../backoff.js'
 import type { Incoming, Outcome } from '../message.js'
 import type { Row } from '../postgres/database.js'
-import { sqlState } from '../postgres/driver.js'
+import { isConflict, sqlState } from '../postgres/errors.js'
 import { LOCK_QUARANTINED, READ_QUARANTINED, REMOVE_QUARANTINED } from '../postgres/sql/bulk.js'
 import { tell, type Runtime } from '../runtime.js'
 import { writeAudit, type Deed } from './audit.js'
@@ -16,7 +16,6 @@ import { releasedFrom } from './origin.js'
 import { prepare, type Prepared, type Refused } from './prepare.js'
 import { NO_CONSUMER } from './quarantine.js'
 import { receive } from './receive.js'
-import { isConflict } from './transaction.js'
 
 export interface ReleaseOptions {
   readonly consumers: readonly ConsumerDeclaration[]

@@ -1,8 +1,19 @@
 /** The transaction in which handlers run: it opens, its work settles, it commits; or none of it happened. */
 import { OnceboxError, ownError } from '../errors.js'
-import { causes } from '../failure.js'
-import { isDenied, type Database } from '../postgres/database.js'
-import { isConnectionLoss, isFromTheDatabase, isUnavailable, notTheDatabase, sqlState } from '../postgres/errors.js'
+import { causes, someCause } from '../failure.js'
+import type { Database } from '../postgres/database.js'
+import {
+  isConflict,
+  isConnectionLoss,
+  isDenied,
+  isFromTheDatabase,
+  isGuard,
+  isServersState,
+  isServersStateAtCommit,
+  isUnavailable,
+  notTheDatabase,
+  sqlState,
+} from '../postgres/errors.js'
 import type { Outgoing } from '../outbox/send.js'
 import { ALIVE, OPEN, RIGHTS, TRANSACTION_STATUS } from '../postgres/sql/settle.js'
 import { backoffMs, sleep } from '../backoff.js'
@@ -159,28 +170,17 @@ async function blame(db: Database, last: unknown, course: Course): Promise<unkno
   if (isDenied(error)) return (await hasRights(db)) ? roleChanged(error) : new Blameless(true, error)
   const ofHandler = course.thrown !== undefined && course.thrown.error === error
   if (ofHandler) return translateThrown(error)
-  if (isCut(error)) return translate(error)
-  return isServersState(error, course.finished && !course.unsettled) ? new Blameless(true, error) : translate(error)
-}
-
-/**
- * Says the error of one of our own statements something of the server, and nothing of the message? A COMMIT checks what
- * handlers left to it, and may fail of that in any words but those of a server that is short of something.
- */
-function isServersState(error: unknown, atCommit: boolean): boolean {
-  if (error instanceof OnceboxError) return error.code === 'SCHEMA_OUTDATED'
-  const state = sqlState(error)
-  // What JavaScript cannot build is too large, and that is the message's.
-  if (state === undefined) return !(error instanceof RangeError || error instanceof TypeError)
-  // Insufficient resources, system errors, a server that became a standby.
-  if (/^(53|58)/.test(state) || state === '25006') return true
-  // A cancelled statement, a plan or a statement that this session has lost, internal errors.
-  return !atCommit && (state === '57014' || state === '26000' || state === '0A000' || state.startsWith('XX'))
+  // The connection is gone, and with it whatever the server would have said.
+  if (someCause(error, isConnectionLoss)) return translate(error)
+  const atCommit = course.finished && !course.unsettled
+  return (atCommit ? isServersStateAtCommit(error) : isServersState(error))
+    ? new Blameless(true, error)
+    : translate(error)
 }
 
 /** Whose fault a statement of ours is that failed beside every transaction, where no handler can have broken anything. */
 export function blameOf(error: unknown): unknown {
-  const servers = isUnavailable(error) || isDenied(error) || isServersState(error, false)
+  const servers = isUnavailable(error) || isDenied(error) || isServersState(error)
   return servers ? new Blameless(false, error) : error
 }
 
@@ -192,7 +192,7 @@ async function hasRights(db: Database): Promise<boolean> {
 /** A handler's own connections break with the same errors as ours: asking the server tells them apart. */
 async function judge(db: Database, tx: unknown, error: unknown): Promise<never> {
   // What a driver vouches for needs no question: a lost node of a cluster is told over a connection in good order.
-  if (isAway(error) && ![...causes(error)].some(isFromTheDatabase)) {
+  if (isAway(error) && !someCause(error, isFromTheDatabase)) {
     const alive = await db.run(ALIVE, null, tx).then(
       () => true,
       (probe: unknown) => sqlState(probe) !== undefined && !isConnectionLoss(probe),
@@ -243,33 +243,11 @@ function roleChanged(cause: unknown): OnceboxError {
   )
 }
 
-/** The guard of open_group: see migration 004. */
-function isGuard(error: unknown): boolean {
-  const violation = sqlState(error) === '23503' && error instanceof Error
-  return violation && error.message.includes('a_handler_must_not_end_its_transaction')
-}
-
-/** Deadlock, lock timeout, serialization failure: nobody's fault, and worth another try. */
-export function isConflict(error: unknown): boolean {
-  for (const cause of causes(error)) {
-    const state = sqlState(cause)
-    if (state === '40P01' || state === '55P03' || state === '40001') return true
-  }
-  return false
-}
-
-/** The connection is gone, and with it whatever the server would have said. */
-function isCut(error: unknown): boolean {
-  for (const cause of causes(error)) if (isConnectionLoss(cause)) return true
-  return false
-}
-
 /** The connection broke under us or the server cannot serve, wherever in the chain of causes it shows. */
 export function isAway(error: unknown): boolean {
   // Judged already: the server was there, and short of something.
   if (error instanceof Blameless && error.called) return false
-  for (const cause of causes(error)) if (isUnavailable(cause)) return true
-  return false
+  return someCause(error, isUnavailable)
 }
 
 /**

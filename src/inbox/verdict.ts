@@ -4,8 +4,8 @@ import { isOwnError, Reject, RetryLater } from '../errors.js'
 import { toFailure } from '../failure.js'
 import type { Failure, QuarantineReason } from '../message.js'
 import { isCounted, type HeldMessage } from './held.js'
+import { isConflict } from '../postgres/errors.js'
 import { RETRY_MISSING_HANDLER, type Retry } from './options.js'
-import { isConflict } from './transaction.js'
 
 /** What a failed message's fate is. */
 export interface Verdict {

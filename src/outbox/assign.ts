@@ -3,7 +3,7 @@
  * when the sinks change: in small batches, by the relay of the sink that may want them, from where the last one got to.
  */
 import type { Row } from '../postgres/database.js'
-import { sqlState } from '../postgres/driver.js'
+import { sqlState } from '../postgres/errors.js'
 import { ASSIGN, CATCH_UP, FINISH_LEFT, RECLAIM, REGISTER_SINKS, RETIRE_SINKS } from '../postgres/sql/outbox.js'
 import type { Runtime } from '../runtime.js'
 import type { Attached } from './options.js'

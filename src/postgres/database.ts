@@ -5,16 +5,16 @@
  * once: JSON in text is the only parameter type that every PostgreSQL client for Node.js passes on unchanged.
  */
 import { OnceboxError } from '../errors.js'
-import { causes } from '../failure.js'
+import { someCause } from '../failure.js'
 import type { Driver, Isolation, StatementOptions } from './driver.js'
-import { sqlState } from './errors.js'
+import { ofOwnStatement, sqlState } from './errors.js'
 import { Limits } from './limits.js'
 import { qualify } from './qualify.js'
 import { type Settings, settingsFor } from './session-defaults.js'
+import { Silences } from './silences.js'
 import { DEAF, SESSION_DEFAULTS } from './sql/session.js'
 import { OPEN } from './sql/settle.js'
 import type { Statement } from './statement.js'
-import { Watch } from './watch.js'
 
 export type Row = Readonly<Record<string, unknown>>
 
@@ -64,7 +64,7 @@ export function bindDatabase<Tx, TxIn>(driver: Driver<Tx, TxIn>, schema: string)
     return settings
   }
 
-  const watch = new Watch({
+  const silences = new Silences({
     driver,
     shortMs: () => limits.shortMs,
     async deaf(ms, transactions) {
@@ -87,11 +87,10 @@ export function bindDatabase<Tx, TxIn>(driver: Driver<Tx, TxIn>, schema: string)
           return (await ask(statement, param, { ...limits.optionsOf(statement, param), settings })) as readonly never[]
         }
         const rows = await driver.query(bind(statement), [JSON.stringify(param)], tx as Tx)
-        if (statement === OPEN) watch.opened(tx, (rows[0]?.['opened'] as string).split(' ', 1)[0]!)
+        if (statement === OPEN) silences.opened(tx, (rows[0]?.['opened'] as string).split(' ', 1)[0]!)
         return rows as readonly never[]
       } catch (error) {
-        if (sqlState(error) === '42501') denied.add(error as object)
-        throw isMissing(error) ? missing(schema, error) : error
+        throw isMissing(error) ? missing(schema, error) : ofOwnStatement(error)
       }
     },
     async transaction(work, isolation) {
@@ -100,15 +99,15 @@ export function bindDatabase<Tx, TxIn>(driver: Driver<Tx, TxIn>, schema: string)
       let own: unknown
       const watched = async (tx: Tx): ReturnType<typeof work> => {
         own = tx
-        watch.begin(tx)
+        silences.begin(tx)
         return work(tx).catch(async (error: unknown) => {
-          throw isTimeout(error) ? ((await watch.isDead(tx)) ?? explain(driver, error)) : explain(driver, error)
+          throw isTimeout(error) ? ((await silences.isDead(tx)) ?? explain(driver, error)) : explain(driver, error)
         })
       }
       try {
         return await driver.transaction(watched, { isolation, settings, limitMs: limits.shortMs })
       } finally {
-        watch.end(own)
+        silences.end(own)
       }
     },
   }
@@ -125,7 +124,7 @@ function isTimeout(error: unknown): boolean {
 
 /** A handler that waits for a second connection of a pool whose connections handlers hold waits for itself. */
 function explain(driver: Pick<Driver<never>, 'exhausted'>, error: unknown): unknown {
-  if (!driver.exhausted || !(isTimeout(error) || [...causes(error)].some(isWaitInVain))) return error
+  if (!driver.exhausted || !(isTimeout(error) || someCause(error, isWaitInVain))) return error
   const what = 'handlers hold every connection of the pool and wait for more of them'
   const advice =
     'use the tx that a handler is given, or give its other queries a pool of their own, or raise the pool’s max'
@@ -137,13 +136,6 @@ function explain(driver: Pick<Driver<never>, 'exhausted'>, error: unknown): unkn
 function isWaitInVain(error: unknown): boolean {
   const message = (error as { message?: unknown }).message
   return typeof message === 'string' && message.includes('timeout exceeded when trying to connect')
-}
-
-const denied = new WeakSet<object>()
-
-/** True if one of our own statements lacked a permission: a handler's own fail with the same error. */
-export function isDenied(error: unknown): boolean {
-  return typeof error === 'object' && error !== null && denied.has(error)
 }
 
 /** Undefined schema, table, column or function: only our own statements come this way. */
@@ -184,12 +176,4 @@ function channelOf(schema: string): string {
   let hash = 0xcbf29ce484222325n
   for (const byte of Buffer.from(schema)) hash = ((hash ^ BigInt(byte)) * 0x100000001b3n) & 0xffffffffffffffffn
   return `oncebox_${hash.toString(16)}`
-}
-
-/** `String.prototype.isWellFormed` is in Node 20 but not in the ES2023 library of TypeScript. */
-declare global {
-  interface String {
-    isWellFormed(): boolean
-    toWellFormed(): string
-  }
 }

@@ -4,8 +4,6 @@
  * `Tx` is the client's own transaction, as handlers get it; `TxIn` is what `send` and `once` accept
  * (pg lends a `PoolClient` but takes any client that is inside a transaction).
  */
-export { isConnectionLoss, isUnavailable, notTheDatabase, sqlState } from './errors.js'
-
 export type Isolation = 'read committed' | 'repeatable read' | 'serializable'
 
 /** How a statement outside a transaction is to run. A driver may ignore any of it. */

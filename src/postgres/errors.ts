@@ -6,6 +6,8 @@
  * - `isConnectionLoss`: does nobody know whether the server finished what it was doing?
  * - `isUnavailable`: is the database unable to serve, whatever was asked of it? Then the message is not to blame.
  */
+import { OnceboxError } from '../errors.js'
+import { someCause } from '../failure.js'
 
 /** The classes of Appendix A of PostgreSQL's manual, and OB, which our own SQL raises. */
 const CLASSES = new Set(
@@ -28,26 +30,47 @@ export function sqlState(error: unknown): string | undefined {
   return CLASSES.has(code.slice(0, 2)) || typeof severity === 'string' ? code : undefined
 }
 
-/** Errors that look like a lost database connection and are not: a handler's own calls fail in the same words. */
-const othersFault = new WeakSet<object>()
-/** Errors that came over a connection of the driver, so that there is nothing to guess. */
-const ours = new WeakSet<object>()
+/**
+ * Where errors came from, for those who know it to tell: a handler's own calls fail in the same words as the database.
+ * - elsewhere: it is not of our database, whatever it looks like
+ * - connection: it came over a connection of the driver, so that there is nothing to guess
+ * - own statement: the same, and it was oncebox that had sent the statement
+ */
+type Origin = 'elsewhere' | 'connection' | 'own statement'
+const origins = new WeakMap<object, Origin>()
+
+function originOf(error: unknown): Origin | undefined {
+  return isObject(error) ? origins.get(error) : undefined
+}
+
+function note<E>(error: E, origin: Origin): E {
+  if (isObject(error) && origins.get(error) !== 'elsewhere') origins.set(error, origin)
+  return error
+}
 
 /** Notes that this error does not come from the database connection, whatever it looks like. */
 export function notTheDatabase<E>(error: E): E {
-  if (isObject(error)) othersFault.add(error)
-  return error
+  return note(error, 'elsewhere')
 }
 
 /** Notes that this error came over a connection of the driver: for drivers to call. */
 export function fromTheDatabase<E>(error: E): E {
-  if (isObject(error)) ours.add(error)
-  return error
+  return note(error, originOf(error) ?? 'connection')
+}
+
+/** Notes that a statement of oncebox failed with this error. */
+export function ofOwnStatement<E>(error: E): E {
+  return note(error, 'own statement')
 }
 
 /** True if a driver has vouched for this error. */
 export function isFromTheDatabase(error: unknown): boolean {
-  return isObject(error) && ours.has(error)
+  return originOf(error) === 'connection' || originOf(error) === 'own statement'
+}
+
+/** True if a statement of oncebox lacked a permission: a handler's own fail with the same error. */
+export function isDenied(error: unknown): boolean {
+  return originOf(error) === 'own statement' && sqlState(error) === '42501'
 }
 
 /**
@@ -55,7 +78,7 @@ export function isFromTheDatabase(error: unknown): boolean {
  * connection to be had.
  */
 export function isConnectionLoss(error: unknown): boolean {
-  if (isPoolEnded(error) || (isObject(error) && othersFault.has(error))) return false
+  if (isPoolEnded(error) || originOf(error) === 'elsewhere') return false
   const state = sqlState(error)
   return state === undefined ? isClientError(error) : /^(08...|57P0[1-5]|53300)$/.test(state)
 }
@@ -66,8 +89,38 @@ export function isConnectionLoss(error: unknown): boolean {
  */
 export function isUnavailable(error: unknown): boolean {
   if (isConnectionLoss(error)) return true
-  if (isObject(error) && othersFault.has(error)) return false
+  if (originOf(error) === 'elsewhere') return false
   return /^(28...|53...|25006|58030|3D000)$/.test(sqlState(error) ?? '') || isStalePlan(error)
+}
+
+/** Deadlock, lock timeout, serialization failure: nobody's fault, and worth another try. */
+export function isConflict(error: unknown): boolean {
+  return someCause(error, (cause) => /^(40P01|55P03|40001)$/.test(sqlState(cause) ?? ''))
+}
+
+/** Says the error of a statement of ours something of the server, and nothing of the message? */
+export function isServersState(error: unknown): boolean {
+  // A cancelled statement, a plan or a statement that this session has lost, internal errors.
+  return isServersStateAtCommit(error) || /^(57014|26000|0A000|XX...)$/.test(sqlState(error) ?? '')
+}
+
+/**
+ * The same of the error of a COMMIT, which checks what handlers left to it, and may fail of that in any words but those of
+ * a server that is short of something.
+ */
+export function isServersStateAtCommit(error: unknown): boolean {
+  if (error instanceof OnceboxError) return error.code === 'SCHEMA_OUTDATED'
+  const state = sqlState(error)
+  // What JavaScript cannot build is too large, and that is the message's.
+  if (state === undefined) return !(error instanceof RangeError || error instanceof TypeError)
+  // Insufficient resources, system errors, a server that became a standby.
+  return /^(53...|58...|25006)$/.test(state)
+}
+
+/** The guard of open_group: see migration 004. */
+export function isGuard(error: unknown): boolean {
+  const violation = sqlState(error) === '23503' && error instanceof Error
+  return violation && error.message.includes('a_handler_must_not_end_its_transaction')
 }
 
 /**
@@ -92,6 +145,10 @@ export function isReadOnly(error: unknown): boolean {
 export function silent(ms: number): Error {
   const text = `the database connection gave no answer within ${Math.round(ms)} ms and was closed`
   return fromTheDatabase(Object.assign(new Error(text), { code: 'CONNECTION_SILENT' }))
+}
+
+export function isSilence(error: unknown): boolean {
+  return (error as { code?: unknown } | null)?.code === 'CONNECTION_SILENT'
 }
 
 /** The pool was ended by its owner: that is no lost connection, since no waiting brings it back. */

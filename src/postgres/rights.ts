@@ -1,7 +1,7 @@
 /** Check: the role of the session may do what a started box does. Told at the start, in words, rather than by a worker. */
 import { OnceboxError } from '../errors.js'
 import type { Database } from './database.js'
-import { sqlState } from './driver.js'
+import { sqlState } from './errors.js'
 import { FUNCTIONS, GRANTS } from './roles.js'
 import { MISSING_RIGHTS } from './sql/server.js'
 

@@ -1,7 +1,7 @@
 /** Check: what `start()` asks of its server before anything runs on it. */
 import { OnceboxError } from '../errors.js'
 import type { Database, Row } from './database.js'
-import { sqlState } from './driver.js'
+import { sqlState } from './errors.js'
 import { checkRights } from './rights.js'
 import { LOCK_SEQUENCES, MISSING_ABILITY, REPAIR_SEQUENCES, SEQUENCES_BEHIND } from './sql/server.js'
 

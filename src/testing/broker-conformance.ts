@@ -26,7 +26,7 @@ import {
 } from './broker-bench.js'
 import { waiting } from './broker-waiting.js'
 import type { Incoming, Outcome } from '../message.js'
-import type { ConformanceCase } from './driver-conformance.js'
+import type { ConformanceCase } from './driver-conformance/index.js'
 import { HOSTILE_TYPE, hostileEvents, judge, type HostileEvent } from './hostile-events.js'
 
 export type { BrokerCapabilities, BrokerUnderTest, ChannelOptions, RawMessage } from './broker-bench.js'

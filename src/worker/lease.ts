@@ -1,6 +1,6 @@
 /** Keeps a lease alive while its holder works, and tells the holder when it is lost. */
 import { toFailure } from '../failure.js'
-import { isUnavailable } from '../postgres/driver.js'
+import { isUnavailable } from '../postgres/errors.js'
 
 export interface Leased {
   /** Extends the lease; answers false if any of it was lost. */

@@ -7,7 +7,7 @@
  * cause is told once; that the database is away is one cause, in however many words.
  */
 import { causes } from '../failure.js'
-import { isConnectionLoss, sqlState } from '../postgres/driver.js'
+import { isConnectionLoss, sqlState } from '../postgres/errors.js'
 
 export interface Trouble {
   /** It failed. Told if the cause is new. */

@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { afterAll, beforeAll, describe, test } from 'vitest'
-import { driverConformance } from '../../src/testing/driver-conformance.js'
+import { driverConformance } from '../../src/testing/driver-conformance/index.js'
 import { type ScratchDatabase, scratchDatabase } from '../support/postgres.js'
 import { type OpenPool, pgSubject } from './subjects.js'
 

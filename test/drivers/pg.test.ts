@@ -4,7 +4,7 @@ import pg from 'pg'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { fromPg } from 'oncebox/pg'
 import type { OnceboxErrorCode } from '../../src/errors.js'
-import { isConnectionLoss } from '../../src/postgres/driver.js'
+import { isConnectionLoss } from '../../src/postgres/errors.js'
 import { type ScratchDatabase, scratchDatabase, startPostgres } from '../support/postgres.js'
 import { slowProxy } from './slow-proxy.js'
 

@@ -1,6 +1,6 @@
 import { PGlite } from '@electric-sql/pglite'
 import { afterAll, beforeAll, describe, test } from 'vitest'
-import { driverConformance } from '../../src/testing/driver-conformance.js'
+import { driverConformance } from '../../src/testing/driver-conformance/index.js'
 import { pgliteSubject } from './subjects.js'
 
 describe('PGlite', () => {

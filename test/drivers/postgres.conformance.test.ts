@@ -1,6 +1,6 @@
 import postgres from 'postgres'
 import { afterAll, beforeAll, describe, test } from 'vitest'
-import { driverConformance } from '../../src/testing/driver-conformance.js'
+import { driverConformance } from '../../src/testing/driver-conformance/index.js'
 import { type ScratchDatabase, scratchDatabase } from '../support/postgres.js'
 import { postgresSubject } from './subjects.js'
 

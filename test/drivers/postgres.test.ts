@@ -132,6 +132,18 @@ describe('a lent sql', () => {
     }
   })
 
+  test('takes a cursor that was read to its end for no silence of the server, whatever its handler does next', async () => {
+    const driver = fromPostgres(connect())
+    await driver.transaction(async (tx) => {
+      const loan = driver.lend!(tx)
+      for await (const rows of loan.tx`select generate_series(1, 10)`.cursor(3)) expect(rows.length).toBeLessThan(4)
+      expect(driver.silentMs!(tx)).toBe(0)
+      await loan.tx`select 1`
+      expect(driver.silentMs!(tx)).toBe(0)
+      await loan.giveBack()
+    })
+  })
+
   test('takes an error for the end of the transaction, unless it is within its own savepoint()', async () => {
     const byHand = lent(async (tx) => {
       await tx`savepoint a`

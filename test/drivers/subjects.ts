@@ -8,7 +8,7 @@ import { fromPg, type PgClient } from 'oncebox/pg'
 import { fromPglite } from 'oncebox/pglite'
 import { fromPostgres } from 'oncebox/postgres'
 import type { Driver } from 'oncebox'
-import type { DriverConformance, DriverFaults } from '../../src/testing/driver-conformance.js'
+import type { DriverConformance, DriverFaults } from '../../src/testing/driver-conformance/index.js'
 import { type PostgresProxy, startProxy } from '../support/proxy.js'
 
 /** A server by its URL, which is known when the tests run. */

@@ -79,6 +79,11 @@ describe('the packed files', () => {
     expect(orphans, 'left over in dist from an earlier build: remove dist and build again').toEqual([])
   })
 
+  test('declare nothing global', () => {
+    const types = packed.filter((file) => file.endsWith('.d.ts'))
+    expect(types.filter((file) => readPage(file).includes('declare global'))).toEqual([])
+  })
+
   test('bring no dependency and no install script', () => {
     expect(shipped).not.toHaveProperty('dependencies')
     expect(shipped).not.toHaveProperty('optionalDependencies')
@@ -116,9 +121,13 @@ describe('in a project that has nothing else', () => {
     await expect(inner).rejects.toMatchObject({ stderr: expect.stringContaining('ERR_PACKAGE_PATH_NOT_EXPORTED') })
   })
 
-  test.each(['nodenext', 'bundler'])('types of the main path resolve under moduleResolution %s', async (resolution) => {
-    await compile({ 'main.ts': importing(['oncebox']) }, resolution)
-  })
+  test.each(['nodenext', 'bundler'])(
+    'types of the main path resolve under moduleResolution %s, and add nothing to those of the language',
+    async (resolution) => {
+      const uses = `// @ts-expect-error a method that ES2023 does not have\nexport const asked = 'x'.isWellFormed()\n`
+      await compile({ 'main.ts': importing(['oncebox']) + uses }, resolution)
+    },
+  )
 })
 
 describe('in a project with clients and schema libraries', () => {

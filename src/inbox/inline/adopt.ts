@@ -4,6 +4,7 @@
  * open during the call. And so runs one that is redelivered: its last worker may have died of it, and only a claim tells a
  * worker that died from one that was stopped or cut off.
  */
+import { isConflict } from '../../postgres/errors.js'
 import { randomUUID } from 'node:crypto'
 import type { Row } from '../../postgres/database.js'
 import { ADOPT } from '../../postgres/sql/effects.js'
@@ -14,7 +15,6 @@ import { hold, runNext } from '../group.js'
 import { setAttempts, watched, type Fate, type HeldMessage } from '../held.js'
 import { failed, handled, type Ackable } from '../outcome.js'
 import type { Worker } from '../run.js'
-import { isConflict } from '../transaction.js'
 import { markRow } from './mark.js'
 
 /** How long to wait for the mark of a copy in flight. */

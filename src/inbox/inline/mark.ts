@@ -1,4 +1,5 @@
 /** Marks: the dedup rows of messages that run on arrival, made and settled in the transaction of their handlers. */
+import { isConflict } from '../../postgres/errors.js'
 import { OnceboxError } from '../../errors.js'
 import type { Row } from '../../postgres/database.js'
 import { DROP_MARKS, FAIL_INLINE, LOCK_TIMEOUT, MARK, SETTLE_INLINE } from '../../postgres/sql/inline.js'
@@ -9,7 +10,6 @@ import { busy, failed, handled } from '../outcome.js'
 import type { Prepared } from '../prepare.js'
 import { classify } from '../receive.js'
 import type { Worker } from '../run.js'
-import { isConflict } from '../transaction.js'
 import type { Verdict } from '../verdict.js'
 import { horizonOf, judgeKnown, type Horizon } from './known.js'
 

@@ -1,6 +1,13 @@
 /** Why a handler's use of its transaction is refused; the same words for every client. */
 import { OnceboxError } from '../../errors.js'
 
+/** What to pass, and how to come by it. */
+export type Expected = readonly [what: string, advice: string]
+
+export function transactionRequired(got: string, [expected, advice]: Expected): OnceboxError {
+  return new OnceboxError('TRANSACTION_REQUIRED', `expected ${expected}, got ${got}: ${advice}`)
+}
+
 export function transactionClosed(): OnceboxError {
   return new OnceboxError(
     'TRANSACTION_CLOSED',

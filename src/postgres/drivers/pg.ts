@@ -5,35 +5,21 @@
 import { createHash } from 'node:crypto'
 import { checkKnown } from '../../check-options.js'
 import { OnceboxError } from '../../errors.js'
-import { causes } from '../../failure.js'
-import type { Driver, StatementOptions, TransactionOptions } from '../driver.js'
-import {
-  fromTheDatabase,
-  isConnectionLoss,
-  isPoolEnded,
-  isReadOnly,
-  isStalePlan,
-  poolEnded,
-  sqlState,
-} from '../errors.js'
+import { someCause } from '../../failure.js'
+import type { Driver, Loan, StatementOptions, TransactionOptions } from '../driver.js'
+import { fromTheDatabase, isConnectionLoss, isReadOnly, isSilence, isStalePlan, sqlState } from '../errors.js'
+import { type Expected, transactionRequired } from './loan-errors.js'
+import { runOn } from './pg/alone.js'
 import { hangUp } from './pg/cancel.js'
-import {
-  type Answer,
-  ask,
-  type Client,
-  heardFrom,
-  ignore,
-  isSilentSince,
-  type PgClient,
-  type PgPool,
-  type Pool,
-  type Statement,
-} from './pg/client.js'
+import { Checkout } from './pg/checkout.js'
+import { type Answer, ask, type Client, heardFrom, type PgClient, type PgPool, type Pool } from './pg/client.js'
+import type { Statement } from './pg/client.js'
 import { listenOn } from './pg/listen.js'
 import { borrowed, isLent, lendClient } from './pg/loan.js'
 import { leftOf, Reserve } from './pg/reserve.js'
-import { runOn, Session } from './pg/session.js'
+import { Session } from './pg/session.js'
 import { transactionStatus } from './pg/status.js'
+import { ignore } from './watch.js'
 import { isPgPool, wrongClient } from './wrong-client.js'
 
 export type { PgClient, PgPool }
@@ -53,15 +39,19 @@ export function fromPg<C extends PgClient>(pool: PgPool<C>, options: PgOptions =
   return new PgDriver(pool as unknown as Pool, options.prepare ?? true) as unknown as Driver<C, PgClient>
 }
 
+const EXPECTED: Expected = [
+  'a pg client inside a transaction',
+  'check one out with pool.connect(), send BEGIN, and pass it',
+]
+
 class PgDriver implements Driver<Client, object> {
   readonly #pool: Pool
+  readonly #checkout: Checkout
   readonly #reserve: Reserve
   /** For heartbeats alone: they must not wait behind a statement that waits for a lock. */
   readonly #pulse: Reserve
   #prepare: boolean
   #stale = 0
-  /** A connection fell silent: those on which nothing was heard since this moment may be dead too. */
-  #doubtedSince = -Infinity
   readonly #names = new Map<string, string>()
   readonly #sessions = new WeakMap<object, Session>()
   #pipelines: boolean | undefined
@@ -69,9 +59,9 @@ class PgDriver implements Driver<Client, object> {
   constructor(pool: Pool, prepare: boolean) {
     this.#pool = pool
     this.#prepare = prepare
+    this.#checkout = new Checkout(pool)
     this.#reserve = new Reserve(pool)
     this.#pulse = new Reserve(pool)
-    if (!guarded.has(pool)) guard(pool)
   }
 
   get capacity(): number | undefined {
@@ -79,7 +69,7 @@ class PgDriver implements Driver<Client, object> {
   }
 
   get exhausted(): boolean {
-    return isExhausted(this.#pool) && (this.#pool.waitingCount ?? 0) > 0
+    return this.#checkout.isExhausted && (this.#pool.waitingCount ?? 0) > 0
   }
 
   get pipelines(): boolean {
@@ -106,7 +96,7 @@ class PgDriver implements Driver<Client, object> {
   }
 
   async transaction<R>(work: (tx: Client) => Promise<R>, options: TransactionOptions = {}): Promise<R> {
-    const client = await this.#checkOut()
+    const client = await this.#checkout.connect()
     const began = performance.now()
     const session = new Session(client, options.isolation ?? 'read committed', options.settings)
     if (options.limitMs !== undefined) session.limitBegin(options.limitMs)
@@ -118,7 +108,7 @@ class PgDriver implements Driver<Client, object> {
       result = await work(client)
     } catch (error) {
       this.#note(error)
-      if (isSilence(session.beginError)) this.#doubt(began)
+      if (isSilence(session.beginError)) this.#checkout.doubt(began)
       await this.#giveUp(session, error)
       throw session.beginError ?? error
     }
@@ -146,9 +136,9 @@ class PgDriver implements Driver<Client, object> {
     return listenOn(this.#pool, channel, wake)
   }
 
-  lend(tx: Client) {
+  lend(tx: Client): Loan<Client> {
     const session = this.#sessions.get(tx)
-    if (!session) throw transactionRequired('a client whose transaction is over')
+    if (!session) throw required('a client whose transaction is over')
     return lendClient(session)
   }
 
@@ -189,19 +179,19 @@ class PgDriver implements Driver<Client, object> {
   async #alone(statement: Statement, options: StatementOptions): Promise<Answer> {
     const asked = performance.now()
     try {
-      if (this.#reserve.available && isExhausted(this.#pool)) {
+      if (this.#reserve.available && this.#checkout.isExhausted) {
         return await (options.urgent ? this.#pulse : this.#reserve).query(statement, options)
       }
       return await this.#pooled(statement, options)
     } catch (error) {
-      if (isSilence(error)) this.#doubt(asked)
+      if (isSilence(error)) this.#checkout.doubt(asked)
       throw error
     }
   }
 
   async #pooled(statement: Statement, options: StatementOptions): Promise<Answer> {
     const asked = performance.now()
-    const client = await this.#checkOut(options.limitMs)
+    const client = await this.#checkout.connect(options.limitMs)
     client.on('error', ignore)
     let failure: Error | undefined
     try {
@@ -218,30 +208,14 @@ class PgDriver implements Driver<Client, object> {
     }
   }
 
-  /** A connection of the pool, except one that may have died in silence. */
-  async #checkOut(limitMs?: number): Promise<Client> {
-    for (;;) {
-      const client = await connectWithin(this.#pool, limitMs)
-      if (!isSilentSince(client, this.#doubtedSince)) return client
-      const reason = new Error('the connection may have died with another one')
-      client.on('error', ignore)
-      hangUp(client, reason)
-      client.release?.(reason)
-    }
-  }
-
-  #doubt(since: number): void {
-    this.#doubtedSince = Math.max(this.#doubtedSince, since)
-  }
-
   silentMs(tx: Client): number {
-    return this.#sessions.get(tx)?.silentMs ?? 0
+    return this.#sessions.get(tx)?.watch.silentMs ?? 0
   }
 
   hangUp(tx: Client, reason: Error): void {
     const session = this.#sessions.get(tx)
     if (!session) return
-    this.#doubt(performance.now() - session.silentMs)
+    this.#checkout.doubt(performance.now() - session.watch.silentMs)
     hangUp(session.client, reason)
   }
 
@@ -252,74 +226,19 @@ class PgDriver implements Driver<Client, object> {
 
   /** Inside a transaction that was lent to a handler, or that the caller has begun. */
   async #given(tx: object, statement: Statement): Promise<Answer> {
-    const session = borrowed(tx)
-    if (session) return session.send(statement)
+    const loan = borrowed(tx)
+    if (loan) return loan.session.send(statement, loan.watch)
     const client = asClient(tx)
-    if ((await transactionStatus(client)) === 'idle') throw transactionRequired('a client that is not in a transaction')
+    if ((await transactionStatus(client)) === 'idle') throw required('a client that is not in a transaction')
     return ask(client, statement)
   }
 }
 
 /** After so many, the pooler is to blame rather than a statement that somebody has deallocated. */
 const STALE_TIMES = 3
-const LOOK_MS = 250
-
-/**
- * Waits for a connection no longer than that; one that comes later goes back. A pool that is ended never tells those
- * who wait for it, so it is looked at.
- */
-function connectWithin(pool: Pool, limitMs = Infinity): Promise<Client> {
-  return new Promise((resolve, reject) => {
-    const began = performance.now()
-    let waits = true
-    const give = (error: Error): void => {
-      waits = false
-      clearInterval(timer)
-      reject(error)
-    }
-    const timer = setInterval(
-      () => {
-        if (pool.ending) give(poolEnded())
-        else if (performance.now() - began >= limitMs) give(noConnection(limitMs))
-      },
-      Math.min(LOOK_MS, limitMs),
-    )
-    pool.connect().then(
-      (client) => {
-        clearInterval(timer)
-        if (waits) resolve(client)
-        else client.release?.()
-      },
-      (error: Error) => give(isPoolEnded(error) ? poolEnded(error) : error),
-    )
-  })
-}
-
-function noConnection(ms: number): Error {
-  const text = `the pool had no connection to spare within ${Math.round(ms)} ms`
-  return fromTheDatabase(Object.assign(new Error(text), { code: 'CONNECT_TIMEOUT' }))
-}
-
-function isSilence(error: unknown): boolean {
-  return (error as { code?: unknown } | null)?.code === 'CONNECTION_SILENT'
-}
 
 function rowsOf({ rows }: Answer): Answer['rows'] {
   return rows
-}
-
-const guarded = new WeakSet<object>()
-
-/** An 'error' event without a listener ends the process. */
-function guard(pool: Pool): void {
-  guarded.add(pool)
-  // An idle client that loses its connection reports to the pool.
-  if (pool.listenerCount?.('error') === 0) pool.on?.('error', ignore)
-  // A session that is ended as soon as it is ready tells so in the same packet, before whoever asked for it has it.
-  pool.on?.('connect', (client: Client) => {
-    heardFrom(client)
-    client.on('error', ignore)
-  })
 }
 
 /** True if the server itself said no: the connection is in order, and nothing was committed. */
@@ -330,26 +249,17 @@ function isRefusal(error: unknown): boolean {
 
 /** True if the server has said no, and would say it again on this connection, whoever asks. */
 function isSpoilt(error: unknown): boolean {
-  return isStalePlan(error) || [...causes(error)].some(isReadOnly)
-}
-
-/** True if a statement would have to wait for a connection. */
-function isExhausted({ options, totalCount, idleCount = 0, waitingCount = 0 }: Pool): boolean {
-  if (options?.max === undefined || totalCount === undefined) return false
-  return idleCount + options.max - totalCount - waitingCount <= 0
+  return isStalePlan(error) || someCause(error, isReadOnly)
 }
 
 function asClient(tx: unknown): Client {
   const { query, escapeIdentifier, totalCount } = (tx ?? {}) as Record<string, unknown>
-  if (typeof totalCount === 'number') throw transactionRequired('a pool')
-  if (typeof query !== 'function') throw transactionRequired(tx === null ? 'null' : `a ${typeof tx} without query()`)
-  if (typeof escapeIdentifier !== 'function') throw transactionRequired('an object that is not a client of pg')
+  if (typeof totalCount === 'number') throw required('a pool')
+  if (typeof query !== 'function') throw required(tx === null ? 'null' : `a ${typeof tx} without query()`)
+  if (typeof escapeIdentifier !== 'function') throw required('an object that is not a client of pg')
   return tx as Client
 }
 
-function transactionRequired(what: string): OnceboxError {
-  return new OnceboxError(
-    'TRANSACTION_REQUIRED',
-    `expected a pg client inside a transaction, got ${what}: check one out with pool.connect(), send BEGIN, and pass it`,
-  )
+function required(got: string): OnceboxError {
+  return transactionRequired(got, EXPECTED)
 }

@@ -2,17 +2,10 @@
  * The driver for PGlite: PostgreSQL in the process, one session for everybody. For tests, demos and embedded use.
  * While a transaction is open every statement outside it waits, so a handler must use its `tx` and nothing else.
  */
-import { OnceboxError } from '../../errors.js'
+import type { OnceboxError } from '../../errors.js'
 import type { Driver, Loan, StatementOptions, TransactionOptions } from '../driver.js'
-import { refusal } from './handler-sql.js'
-import {
-  handlerCalled,
-  handlerCommitted,
-  rolledBack,
-  transactionAborted,
-  transactionClosed,
-  unawaitedQuery,
-} from './loan-errors.js'
+import { type Expected, handlerCalled, rolledBack, transactionRequired } from './loan-errors.js'
+import { giveBack, ignore, refused, transactionId, Watch } from './watch.js'
 import { isPglite, wrongClient } from './wrong-client.js'
 
 export interface PgliteDb<T> {
@@ -44,37 +37,37 @@ export function fromPglite<T>(db: PgliteDb<T>): Driver<T> {
   return new PgliteDriver(db as unknown as Db) as unknown as Driver<T>
 }
 
-const XID = 'select pg_current_xact_id_if_assigned()::text as xid'
+const EXPECTED: Expected = [
+  'what db.transaction() hands to its callback',
+  'call it inside db.transaction(async (tx) => …)',
+]
+
+/** A handle that was given out, to our own work or to a handler. */
+interface Given {
+  readonly raw: Tx
+  readonly watch: Watch
+  /** The id of the transaction at its first loan, asked for once. */
+  readonly start: { id?: Promise<unknown> }
+}
 
 class PgliteDriver implements Driver<Tx> {
   readonly pipelines = true
   readonly #db: Db
-  readonly #watches = new WeakMap<object, Watch>()
+  readonly #given = new WeakMap<object, Given>()
 
   constructor(db: Db) {
     this.#db = db
   }
 
-  query(
-    text: string,
-    values: readonly unknown[],
-    tx?: Tx,
-    options: StatementOptions = {},
-  ): Promise<readonly Record<string, unknown>[]> {
-    if (tx === undefined && options.settings !== undefined) {
-      return this.transaction((own) => this.#query(text, values, own), options)
+  query(text: string, values: readonly unknown[], tx?: Tx, options: StatementOptions = {}): Promise<Results['rows']> {
+    if (tx === undefined) {
+      if (options.settings === undefined) return run(this.#db, text, values)
+      return this.transaction((own) => this.query(text, values, own), options)
     }
-    const rows = this.#query(text, values, tx)
-    // A rejection that nobody awaits inside our transaction shows at its end; it must not end the process.
-    if (tx !== undefined && this.#watches.has(tx)) rows.catch(() => {})
-    return rows
-  }
-
-  async #query(text: string, values: readonly unknown[], tx: Tx | undefined): Promise<Results['rows']> {
-    const session = tx === undefined ? this.#db : this.#inTransaction(tx)
-    if (values.length > 0) return (await session.query(text, [...values])).rows
-    // Without values there may be several commands in the text, which only `exec` takes.
-    return (await session.exec(text)).at(-1)?.rows ?? []
+    const given = this.#given.get(tx)
+    const error = given ? given.watch.misuse(EXPECTED) : misuse(tx)
+    if (error) return refused(error)
+    return given ? given.watch.track(run(given.raw, text, values)) : run(tx, text, values)
   }
 
   async transaction<R>(work: (tx: Tx) => Promise<R>, options: TransactionOptions = {}): Promise<R> {
@@ -82,18 +75,16 @@ class PgliteDriver implements Driver<Tx> {
     return this.#db.transaction(async (raw) => {
       // Said in any case: the database may have another default.
       await raw.exec(`set transaction isolation level ${isolation}; ${settings}`)
-      const watch = new Watch(raw)
-      const tx = watched(raw, watch)
-      this.#watches.set(tx, watch)
+      const watch = new Watch()
       try {
-        const result = await work(tx)
+        const result = await work(this.#give({ raw, watch, start: {} }))
         const swallowed = watch.failure
         await watch.settled()
         if (swallowed === undefined && watch.failure !== undefined) throw watch.failure
         if (raw.closed || (swallowed !== undefined && (await isAborted(raw)))) throw rolledBack(swallowed)
         return result
       } finally {
-        watch.open = false
+        watch.close()
       }
     })
   }
@@ -108,133 +99,69 @@ class PgliteDriver implements Driver<Tx> {
     return async () => {
       if (stopped) return
       stopped = true
-      await unlisten?.().catch(() => {})
+      await unlisten?.().catch(ignore)
     }
   }
 
   lend(tx: Tx): Loan<Tx> {
-    const transaction = this.#watches.get(tx)
-    if (!transaction?.open) throw transactionRequired('a transaction that is over')
-    const { raw } = transaction
-    const watch = new Watch(raw, transaction)
-    const start = (transaction.start ??= raw.query(XID).catch(() => undefined))
-    const lent = watched(raw, watch)
-    this.#watches.set(lent, watch)
+    const given = this.#given.get(tx)
+    if (!given?.watch.open) throw transactionRequired('a transaction that is over', EXPECTED)
+    const { raw, start } = given
+    const watch = new Watch(given.watch)
+    const idOf = (): Promise<unknown> => transactionId(async (text) => (await raw.query(text)).rows)
+    start.id ??= idOf().catch(ignore)
     return {
-      tx: lent,
-      async giveBack() {
-        const left = watch.unanswered
-        // They run to their end, and so does what their author sends behind them.
-        while (watch.unanswered > 0 && watch.transactionOpen) {
-          await watch.settled()
-          await new Promise(setImmediate)
-        }
-        watch.open = false
-        if (left > 0) throw unawaitedQuery(left)
-        if (watch.failure !== undefined && (await isAborted(raw))) throw transactionAborted(watch.failure)
-        if (watch.suspicious && !(await sameTransaction(raw, await start))) throw handlerCommitted()
-      },
+      tx: this.#give({ raw, watch, start }),
+      giveBack: () =>
+        giveBack(watch, async () => {
+          if (watch.failure !== undefined && (await isAborted(raw))) return 'aborted'
+          return watch.suspicious && (await start.id) !== (await idOf()) ? 'idle' : 'in transaction'
+        }),
     }
   }
 
-  #inTransaction(tx: Tx): Session {
-    const watch = this.#watches.get(tx)
-    if (watch && !watch.transactionOpen) throw transactionRequired('a transaction that is over')
-    const { transaction, query, closed } = (tx ?? {}) as unknown as Record<string, unknown>
-    if (typeof transaction === 'function') throw transactionRequired('the database itself')
-    if (typeof query !== 'function') throw transactionRequired('something else')
-    if (closed === true) throw transactionRequired('a transaction that is over')
+  #give(given: Given): Tx {
+    const tx = guarded(given)
+    this.#given.set(tx, given)
     return tx
   }
 }
 
-/** What is known of one transaction, or of one handler's use of it. */
-class Watch {
-  readonly raw: Tx
-  open = true
-  unanswered = 0
-  failure: unknown
-  suspicious = false
-  start: Promise<Results | undefined> | undefined
-  readonly #transaction: Watch | undefined
-  readonly #pending = new Set<Promise<unknown>>()
-
-  constructor(raw: Tx, transaction?: Watch) {
-    this.raw = raw
-    this.#transaction = transaction
-  }
-
-  get transactionOpen(): boolean {
-    return this.#transaction ? this.#transaction.open : this.open
-  }
-
-  add(answer: Promise<unknown>): void {
-    this.#transaction?.add(answer)
-    this.unanswered += 1
-    const done = answer.then(
-      () => (this.unanswered -= 1),
-      (error: unknown) => {
-        this.unanswered -= 1
-        this.failure ??= error
-      },
-    )
-    this.#pending.add(done)
-    void done.finally(() => this.#pending.delete(done))
-  }
-
-  async settled(): Promise<void> {
-    while (this.#pending.size > 0) await Promise.all(this.#pending)
-  }
+async function run(session: Session, text: string, values: readonly unknown[]): Promise<Results['rows']> {
+  if (values.length > 0) return (await session.query(text, [...values])).rows
+  // Without values there may be several commands in the text, which only `exec` takes.
+  return (await session.exec(text)).at(-1)?.rows ?? []
 }
 
 /** PGlite's own transaction, whose statements are counted and refused by the rules of `Driver.lend`. */
-function watched(raw: Tx, watch: Watch): Tx {
+function guarded({ raw, watch }: Given): Tx {
   const send =
-    (name: string, method: (...args: unknown[]) => Promise<unknown>) =>
+    (method: (...args: unknown[]) => Promise<unknown>) =>
     (...args: unknown[]): Promise<unknown> => {
       const [first] = args
-      const text: unknown = Array.isArray(first) ? first[0] : first
-      const error = watch.open && watch.transactionOpen ? refusal(text) : transactionClosed()
-      if (error) return refused(error)
-      if (name === 'exec' && String(text).includes(';')) watch.suspicious = true
-      const answer = method.apply(raw, args)
-      watch.add(answer)
-      return answer
+      const error = watch.refuse(Array.isArray(first) ? first[0] : first)
+      return error ? refused(error) : watch.track(method.apply(raw, args))
     }
   return new Proxy(raw, {
     get(target, key) {
       const value: unknown = Reflect.get(target, key, target)
-      if (key === 'query' || key === 'exec' || key === 'sql') return send(key, value as never)
+      if (key === 'query' || key === 'exec' || key === 'sql') return send(value as never)
       if (key === 'rollback') return () => refused(handlerCalled('rollback'))
       return value
     },
   })
 }
 
-/** A rejection that nobody awaits must not end the process. */
-function refused(error: OnceboxError): Promise<never> {
-  const rejected = Promise.reject(error)
-  rejected.catch(() => {})
-  return rejected
-}
-
 async function isAborted(raw: Tx): Promise<boolean> {
-  try {
-    await raw.query('select 1')
-    return false
-  } catch {
-    return true
-  }
-}
-
-async function sameTransaction(raw: Tx, start: Results | undefined): Promise<boolean> {
-  const now = await raw.query(XID)
-  return now.rows[0]?.['xid'] === start?.rows[0]?.['xid']
-}
-
-function transactionRequired(what: string): OnceboxError {
-  return new OnceboxError(
-    'TRANSACTION_REQUIRED',
-    `expected what db.transaction() hands to its callback, got ${what}: call it inside db.transaction(async (tx) => …)`,
+  return raw.query('select 1').then(
+    () => false,
+    () => true,
   )
+}
+
+function misuse(tx: unknown): OnceboxError | undefined {
+  const { transaction, query, closed } = (tx ?? {}) as Record<string, unknown>
+  if (typeof transaction === 'function') return transactionRequired('the database itself', EXPECTED)
+  if (typeof query !== 'function') return transactionRequired('something else', EXPECTED)
+  return closed === true ? transactionRequired('a transaction that is over', EXPECTED) : undefined
 }

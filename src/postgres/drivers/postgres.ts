@@ -6,14 +6,16 @@
  * failed before it) and a warning during COMMIT, such as a cancelled wait for a synchronous standby.
  */
 import { within } from '../../backoff.js'
-import { OnceboxError } from '../../errors.js'
+import type { OnceboxError } from '../../errors.js'
 import type { Driver, Isolation, Loan, StatementOptions, TransactionOptions } from '../driver.js'
 import { fromTheDatabase, isPoolEnded, isReadOnly, isStalePlan, poolEnded, silent } from '../errors.js'
-import { forgottenQuery, handlerCommitted, transactionAborted, unawaitedQuery } from './loan-errors.js'
-import { Gate, gateOf, guard, type Handle, ignore, type Rows } from './postgres/gate.js'
+import { type Expected, forgottenQuery, transactionRequired } from './loan-errors.js'
+import { Gate, type Handle, type Rows } from './postgres/gate.js'
+import { type Given, givenBy, guard } from './postgres/guard.js'
 import { type LineOptions, Lines, type Mark } from './postgres/lines.js'
 import { Room } from './postgres/room.js'
 import { Run } from './postgres/run.js'
+import { giveBack, ignore, refused, transactionId, whenSent } from './watch.js'
 import { isPostgres, wrongClient } from './wrong-client.js'
 
 /** postgres.js overloads `begin`; both signatures are spelled out, or `T` would not be inferred. */
@@ -44,7 +46,10 @@ const PROBE_MS = 2_000
 /** How long postgres.js takes to write. */
 const POKE_MS = 50
 
-const XID = 'select pg_current_xact_id_if_assigned()::text as xid'
+const EXPECTED: Expected = [
+  'the sql that sql.begin() hands to its callback',
+  'call it inside sql.begin(async (tx) => …)',
+]
 
 const BEGIN: Readonly<Record<Isolation, string>> = {
   'read committed': 'isolation level read committed',
@@ -77,22 +82,22 @@ class PostgresDriver implements Driver<Handle> {
     options: StatementOptions = {},
   ): Promise<readonly Record<string, unknown>[]> {
     if (tx === undefined) return this.#alone(text, values, options)
-    const rows = this.#inside(text, values, tx)
-    // postgres.js sends a moment later; from now on the transaction waits for it.
-    gateOf(tx)?.expect(rows)
+    const given = givenBy(tx)
+    if (!given) return theirs(tx).then((raw) => this.#send({ raw }, text, values))
+    const error = given.gate.misuse(EXPECTED)
+    if (error) return refused(error)
+    const rows = this.#send(given, text, values)
+    // A failure that nobody awaits shows at the end of the transaction.
+    rows.catch(ignore)
     return rows
-  }
-
-  async #inside(text: string, values: readonly unknown[], tx: Handle): Promise<Rows> {
-    return this.#send(ours(tx) ?? (await theirs(tx)), text, values)
   }
 
   async #alone(text: string, values: readonly unknown[], options: StatementOptions): Promise<Rows> {
     const root = options.urgent && this.#room.isFull ? await this.#sideWithin(options.limitMs) : this.#sql
     const work = (prepare: boolean): Promise<Rows> =>
       options.settings === undefined
-        ? sendOnce((onexecute) => this.#send(root, text, values, { prepare, onexecute }))
-        : behind(options.settings, root, (tx) => this.#send(tx, text, values, { prepare }))
+        ? sendOnce((onexecute) => this.#send({ raw: root }, text, values, { prepare, onexecute }))
+        : behind(options.settings, root, (tx) => this.#send(givenBy(tx)!, text, values, { prepare }))
     try {
       return await this.#answered(work(true), options.limitMs)
     } catch (error) {
@@ -137,13 +142,16 @@ class PostgresDriver implements Driver<Handle> {
   }
 
   async #send(
-    handle: Handle,
+    { raw, gate, nested = false }: Partial<Given> & Pick<Given, 'raw'>,
     text: string,
     values: readonly unknown[],
     options: SendOptions = PREPARED,
   ): Promise<Rows> {
     // Without values there may be several commands in the text, which only the simple protocol takes.
-    const rows = await (values.length === 0 ? handle.unsafe(text) : handle.unsafe(text, [...values], options))
+    const query = values.length === 0 ? raw.unsafe(text) : raw.unsafe(text, [...values], options)
+    // postgres.js sends a moment later; from now on the transaction waits for it.
+    gate?.pass(query, nested)
+    const rows = await query
     // Several commands give an array of results; the last one is the answer.
     const last = rows.at(-1)
     const answer = Array.isArray(last) ? (last as Rows) : rows
@@ -205,21 +213,23 @@ class PostgresDriver implements Driver<Handle> {
   }
 
   lend(tx: Handle): Loan<Handle> {
-    const transaction = gateOf(tx)
-    if (!transaction?.open) throw transactionRequired('a transaction that is over')
-    const { raw } = transaction
-    const gate = new Gate(raw, transaction)
+    const given = givenBy(tx)
+    if (!given?.gate.open) throw transactionRequired('a transaction that is over', EXPECTED)
+    const { raw } = given
+    const gate = new Gate(given.gate)
+    const idOf = (): Promise<unknown> => transactionId((text) => raw.unsafe(text))
     // Not awaited: it travels with the handler's first statement, and is looked at only if something is suspicious.
-    const start = (transaction.start ??= raw.unsafe(XID).catch(ignore))
+    const start = (given.gate.start ??= idOf().catch(ignore))
     return {
-      tx: guard(raw, gate),
+      tx: guard({ raw, gate }),
       async giveBack() {
-        const left = await gate.left()
-        gate.open = false
-        if (left > 0) throw unawaitedQuery(left)
-        if (gate.forgotten > 0) throw forgottenQuery(gate.forgotten)
-        if (gate.failure !== undefined) throw transactionAborted(gate.failure)
-        if (gate.suspicious && !(await sameTransaction(raw, start))) throw handlerCommitted()
+        await whenSent()
+        await gate.cursorsClosed()
+        await giveBack(gate, async () => {
+          if (gate.forgotten > 0) throw forgottenQuery(gate.forgotten)
+          if (gate.failure !== undefined) return 'aborted'
+          return gate.suspicious && (await start) !== (await idOf()) ? 'idle' : 'in transaction'
+        })
       },
     }
   }
@@ -252,28 +262,15 @@ function behind(settings: string, root: Root, work: (tx: Handle) => Promise<Rows
   return run.outcome(root.begin(BEGIN['read committed'], (raw) => run.inside(raw, work)))
 }
 
-async function sameTransaction(raw: Handle, start: Promise<Rows | void>): Promise<boolean> {
-  const before = (await start)?.[0]?.['xid']
-  const now = (await raw.unsafe(XID))[0]?.['xid']
-  return now === before
-}
-
-/** A transaction that this driver began. */
-function ours(tx: Handle): Handle | undefined {
-  const gate = gateOf(tx)
-  if (gate && !gate.transactionOpen) throw transactionRequired('a transaction that is over')
-  return gate && tx
-}
-
 /** One that the user began. It may be over, and postgres.js would run the statement on its own: ask the server. */
 async function theirs(tx: Handle): Promise<Handle> {
   const { begin, unsafe, savepoint } = (tx ?? {}) as unknown as Record<string, unknown>
-  if (typeof begin === 'function') throw transactionRequired('the root sql')
-  if (typeof unsafe !== 'function' || typeof savepoint !== 'function') throw transactionRequired('something else')
+  if (typeof begin === 'function') throw required('the root sql')
+  if (typeof unsafe !== 'function' || typeof savepoint !== 'function') throw required('something else')
   try {
     await tx.unsafe('savepoint oncebox_probe; release savepoint oncebox_probe')
   } catch (error) {
-    if ((error as { code?: unknown }).code === '25P01') throw transactionRequired('a transaction that is over')
+    if ((error as { code?: unknown }).code === '25P01') throw required('a transaction that is over')
     throw error
   }
   return tx
@@ -289,9 +286,6 @@ function snakeCase(row: Record<string, unknown>): Record<string, unknown> {
   )
 }
 
-function transactionRequired(what: string): OnceboxError {
-  return new OnceboxError(
-    'TRANSACTION_REQUIRED',
-    `expected the sql that sql.begin() hands to its callback, got ${what}: call it inside sql.begin(async (tx) => …)`,
-  )
+function required(got: string): OnceboxError {
+  return transactionRequired(got, EXPECTED)
 }

@@ -4,7 +4,8 @@
  * By the protocol's cancel request, as libpq does: unlike `pg_terminate_backend` it also works through PgBouncer.
  */
 import { connect } from 'node:net'
-import { type Client, ignore } from './client.js'
+import { ignore } from '../watch.js'
+import type { Client } from './client.js'
 
 const CANCEL_REQUEST = 80877102
 
@@ -30,4 +31,14 @@ export function cancelStatement({ host, port, processID, secretKey }: Client): v
 export function hangUp(client: Client, reason: Error): void {
   cancelStatement(client)
   client.connection?.stream?.destroy?.(reason)
+}
+
+/** Calls `late` unless it is told in time. What has arrived meanwhile is read first: this process may have been busy. */
+export function unlessWithin(ms: number, late: () => void): () => void {
+  let reading: NodeJS.Immediate | undefined
+  const timer = setTimeout(() => (reading = setImmediate(late)), ms)
+  return () => {
+    clearTimeout(timer)
+    clearImmediate(reading)
+  }
 }

@@ -3,6 +3,8 @@
  * versions or builds have (pipeline mode from 8.23, the native client) is optional and asked for where it is used.
  */
 
+import { ignore } from '../watch.js'
+
 /** A client: what `send` and `once` accept. A pool has no `escapeIdentifier`, so it does not compile. */
 export interface PgClient {
   // pg overloads `query`; only with the values spelled `any[]` does its own type match.
@@ -86,8 +88,6 @@ export interface Pool {
   readonly idleCount?: number
   readonly waitingCount?: number
 }
-
-export function ignore(): void {}
 
 const heard = new WeakMap<Client, number>()
 

@@ -3,8 +3,9 @@
  * lost, so every connect wakes too.
  */
 import { silent, sqlState } from '../../errors.js'
+import { ignore } from '../watch.js'
 import { hangUp } from './cancel.js'
-import { type Client, dedicated, ask, ignore, type Pool } from './client.js'
+import { type Client, dedicated, ask, type Pool } from './client.js'
 
 const FIRST_MS = 100
 const LONGEST_MS = 10_000

@@ -2,20 +2,14 @@
  * The client as one handler gets it: pg's own in every respect, except that it knows what is unanswered, refuses to
  * end the transaction, and is of no use once the handler has returned.
  */
-import { sleep } from '../../../backoff.js'
 import type { OnceboxError } from '../../../errors.js'
-import { isConnectionLoss, type Loan, sqlState } from '../../driver.js'
-import { refusal } from '../handler-sql.js'
-import {
-  handlerCalled,
-  handlerCommitted,
-  transactionAborted,
-  transactionClosed,
-  unawaitedQuery,
-} from '../loan-errors.js'
-import { type Client, ignore } from './client.js'
+import type { Loan } from '../../driver.js'
+import { isConnectionLoss, sqlState } from '../../errors.js'
+import { handlerCalled, handlerCommitted, transactionClosed } from '../loan-errors.js'
+import { type Answered, giveBack, ignore, refused, Watch } from '../watch.js'
+import type { Client } from './client.js'
 import type { Session } from './session.js'
-import { knownStatus, type Status, transactionStatus, watchStatus } from './status.js'
+import { knownStatus, watchStatus } from './status.js'
 
 /** A statement in one of the forms pg takes: text, config, or an object that submits itself (cursor, stream). */
 interface Submittable {
@@ -31,9 +25,7 @@ type Callback = (error: unknown, result?: unknown) => void
 
 interface Lent {
   readonly session: Session
-  open: boolean
-  /** Cursors that are open: they, and what is queued behind them, wait for somebody to read on. */
-  cursors: number
+  readonly watch: Watch
 }
 
 /** The status comes in the same packet as the error, or in the next. */
@@ -50,25 +42,21 @@ export function isLent(tx: object): boolean {
   return loanOf(tx) !== undefined
 }
 
-/** The session behind a lent client; throws if it was given back. Undefined if `tx` is not lent. */
-export function borrowed(tx: object): Session | undefined {
+/** The loan of a lent client; throws if it was given back. Undefined if `tx` is not lent. */
+export function borrowed(tx: object): Lent | undefined {
   const loan = loanOf(tx)
-  if (loan && isOver(loan)) throw transactionClosed()
-  return loan?.session
-}
-
-/** A handler that goes on after it failed or ran out of time must not reach the connection any more. */
-function isOver({ open, session }: Lent): boolean {
-  return !open || session.over
+  if (loan && !loan.watch.open) throw transactionClosed()
+  return loan
 }
 
 export function lendClient(session: Session): Loan<Client> {
   const { client } = session
-  const loan: Lent = { session, open: true, cursors: 0 }
+  const watch = new Watch(session.watch)
+  const loan: Lent = { session, watch }
   let bound: Map<unknown, unknown> | undefined
 
   function query(...args: unknown[]): unknown {
-    const error = isOver(loan) ? transactionClosed() : (endedByHandler(session) ?? refusal(textOf(args[0])))
+    const error = watch.refuse(textOf(args[0])) ?? endedByHandler(session)
     return error ? fail(error, args) : track(loan, args)
   }
 
@@ -91,35 +79,12 @@ export function lendClient(session: Session): Loan<Client> {
   })
   watchStatus(client)
   session.pausePipeline()
-  return { tx, giveBack }
-
-  function giveBack(): void | Promise<void> {
-    if (session.unanswered > 0) return leave(session.unanswered)
-    loan.open = false
-    const status = knownStatus(client)
-    return status === undefined ? transactionStatus(client).then(check) : check(status)
-  }
-
-  /** What is under way runs to its end, and so does what its author sends behind it. */
-  async function leave(unanswered: number): Promise<never> {
-    try {
-      while (session.unanswered > 0 && loan.cursors === 0 && !session.over) await sleep(1)
-    } finally {
-      loan.open = false
-    }
-    throw unawaitedQuery(unanswered)
-  }
-
-  function check(status: Status): void {
-    if (status === 'idle') throw handlerCommitted()
-    if (status === 'aborted') throw transactionAborted(session.swallowed)
-    session.resumePipeline()
-  }
+  return { tx, giveBack: () => giveBack(watch, () => session.afterHandler()) }
 }
 
 /** Once the transaction is over, PostgreSQL would commit each further statement on its own. */
 function endedByHandler(session: Session): OnceboxError | undefined {
-  return session.quiet && knownStatus(session.client) === 'idle' ? handlerCommitted() : undefined
+  return session.watch.unanswered === 0 && knownStatus(session.client) === 'idle' ? handlerCommitted() : undefined
 }
 
 function textOf(statement: unknown): unknown {
@@ -130,14 +95,13 @@ function textOf(statement: unknown): unknown {
 
 /** Passes a statement on and counts it until it is answered, in whichever of pg's forms it came. */
 function track(loan: Lent, args: unknown[]): unknown {
-  const { session } = loan
+  const { session, watch } = loan
   const send = session.client.query as (...args: unknown[]) => unknown
   const statement = (args[0] ?? {}) as Submittable
-  const answered = session.expect()
+  const answered = watch.expect(isCursor(statement) ? {} : undefined)
   try {
-    if (typeof statement.submit === 'function') {
-      watchSubmittable(statement, isCursor(statement) ? countCursor(loan, answered) : answered)
-    } else {
+    if (typeof statement.submit === 'function') watchSubmittable(statement, answered)
+    else {
       const at = args.findIndex((arg) => typeof arg === 'function')
       if (at > 0) args[at] = watchCallback(args[at] as Callback, answered)
       else if (typeof statement.callback === 'function') {
@@ -145,7 +109,10 @@ function track(loan: Lent, args: unknown[]): unknown {
       } else {
         const answer = send.apply(session.client, args) as Promise<unknown>
         answer.then(() => answered(), answered)
-        return seen(answer.catch((error: unknown) => whenTold(session, error)))
+        const told = answer.catch((error: unknown) => whenTold(session, error))
+        // A rejection that nobody awaits shows in the transaction's status; it must not end the process.
+        told.catch(ignore)
+        return told
       }
     }
     return send.apply(session.client, args)
@@ -159,34 +126,25 @@ function track(loan: Lent, args: unknown[]): unknown {
 async function whenTold(session: Session, error: unknown): Promise<never> {
   if (sqlState(error) === undefined || isConnectionLoss(error)) throw error
   const end = performance.now() + STATUS_MS
-  while (session.quiet && session.client.readyForQuery === false && performance.now() < end) {
+  while (session.watch.unanswered === 0 && session.client.readyForQuery === false && performance.now() < end) {
     await new Promise(setImmediate)
   }
   throw error
 }
 
-function watchCallback(callback: Callback, answered: (error?: unknown) => void): Callback {
+function watchCallback(callback: Callback, answered: Answered): Callback {
   return (error, result) => {
     answered(error ?? undefined)
     callback(error, result)
   }
 }
 
-function isCursor({ cursor, read }: Submittable): boolean {
-  return cursor !== undefined || typeof read === 'function'
+/** Cursors, and what is queued behind them, wait for somebody to read on. */
+function isCursor({ submit, cursor, read }: Submittable): boolean {
+  return typeof submit === 'function' && (cursor !== undefined || typeof read === 'function')
 }
 
-function countCursor(loan: Lent, answered: (error?: unknown) => void): (error?: unknown) => void {
-  let open = true
-  loan.cursors += 1
-  return (error) => {
-    if (open) loan.cursors -= 1
-    open = false
-    answered(error)
-  }
-}
-
-function watchSubmittable(statement: Submittable, answered: (error?: unknown) => void): void {
+function watchSubmittable(statement: Submittable, answered: Answered): void {
   for (const name of ['handleReadyForQuery', 'handleError'] as const) {
     const original = statement[name]
     if (typeof original !== 'function') continue
@@ -205,11 +163,5 @@ function fail(error: OnceboxError, args: unknown[]): unknown {
   if (callback) return void process.nextTick(callback, error)
   // A cursor has no promise to reject, and an event that nobody listens to would end the process.
   if (typeof statement.submit === 'function') throw error
-  return seen(Promise.reject(error))
-}
-
-/** A rejection that nobody awaits shows in the transaction's status; it must not end the process. */
-function seen<T>(answer: Promise<T>): Promise<T> {
-  answer.catch(ignore)
-  return answer
+  return refused(error)
 }

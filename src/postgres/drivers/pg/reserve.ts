@@ -4,9 +4,11 @@
  */
 import { within } from '../../../backoff.js'
 import type { StatementOptions } from '../../driver.js'
-import { fromTheDatabase, isConnectionLoss, isReadOnly, isStalePlan, sqlState } from '../../errors.js'
-import { type Answer, type Client, dedicated, ignore, type Pool, type Statement } from './client.js'
-import { runOn } from './session.js'
+import { isConnectionLoss, isReadOnly, isStalePlan, sqlState } from '../../errors.js'
+import { ignore } from '../watch.js'
+import { runOn } from './alone.js'
+import { noConnection } from './checkout.js'
+import { type Answer, type Client, dedicated, type Pool, type Statement } from './client.js'
 
 const IDLE_MS = 10_000
 
@@ -32,7 +34,7 @@ export class Reserve {
     const answer = this.#queue
       .then(() => {
         // A heartbeat is of no use later; what held it up has hung for as long.
-        if (options.urgent && isOver(options, asked)) throw noConnection(options)
+        if (options.urgent && isOver(options, asked)) throw noConnection(options.limitMs ?? 0)
         return this.#run(statement, options)
       })
       .finally(() => {
@@ -95,10 +97,6 @@ export function leftOf(options: StatementOptions, since: number): StatementOptio
 }
 
 function connectedWithin(options: StatementOptions, opening: Promise<Client>): Promise<Client> {
-  return options.limitMs === undefined ? opening : within(options.limitMs, opening, () => noConnection(options))
-}
-
-function noConnection({ limitMs = 0 }: StatementOptions): Error {
-  const text = `no connection to the database was to be had within ${Math.round(limitMs)} ms`
-  return fromTheDatabase(Object.assign(new Error(text), { code: 'CONNECT_TIMEOUT' }))
+  const { limitMs } = options
+  return limitMs === undefined ? opening : within(limitMs, opening, () => noConnection(limitMs))
 }

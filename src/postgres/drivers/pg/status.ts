@@ -1,9 +1,8 @@
 /**
  * Is this client inside a transaction? pg 8.2x tells; older versions are overheard; the native client is asked.
  */
+import type { Status } from '../watch.js'
 import { ask, type Client } from './client.js'
-
-export type Status = 'in transaction' | 'aborted' | 'idle'
 
 const MEANING: Readonly<Record<string, Status>> = { T: 'in transaction', E: 'aborted', I: 'idle' }
 

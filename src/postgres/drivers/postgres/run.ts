@@ -5,13 +5,14 @@
  */
 import { isReadOnly } from '../../errors.js'
 import { rolledBack } from '../loan-errors.js'
-import { Gate, guard, type Handle, ignore } from './gate.js'
+import { ignore, whenSent } from '../watch.js'
+import { Gate, type Handle } from './gate.js'
+import { guard } from './guard.js'
 
 export class Run<R> {
   readonly #settings: string | undefined
   #gate: Gate | undefined
   #connection: { terminate?(): void } | undefined
-  #committingSince: number | undefined
   /** True once postgres.js has given up on its own, while `work` may still be running. */
   #lost = false
   #failed: { readonly error: unknown } | undefined
@@ -29,8 +30,7 @@ export class Run<R> {
 
   /** For how long the server has been silent though it owes an answer. */
   get silentMs(): number {
-    const since = this.#committingSince ?? this.#gate?.owedSince
-    return since === undefined ? 0 : performance.now() - since
+    return this.#gate?.silentMs ?? 0
   }
 
   /** Rejects the transaction, whatever postgres.js makes of it. */
@@ -47,7 +47,7 @@ export class Run<R> {
 
   /** What `sql.begin` calls: its promise decides between COMMIT and ROLLBACK. */
   async inside(raw: Handle, work: (tx: Handle) => Promise<R>): Promise<R> {
-    const gate = (this.#gate = new Gate(raw))
+    const gate = (this.#gate = new Gate())
     // jit: compiling a statement that runs for a millisecond takes fifty. Travels with the first statement.
     const settings = this.#settings === undefined ? '' : `; ${this.#settings}`
     const onexecute = (connection: object): boolean => {
@@ -57,11 +57,12 @@ export class Run<R> {
     // Values, even if none, and the simple protocol, since there may be several commands.
     raw.unsafe(`set local jit = off${settings}`, [], { onexecute }).catch(ignore)
     try {
-      const result = await work(guard(raw, gate))
+      const result = await work(guard({ raw, gate }))
       const swallowed = gate.failure
       await gate.settled()
       if (gate.failure !== undefined) throw swallowed === undefined ? gate.failure : rolledBack(swallowed)
-      this.#committingSince = performance.now()
+      // The COMMIT, whose answer postgres.js keeps to itself.
+      gate.expect()
       return this.#lost ? await never() : result
     } catch (error) {
       this.#failed = { error }
@@ -75,11 +76,11 @@ export class Run<R> {
         this.terminate()
       }
       // The statement is told of a lost connection before the transaction is.
-      await new Promise(setImmediate)
+      await whenSent()
       if (this.#lost) return await never()
       throw error
     } finally {
-      gate.open = false
+      gate.close()
     }
   }
 
@@ -95,7 +96,7 @@ export class Run<R> {
 
   #lose(): void {
     this.#lost = true
-    if (this.#gate) this.#gate.open = false
+    this.#gate?.close()
   }
 }
 

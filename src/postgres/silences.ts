@@ -1,5 +1,5 @@
 /**
- * Watch: finds transactions whose connection has died in silence, while handlers or a COMMIT wait for an answer.
+ * Silences: finds transactions whose connection has died in silence, while handlers or a COMMIT wait for an answer.
  *
  * Time alone cannot tell a dead connection from a slow statement, so the server is asked over another connection: one
  * whose session is gone, or waits for its client in its turn, will never answer. Only before the transaction has an id,
@@ -23,7 +23,7 @@ export interface Watched {
   deaf(ms: number, transactions: readonly string[]): Promise<ReadonlySet<string>>
 }
 
-export class Watch {
+export class Silences {
   readonly #watched: Watched
   readonly #open = new Map<unknown, Open>()
   #timer: NodeJS.Timeout | undefined

@@ -1,0 +1,37 @@
+/** Statements that commit on their own. */
+import type { StatementOptions } from '../../driver.js'
+import { silent } from '../../errors.js'
+import { ignore } from '../watch.js'
+import { hangUp, unlessWithin } from './cancel.js'
+import { type Answer, ask, type Client, type Statement } from './client.js'
+import { Session } from './session.js'
+import { heedWarnings } from './warnings.js'
+
+/** Runs a statement that commits on its own. One that gets no answer in time takes its connection with it. */
+export async function runOn(client: Client, statement: Statement, options: StatementOptions): Promise<Answer> {
+  const { settings, limitMs } = options
+  const answered = limitMs === undefined ? ignore : unlessWithin(limitMs, () => hangUp(client, silent(limitMs)))
+  try {
+    if (settings !== undefined) return await askInside(client, statement, settings)
+    return await heedWarnings(client, () => ask(client, statement))
+  } finally {
+    answered()
+  }
+}
+
+/** In a transaction of its own, whose commands share a trip where pg pipelines. */
+async function askInside(client: Client, statement: Statement, settings: string): Promise<Answer> {
+  const session = new Session(client, 'read committed', settings)
+  try {
+    const answer = session.send(statement)
+    answer.catch(ignore)
+    if (!session.pipelines) await answer
+    await session.commit()
+    return await answer
+  } catch (error) {
+    await session.rollback()
+    throw session.beginError ?? error
+  } finally {
+    session.detach()
+  }
+}

@@ -1,0 +1,194 @@
+/**
+ * The watch over a transaction that others use: is it open, what is unanswered, what has failed. A transaction has one, and
+ * so has each loan of it to a handler, which tells the transaction's own.
+ *
+ * That no handler ends its transaction is proved by the database (see open_group); this is there to say early, and in good
+ * words, what a handler did. A driver of another client needs no more than this:
+ *
+ *     refuse(text) → send → track(answer) … giveBack(watch, status)
+ */
+import { sleep } from '../../backoff.js'
+import type { OnceboxError } from '../../errors.js'
+import { fromTheDatabase } from '../errors.js'
+import { refusal } from './handler-sql.js'
+import {
+  type Expected,
+  handlerCommitted,
+  transactionAborted,
+  transactionClosed,
+  transactionRequired,
+  unawaitedQuery,
+} from './loan-errors.js'
+
+export type Status = 'in transaction' | 'aborted' | 'idle'
+
+/** A statement that waits for somebody to read on. One that is not active is over, whether or not it was answered. */
+export interface Cursor {
+  readonly active?: boolean
+}
+
+/** What ends the wait for an answer. */
+export type Answered = (error?: unknown) => void
+
+/** Behind one command comes another. */
+const SEVERAL = /;\s*\S/
+
+export class Watch {
+  /** The first error that a statement was answered with: whoever sent it may have swallowed it. */
+  failure: unknown
+  /** True if one of several commands in a text may have ended the transaction, or nobody knows what was sent. */
+  suspicious = false
+  readonly #transaction: Watch | undefined
+  #open = true
+  #unanswered = 0
+  /** Statements among them: for these the server owes an answer. */
+  #owed = 0
+  #owedSince = 0
+  readonly #cursors = new Set<Cursor>()
+  #settled: (() => void)[] = []
+
+  constructor(transaction?: Watch) {
+    this.#transaction = transaction
+  }
+
+  /** False once the handler has returned or the transaction is over. */
+  get open(): boolean {
+    return this.#open && !this.over
+  }
+
+  /** True once the transaction is about to end: what is sent from then on would run on its own. */
+  get over(): boolean {
+    return !(this.#transaction ?? this).#open
+  }
+
+  close(): void {
+    this.#open = false
+  }
+
+  get unanswered(): number {
+    return this.#unanswered - this.#read
+  }
+
+  /** Cursors that were read to their end, and say no word about it. */
+  get #read(): number {
+    return this.#cursors.size === 0 ? 0 : [...this.#cursors].filter(({ active }) => active === false).length
+  }
+
+  /** How many of what is unanswered wait for somebody to read on. */
+  get openCursors(): number {
+    return this.#cursors.size - this.#read
+  }
+
+  /** For how long the server has been silent though it owes an answer; whatever it answers starts it anew. */
+  get silentMs(): number {
+    return this.#owed > this.#read ? performance.now() - this.#owedSince : 0
+  }
+
+  /** Why oncebox itself may not use this handle, if so. */
+  misuse(expected: Expected): OnceboxError | undefined {
+    if (this.over) return transactionRequired('a transaction that is over', expected)
+    return this.open ? undefined : transactionClosed()
+  }
+
+  /** Why a handler may not send this, if so. */
+  refuse(text: unknown): OnceboxError | undefined {
+    if (!this.open) return transactionClosed()
+    this.suspicious ||= typeof text !== 'string' || SEVERAL.test(text)
+    return refusal(text)
+  }
+
+  /** Counts a statement as unanswered until the returned function is called. */
+  expect(cursor?: Cursor): Answered {
+    const tell = this.#transaction?.expect(cursor)
+    const release = this.#count()
+    if (cursor) this.#cursors.add(cursor)
+    if (this.#owed === this.#read) this.#owedSince = performance.now()
+    this.#owed += 1
+    let waits = true
+    return (error) => {
+      if (!waits) return
+      waits = false
+      this.#owed -= 1
+      this.#owedSince = performance.now()
+      if (cursor) this.#cursors.delete(cursor)
+      if (error !== undefined) this.failure ??= fromTheDatabase(error)
+      tell?.(error)
+      release()
+    }
+  }
+
+  /** Counts a piece of work as unanswered, for which the server owes nothing as yet. */
+  hold(work: Promise<unknown>): void {
+    this.#transaction?.hold(work)
+    const release = this.#count()
+    work.then(release, release)
+  }
+
+  #count(): () => void {
+    this.#unanswered += 1
+    return () => {
+      this.#unanswered -= 1
+      if (this.unanswered === 0) for (const settled of this.#settled.splice(0)) settled()
+    }
+  }
+
+  /** Counts a statement by its answer. A rejection that nobody awaits shows in `failure`; it must not end the process. */
+  track<T>(answer: Promise<T>): Promise<T> {
+    const answered = this.expect()
+    answer.then(() => answered(), answered)
+    return answer
+  }
+
+  /** Waits until everything is answered. */
+  async settled(): Promise<void> {
+    while (this.unanswered > 0) await new Promise<void>((resolve) => this.#settled.push(resolve))
+  }
+
+  /** The same for what a handler left behind, and what its author sends then; a cursor may wait for ever, though. */
+  async leftBehind(): Promise<void> {
+    while (this.unanswered > 0 && this.openCursors === 0 && !this.over) await sleep(1)
+  }
+}
+
+/** Ends a loan. `status` is asked when everything was answered; where the client tells it, nobody has to wait. */
+export function giveBack(watch: Watch, status: () => Status | Promise<Status>): void | Promise<void> {
+  if (watch.unanswered > 0) return refuseUnawaited(watch)
+  watch.close()
+  const known = status()
+  return known instanceof Promise ? known.then((told) => judge(told, watch)) : judge(known, watch)
+}
+
+/** To cut them short would reject promises that nobody looks at. */
+async function refuseUnawaited(watch: Watch): Promise<never> {
+  const count = watch.unanswered
+  await watch.leftBehind()
+  watch.close()
+  throw unawaitedQuery(count)
+}
+
+function judge(status: Status, watch: Watch): void {
+  if (status === 'idle') throw handlerCommitted()
+  if (status === 'aborted') throw transactionAborted(watch.failure)
+}
+
+/** Rejects as a client does that was asked for a promise: one that nobody awaits must not end the process. */
+export function refused(error: OnceboxError): Promise<never> {
+  const rejected = Promise.reject(error)
+  rejected.catch(ignore)
+  return rejected
+}
+
+type Ask = (text: string) => PromiseLike<readonly Record<string, unknown>[]>
+
+/** The id of a transaction, for clients that do not tell its status: another one in its place has another. */
+export async function transactionId(ask: Ask): Promise<unknown> {
+  const [row] = await ask('select pg_current_xact_id_if_assigned()::text as xid')
+  return row?.['xid']
+}
+
+/** Until a client has sent what it was asked for: some take a few turns of the queue, more than a handler takes to return. */
+export function whenSent(): Promise<void> {
+  return new Promise(setImmediate)
+}
+
+export function ignore(): void {}
