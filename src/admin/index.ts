@@ -1,4 +1,4 @@
-/** The admin: what the command line and the dashboard call, and what you may. One file per verb. */
+/** The admin: what people and their tools do with the messages of a box. One file per verb. */
 import type { ConsumerDeclaration } from '../inbox/consumer.js'
 import type { MessageMap } from '../message.js'
 import type { Runtime } from '../runtime.js'

@@ -578,3 +578,25 @@ describe('a group on arrival', () => {
     expect(await box.ids()).toEqual(['n1', 'n2', 'n3'])
   })
 })
+
+describe('a handler that kills its own connection', () => {
+  const kill = 'select pg_terminate_backend(pg_backend_pid())'
+
+  test('does not take its neighbours with it', async () => {
+    await using box = await server.open()
+    box.consumer(
+      'a',
+      {
+        async note(message, { tx }) {
+          await box.write(tx, 'a', message)
+          if (message.id === 'm2') await tx.query(kill)
+        },
+      },
+      { concurrency: 1, retry: { attempts: 1 } },
+    )
+    await box.receive(notes(5).map((one, at) => ({ ...one, id: `m${at}` }) as never))
+    await box.start()
+    await waitUntil(async () => (await box.ids()).length === 4, { what: 'the neighbours' })
+    await waitUntil(async () => (await box.fate('m2')).state === 'dead', { what: 'the killer to be found' })
+  })
+})

@@ -2,10 +2,11 @@
  * Copies of one message at the same moment, on arrival: whatever was known of it before, its handler commits once.
  * `test/crash/copies.test.ts` has the same over several processes.
  */
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { batch, RetryLater, type Incoming, type Outcome } from 'oncebox'
 import type { PgClient } from 'oncebox/pg'
-import { gate, note, useServer, type Bench } from './fixture.js'
+import { waitUntil } from '../support/wait.js'
+import { gate, note, notes, useServer, type Bench } from './fixture.js'
 
 const server = useServer('copies', { max: 16 })
 
@@ -172,3 +173,161 @@ test(
     expect(await box.fate('m')).toMatchObject({ state: 'dead', attempts: 3 })
   },
 )
+
+test('the copy of a message in flight waits for a bounded time, holds no connection for long, and is busy', async () => {
+  await using box = await server.open()
+  const started = gate()
+  const finish = gate()
+  box.consumer('a', {
+    async note(message, { tx }) {
+      started.open()
+      await finish.opened
+      await box.write(tx, 'a', message)
+    },
+  })
+  const first = box.handle(note('1'))
+  await started.opened
+  // More copies than there are connections in the pool.
+  const copies = Promise.all(Array.from({ length: 60 }, () => box.handle(note('1'))))
+  const other = box.handle(note('2', { type: 'other' }))
+  expect(await other).toMatchObject({ reason: 'unrouted' })
+  for (const { status, ack } of await copies) expect([status, ack]).toEqual(['busy', false])
+  finish.open()
+  expect(await first).toMatchObject({ status: 'handled' })
+  expect(await box.ids()).toEqual(['1'])
+})
+
+test('receive does not wait for a message that is being handled on arrival either, and stores the others', async () => {
+  await using box = await server.open()
+  const started = gate()
+  const finish = gate()
+  box.consumer('a', {
+    async note(message, { tx }) {
+      if (message.id === 'n2') {
+        started.open()
+        await finish.opened
+      }
+      await box.write(tx, 'a', message)
+    },
+  })
+  const handling = box.handle(note('n2'))
+  await started.opened
+  const outcomes = await box.receive(notes(3))
+  expect(outcomes).toMatchObject([
+    { id: 'n1', status: 'stored', ack: true },
+    { id: 'n2', status: 'busy', ack: false, consumers: [{ consumer: 'a', status: 'busy' }] },
+    { id: 'n3', status: 'stored', ack: true },
+  ])
+  finish.open()
+  expect(await handling).toMatchObject({ status: 'handled' })
+  expect(await box.receive(note('n2'))).toMatchObject({ status: 'duplicate', ack: true })
+  await box.drain()
+  expect((await box.ids()).sort()).toEqual(['n1', 'n2', 'n3'])
+})
+
+describe('within one statement a row that was waited for is invisible', () => {
+  test.for(['receive', 'handle'] as const)(
+    'two bodies under one id at one instant: one is new, the other a conflict: %s',
+    async (door) => {
+      await using box = await server.open()
+      box.consumer('a', { note: (message, { tx }) => box.write(tx, 'a', message) })
+      for (let round = 0; round < 10; round++) {
+        const both = await Promise.all([1, 2].map((data) => box[door](note(`r${round}`, { data }))))
+        expect(both.map(({ status }) => status).sort()).toEqual(
+          ['quarantined', door === 'receive' ? 'stored' : 'handled'].sort(),
+        )
+      }
+      await box.drain()
+      expect(await box.ids()).toHaveLength(10)
+    },
+  )
+
+  test('a failure recorded while a copy waited is not taken for a duplicate', async () => {
+    await using box = await server.open()
+    const started = gate()
+    const finish = gate()
+    let runs = 0
+    box.consumer(
+      'a',
+      {
+        async note(message, { tx }) {
+          if (++runs > 1) return box.write(tx, 'a', message)
+          started.open()
+          await finish.opened
+          throw new Error('no')
+        },
+      },
+      { mode: 'inline' },
+    )
+    const first = box.handle(note('1'))
+    await started.opened
+    const received = box.receive(note('1'))
+    finish.open()
+    // If the copy is stored before the failure is recorded, there is nothing left to say but that it is under way.
+    const { status, ack } = await first
+    expect(['failed', 'busy']).toContain(status)
+    expect(ack).toBe(false)
+    // It was told that it may forget the message, so the box has it now, and runs it: at once, or after a backoff.
+    expect(await received).toMatchObject({ ack: true })
+    await waitUntil(async () => {
+      await box.drain()
+      return (await box.ids()).length > 0
+    })
+    expect(await box.ids()).toEqual(['1'])
+  })
+})
+
+test('a copy of an uncommitted message is never taken for a new one', async () => {
+  await using box = await server.open()
+  const started = gate()
+  const finish = gate()
+  box.consumer('a', { note: (message, { tx }) => box.write(tx, 'a', message) })
+  const client = await server.pool.connect()
+  await client.query('begin')
+  const once = box.once(client, 'a', { id: '1', type: 'note', data: { text: '1' } }, async () => {
+    started.open()
+    await finish.opened
+    await box.write(client, 'once', { id: '1' })
+  })
+  await started.opened
+  expect(await box.handle(note('1'))).toMatchObject({ status: 'busy' })
+  finish.open()
+  await once
+  expect(await box.handle(note('1'))).toMatchObject({ status: 'busy' })
+  await client.query('commit')
+  client.release()
+  expect(await box.handle(note('1'))).toMatchObject({ status: 'duplicate' })
+  expect(await box.effects()).toHaveLength(1)
+})
+
+test('one contended id fails no batch, and batches in any order do not deadlock', async () => {
+  await using box = await server.open()
+  const started = gate()
+  const finish = gate()
+  box.consumer('a', {
+    async note(message, { tx }) {
+      if (message.id === 'held') {
+        started.open()
+        await finish.opened
+      }
+      await box.write(tx, 'a', message)
+    },
+  })
+  const held = box.handle(note('held'))
+  await started.opened
+  const all = notes(30)
+  const batches = await Promise.all([
+    box.handle([...all.slice(0, 15), note('held'), ...all.slice(15)]),
+    box.handle([...all].reverse()),
+    box.handle(all),
+  ])
+  expect(batches[0][15]).toMatchObject({ id: 'held', status: 'busy', ack: false })
+  for (const outcome of batches.flat()) {
+    if (outcome.id !== 'held') expect(['handled', 'duplicate', 'busy']).toContain(outcome.status)
+  }
+  finish.open()
+  expect(await held).toMatchObject({ status: 'handled' })
+  const rest = await box.handle(all)
+  expect(rest.every(({ status }) => status === 'handled' || status === 'duplicate')).toBe(true)
+  expect((await box.ids()).sort()).toEqual([...all.map(({ id }) => id!), 'held'].sort())
+})

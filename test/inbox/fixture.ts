@@ -1,7 +1,7 @@
 /** What the inbox tests share: a scratch database per file, a box in a schema of its own per test, and a ledger. */
 import pg from 'pg'
-import { afterAll, beforeAll } from 'vitest'
-import type { BoxOptions, Incoming, Logger, Message, MessageMap, State } from 'oncebox'
+import { afterAll, beforeAll, expect } from 'vitest'
+import type { BoxOptions, Context, Incoming, Logger, Message, MessageMap, State } from 'oncebox'
 import { fromPg, type PgClient } from 'oncebox/pg'
 import { createTestBox, type TestBox } from 'oncebox/testing'
 import { type ScratchDatabase, scratchDatabase } from '../support/postgres.js'
@@ -177,4 +177,39 @@ export function recorder(): Logger & { readonly lines: { level: string; about: o
     (about: object, text?: string): void =>
       void lines.push({ level, about, text })
   return { lines, debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
+}
+
+/** Ends the transaction by a command that looks like part of a string, which PostgreSQL alone can tell. */
+export async function hide(tx: pg.PoolClient, command: string): Promise<void> {
+  await tx.query('SET LOCAL standard_conforming_strings = off')
+  await tx.query(`select 'a\\'';${command};--'`)
+}
+
+export type Ctx = Context<MessageMap, pg.PoolClient>
+
+/** Three messages; the handler of the second misbehaves. */
+export async function misbehave(box: Bench, act: (ctx: Ctx, message: Message) => unknown): Promise<void> {
+  box.consumer(
+    'a',
+    {
+      async note(message, ctx) {
+        await box.write(ctx.tx, 'a', message)
+        if (message.id === 'n2') await act(ctx, message)
+        await box.write(ctx.tx, 'a', message, 'again')
+      },
+    },
+    { retry: { attempts: 1 } },
+  )
+  await box.receive(notes(3))
+  await box.drain()
+}
+
+/** The neighbours of n2 are handled exactly once, and n2 left nothing but its error. */
+export async function expectOnlySecondDead(box: Bench, code: string): Promise<void> {
+  expect((await box.effects()).map(({ id, note: text }) => `${id}${text}`).sort()).toEqual(
+    ['n1', 'n1again', 'n3', 'n3again'].sort(),
+  )
+  expect(await box.fate('n1')).toMatchObject({ state: 'handled' })
+  expect(await box.fate('n3')).toMatchObject({ state: 'handled' })
+  expect(await box.fate('n2')).toMatchObject({ state: 'dead', attempts: 1, error: { code } })
 }

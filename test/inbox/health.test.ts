@@ -170,3 +170,15 @@ test('a consumer whose workers fail every time is not ok, until one works', asyn
   await box.sql('alter table ob.work rename column gone to suspect')
   await waitUntil(async () => (await box.health()).ok)
 })
+
+test('health answers though the database does not', async () => {
+  vi.useFakeTimers()
+  try {
+    const db = { query: () => new Promise<never>(() => {}), transaction: () => new Promise<never>(() => {}) }
+    const health = createBox({ db, logger: recorder() }).health()
+    await vi.advanceTimersByTimeAsync(5_000)
+    expect(await health).toMatchObject({ ok: false, database: false })
+  } finally {
+    vi.useRealTimers()
+  }
+})

@@ -1,12 +1,13 @@
 /** A lease stays with its holder for as long as the holder lives and the database answers, however busy its rows are. */
 import pg from 'pg'
-import { batch, createBox } from 'oncebox'
+import { batch, createBox, type Message } from 'oncebox'
 import { fromPg } from 'oncebox/pg'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
+import { keepLease } from '../../src/worker/lease.js'
 import { startPostgres } from '../support/postgres.js'
 import { startProxy } from '../support/proxy.js'
 import { waitUntil } from '../support/wait.js'
-import { type Bench, gate, note, useServer } from './fixture.js'
+import { type Bench, type Ctx, gate, note, notes, recorder, useServer } from './fixture.js'
 
 const server = useServer('lease', { max: 20 })
 const LEASE_MS = 900
@@ -304,3 +305,271 @@ test.each(['key', 'none'] as const)(
     await Promise.all([holder.end(), other.end()])
   },
 )
+
+describe('a lease', () => {
+  test('that could not be extended once is not lost yet', async () => {
+    let tries = 0
+    let lost: string | undefined
+    const extend = async (): Promise<boolean> => {
+      if (++tries === 1)
+        throw Object.assign(new Error('canceling statement due to statement timeout'), { code: '57014' })
+      return true
+    }
+    const end = keepLease({ extend }, 300, (why) => (lost ??= why))
+    await waitUntil(() => tries >= 4)
+    end()
+    expect(lost).toBeUndefined()
+  })
+
+  test('that can never be extended is lost when it runs out', async () => {
+    let lost: string | undefined
+    const begun = performance.now()
+    const end = keepLease({ extend: () => Promise.reject(new Error('no')) }, 150, (why) => (lost ??= why))
+    await waitUntil(() => lost !== undefined)
+    end()
+    expect(lost).toContain('no')
+    expect(performance.now() - begun).toBeGreaterThan(150)
+  })
+})
+
+test('a database that is away for longer than the lease burns no attempt', { timeout: 240_000 }, async () => {
+  // Several at once: whether a claim is given back or claimed again first is a matter of milliseconds.
+  await Promise.all(Array.from({ length: 8 }, loseForAWhile))
+})
+
+async function loseForAWhile(): Promise<void> {
+  await using box = await server.open()
+  const { db } = box
+  let away = false
+  const flaky: typeof db = {
+    lend: (tx) => db.lend!(tx),
+    transaction: (work, options) => db.transaction(work, options),
+    async query(text, values, tx) {
+      if (away && tx === undefined) throw Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
+      return db.query(text, values, tx)
+    },
+  }
+  const other = createBox({ db: flaky, schema: box.schema, logger: recorder() })
+  let runs = 0
+  other.consumer(
+    'a',
+    {
+      async note(message, { tx, signal }) {
+        if (++runs > 2) return box.write(tx, 'a', message)
+        away = true
+        setTimeout(() => (away = false), 3_000)
+        await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error)))
+      },
+    },
+    { leaseMs: 1_000, retry: { attempts: 1 } },
+  )
+  await other.start()
+  try {
+    await other.receive(note('1'))
+    const settled = async () => ['handled', 'dead'].includes((await box.fate('1')).state)
+    await waitUntil(settled, { what: 'the message', timeoutMs: 90_000 })
+    expect(await box.fate('1')).toMatchObject({ state: 'handled' })
+  } finally {
+    away = false
+    await other.stop()
+  }
+}
+
+test.for(['none', 'key'] as const)(
+  'a zombie’s effects do not commit behind a settlement that matched no row: order %s',
+  async (order) => {
+    await using box = await server.open()
+    const next = createBox({ db: fromPg(server.pool), schema: box.schema, logger: recorder() })
+    const started = gate()
+    const finish = gate()
+    box.consumer(
+      'a',
+      {
+        async note(message, { tx }) {
+          await box.write(tx, 'zombie', message)
+          started.open()
+          await finish.opened
+        },
+      },
+      { order, leaseMs: 60_000, concurrency: 1 },
+    )
+    next.consumer('a', { note: (message, { tx }) => box.write(tx, 'next', message) }, { order })
+    await box.receive(notes(3, { key: 'k' }))
+    const zombie = box.drain()
+    await started.opened
+    await box.clock.advance(61_000)
+    await next.drain()
+    finish.open()
+    await zombie
+    const effects = (await box.effects()).map(({ consumer, id }) => `${consumer} ${id}`)
+    expect(order === 'none' ? effects.sort() : effects).toEqual(['next n1', 'next n2', 'next n3'])
+  },
+)
+
+describe('the lease', () => {
+  test('is extended while a slow handler runs: nobody else runs its message', async () => {
+    await using box = await server.open()
+    const other = createBox({ db: fromPg(server.pool), schema: box.schema, logger: recorder() })
+    let runs = 0
+    const handlers = {
+      async note(message: Message, { tx }: Ctx) {
+        runs++
+        await tx.query('select pg_sleep(1.2)')
+        await box.write(tx, 'a', message)
+      },
+    }
+    box.consumer('a', handlers, { leaseMs: 900 })
+    other.consumer('a', handlers, { leaseMs: 900 })
+    await box.start()
+    await other.start()
+    await box.receive(notes(2))
+    await waitUntil(async () => (await box.ids()).length === 2)
+    await other.stop()
+    await box.stop()
+    expect(runs).toBe(2)
+    expect((await box.ids()).sort()).toEqual(['n1', 'n2'])
+  })
+
+  test('once lost, what its holder wrote rolls back, and the effects are those of the next', async () => {
+    await using box = await server.open()
+    const other = createBox({ db: fromPg(server.pool), schema: box.schema, logger: recorder() })
+    const started = gate()
+    const finish = gate()
+    box.consumer(
+      'a',
+      {
+        async note(message, { tx }) {
+          started.open()
+          await box.write(tx, 'zombie', message)
+          await finish.opened
+        },
+      },
+      { leaseMs: 60_000, concurrency: 1 },
+    )
+    const attempts: number[] = []
+    other.consumer('a', {
+      note(message, { tx }) {
+        attempts.push(message.attempt)
+        return box.write(tx, 'next', message)
+      },
+    })
+    await box.receive(note('1'))
+    const first = box.drain()
+    await started.opened
+    await box.clock.advance(61_000)
+    await other.drain()
+    finish.open()
+    await first
+    expect((await box.effects()).map(({ consumer }) => consumer)).toEqual(['next'])
+    expect(attempts).toEqual([1])
+    expect(await box.fate('1')).toMatchObject({ state: 'handled' })
+  })
+
+  test('a lost lease aborts the signal of the handler that still runs', async () => {
+    await using box = await server.open()
+    const other = createBox({ db: fromPg(server.pool), schema: box.schema, logger: recorder() })
+    const started = gate()
+    let reason: unknown
+    box.consumer(
+      'a',
+      {
+        async note(_message, { signal }) {
+          started.open()
+          await new Promise((resolve) => signal.addEventListener('abort', resolve))
+          reason = signal.reason
+        },
+      },
+      { leaseMs: 600, concurrency: 1 },
+    )
+    other.consumer('a', { note: () => 'next' })
+    await box.receive(note('1'))
+    const first = box.drain()
+    await started.opened
+    // Its heartbeat may come in between, and then it has its lease back.
+    await waitUntil(async () => {
+      await box.clock.advance(2_000)
+      await other.drain()
+      return (await box.fate('1')).state === 'handled'
+    })
+    await first
+    await waitUntil(() => reason !== undefined)
+    expect(reason).toMatchObject({ code: 'CLAIM_LOST' })
+    expect(await box.receive(note('1'))).toMatchObject({ status: 'duplicate', result: 'next' })
+  })
+
+  test('a worker that dies with a claim burns no attempt of the messages it had not begun', async () => {
+    await using box = await server.open()
+    const attempts: Record<string, number[]> = {}
+    box.consumer(
+      'a',
+      {
+        note(message, { tx }) {
+          ;(attempts[message.id] ??= []).push(message.attempt)
+          return box.write(tx, 'a', message)
+        },
+      },
+      { retry: { attempts: 2 } },
+    )
+    await box.receive(notes(5))
+    for (let time = 0; time < 4; time++) {
+      box.crashAt('claimed')
+      await box.drain()
+      await box.clock.advance(31_000)
+    }
+    expect(attempts).toEqual({})
+    await box.drain()
+    expect((await box.ids()).sort()).toEqual(['n1', 'n2', 'n3', 'n4', 'n5'])
+  })
+
+  test('a message that kills its worker dies alone: its neighbours are handled', async () => {
+    const told: string[] = []
+    await using box = await server.open({ hooks: { dead: ({ message }) => void told.push(message.id) } })
+    const attempts: number[] = []
+    box.consumer(
+      'a',
+      {
+        note(message, { tx }) {
+          if (message.id === 'n3') {
+            attempts.push(message.attempt)
+            // As if the process died in the handler: nothing is recorded after it.
+            box.crashAt('handled')
+          }
+          return box.write(tx, 'a', message)
+        },
+      },
+      { retry: { attempts: 3 } },
+    )
+    await box.receive(notes(5))
+    for (let time = 0; time < 8; time++) {
+      await box.drain()
+      await box.clock.advance(31_000)
+    }
+    expect((await box.ids()).sort()).toEqual(['n1', 'n2', 'n4', 'n5'])
+    expect(await box.fate('n3')).toMatchObject({ state: 'dead', attempts: 3, error: { code: 'WORKER_DIED' } })
+    expect(attempts).toEqual([1, 1, 2, 3])
+    expect(told).toEqual(['n3'])
+  })
+})
+
+test('a message that kills its worker dead-letters none of its neighbours', async () => {
+  await using box = await server.open()
+  box.consumer(
+    'a',
+    {
+      note(message, { tx }) {
+        if (message.id === 'n50') box.crashAt('handled')
+        return box.write(tx, 'a', message)
+      },
+    },
+    { retry: { attempts: 2 } },
+  )
+  await box.receive(notes(100))
+  for (let time = 0; time < 6; time++) {
+    await box.drain()
+    await box.clock.advance(31_000)
+  }
+  expect(new Set(await box.ids()).size).toBe(99)
+  expect(await box.ids()).toHaveLength(99)
+  const { consumers } = await box.admin.status()
+  expect(consumers['a']).toMatchObject({ handled: 99, dead: 1, pending: 0, processing: 0 })
+})

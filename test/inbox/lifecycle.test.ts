@@ -1,9 +1,11 @@
 /** Migrate, start, stop, drain, health; and what the box says when it cannot. */
-import { createBox, type Message } from 'oncebox'
+import { createBox, type Message, type Source } from 'oncebox'
 import { fromPg } from 'oncebox/pg'
 import { createTestBox } from 'oncebox/testing'
 import pg from 'pg'
 import { describe, expect, test } from 'vitest'
+import { createSources, type WatchSource } from '../../src/worker/sources.js'
+import { createTrouble } from '../../src/worker/trouble.js'
 import { scratchSchemaName } from '../support/postgres.js'
 import { startProxy } from '../support/proxy.js'
 import { waitUntil } from '../support/wait.js'
@@ -498,3 +500,99 @@ describe('the pool', () => {
     expect(told.length).toBeGreaterThanOrEqual(1)
   })
 })
+
+/** Nobody listens to what the sources tell. */
+const unheard: WatchSource = () => {
+  const silent = { failed: () => undefined, recovered: () => undefined }
+  return { broker: createTrouble(silent), deliveries: createTrouble(silent), warn: () => undefined }
+}
+
+describe('lifecycle', () => {
+  test('stopping sources leaves no timer behind', async () => {
+    const sources = createSources(unheard)
+    const source: Source = { async start() {}, async stop() {} }
+    sources.add(source, async () => [])
+    sources.startAll()
+    const before = timers()
+    await sources.stopAll(60_000)
+    expect(timers()).toBeLessThanOrEqual(before)
+  })
+
+  test('a source that starts after its stop is stopped', async () => {
+    const sources = createSources(unheard)
+    const slow = gate()
+    const calls: string[] = []
+    const source: Source = {
+      async start() {
+        await slow.opened
+        calls.push('started')
+      },
+      async stop() {
+        calls.push('stopped')
+      },
+    }
+    sources.add(source, async () => [])
+    sources.startAll()
+    await sources.stopAll(1_000)
+    slow.open()
+    await waitUntil(() => calls.length === 3)
+    expect(calls).toEqual(['stopped', 'started', 'stopped'])
+  })
+
+  test('stop during start wins', async () => {
+    await using box = await server.open()
+    let runs = 0
+    box.consumer('a', { note: () => void runs++ })
+    const starting = box.start()
+    await box.stop()
+    await starting
+    await box.receive(note('1'))
+    await new Promise((resolve) => setTimeout(resolve, 300))
+    expect(runs).toBe(0)
+    await box.start()
+    await waitUntil(() => runs === 1)
+  })
+
+  test('every stop waits for the end, and a start after it starts', async () => {
+    await using box = await server.open()
+    const begun = gate()
+    const goOn = gate()
+    let ended = 0
+    box.consumer('a', {
+      async note() {
+        begun.open()
+        await goOn.opened
+        ended++
+      },
+    })
+    await box.start()
+    await box.receive(note('1'))
+    await begun.opened
+    const first = box.stop()
+    const second = box.stop().then(() => ended)
+    const restarted = box.start()
+    setTimeout(() => goOn.open(), 100)
+    expect(await second).toBe(1)
+    await first
+    await restarted
+    await box.receive(note('2'))
+    await waitUntil(() => ended === 2)
+  })
+
+  test('stop ends consumers that were started on their own', async () => {
+    await using box = await server.open()
+    let runs = 0
+    const consumer = box.consumer('a', { note: () => void runs++ })
+    await consumer.start()
+    await box.receive(note('1'))
+    await waitUntil(() => runs === 1)
+    await box.stop()
+    await box.receive(note('2'))
+    await new Promise((resolve) => setTimeout(resolve, 300))
+    expect(runs).toBe(1)
+  })
+})
+
+function timers(): number {
+  return process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
+}

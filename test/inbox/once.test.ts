@@ -4,7 +4,7 @@ import { fromPg, type PgClient } from 'oncebox/pg'
 import pg from 'pg'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { gate, note, useServer } from './fixture.js'
+import { gate, note, recorder, useServer } from './fixture.js'
 
 const server = useServer('once', { max: 20 })
 
@@ -372,4 +372,23 @@ describe('what it is given', () => {
     await expect(run(new Error('oops'))).rejects.toMatchObject({ code: 'RESULT_INVALID' })
     expect(await run(1)).toMatchObject({ status: 'handled' })
   })
+})
+
+test('once for a message that retention takes at this very moment is busy, not too old', async () => {
+  await using box = await server.open()
+  const { db } = box
+  const watched: typeof db = {
+    transaction: (work, options) => db.transaction(work, options),
+    async query(text, values, tx) {
+      // Between the mark, which finds it known, and the look at what is known of it.
+      if (text.includes('with ordinality k(x, ord)')) await box.sql('delete from ob.message')
+      return db.query(text, values, tx)
+    },
+  }
+  const other = createBox({ db: watched, schema: box.schema, logger: recorder() })
+  const once = (): Promise<unknown> => db.transaction((tx) => other.once(tx, 'a', { id: '1' }, () => 1))
+  expect(await once()).toMatchObject({ status: 'handled' })
+  await expect(once()).rejects.toMatchObject({ code: 'BUSY' })
+  expect(await once()).toMatchObject({ status: 'handled' })
+  expect(await box.quarantine()).toEqual([])
 })

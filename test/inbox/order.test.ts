@@ -2,9 +2,11 @@
 import fc from 'fast-check'
 import { batch, createBox, OnceboxError, Reject, RetryLater, type Incoming } from 'oncebox'
 import { fromPg } from 'oncebox/pg'
+import pg from 'pg'
 import { describe, expect, test } from 'vitest'
+import { NEXT_DUE } from '../../src/postgres/sql/claim.js'
 import { waitUntil } from '../support/wait.js'
-import { type Bench, gate, note, recorder, useServer } from './fixture.js'
+import { type Bench, gate, note, notes, recorder, useServer } from './fixture.js'
 
 const server = useServer('order', { max: 20 })
 
@@ -381,4 +383,123 @@ describe('the option', () => {
     await ordered.drain()
     expect((await byKey(box))['m']!.sort()).toEqual(['m1', 'm2', 'm3'])
   })
+})
+
+describe('looking for work', () => {
+  test('an idle consumer has nothing that falls due', async () => {
+    await using box = await server.open()
+    box.consumer('a', { note() {} })
+    await box.migrate()
+    const due = async (): Promise<unknown> => (await box.sql(NEXT_DUE, [JSON.stringify(['a'])]))[0]?.['ms']
+    expect(await due()).toBeNull()
+    await box.receive(note('1'))
+    expect(await due()).toBe('0')
+  })
+
+  test('lanes of a consumer that no longer keeps order are worked off at once', async () => {
+    await using box = await server.open()
+    const ordered = createBox({ db: box.db, schema: box.schema, logger: recorder() })
+    ordered.consumer('a', { note() {} }, { order: 'key' })
+    for (let key = 0; key < 12; key++) await ordered.receive(notes(1, { id: `m${key}`, key: `k${key}` }))
+    let runs = 0
+    box.consumer('a', { note: () => void runs++ }, { group: { messages: 2 }, concurrency: 1 })
+    await box.start()
+    const begun = performance.now()
+    await waitUntil(() => runs === 12, { what: '12 messages' })
+    expect(performance.now() - begun).toBeLessThan(4_000)
+  })
+
+  test('a receiver and a settlement lock lanes in the same order, whatever the database’s collation', async (context) => {
+    const plain = new pg.Pool({ connectionString: server.url, max: 1 })
+    const name = `review_icu_${process.pid}`
+    try {
+      await plain.query(
+        `create database ${name} template template0 locale_provider icu icu_locale 'en' lc_collate 'C' lc_ctype 'C'`,
+      )
+    } catch {
+      await plain.end()
+      return context.skip()
+    }
+    const url = new URL(server.url)
+    url.pathname = `/${name}`
+    const pool = new pg.Pool({ connectionString: url.href, max: 5 })
+    try {
+      const box = createBox({ db: fromPg(pool), logger: recorder() })
+      box.consumer('a', { note() {} }, { order: 'key' })
+      await box.migrate()
+      await box.receive([note('1', { key: 'a' }), note('2', { key: 'B' })])
+      const settlement = await pool.connect()
+      await settlement.query('begin')
+      await settlement.query(`select 1 from oncebox.lane where key = 'B' for update`)
+      const received = box.receive([note('3', { key: 'a' }), note('4', { key: 'B' })])
+      await waitUntil(async () => {
+        const { rowCount } = await pool.query(
+          `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+        )
+        return rowCount === 1
+      })
+      await settlement.query(`select 1 from oncebox.lane where key = 'a' for update`)
+      await settlement.query('commit')
+      settlement.release()
+      expect(await received).toMatchObject([{ status: 'stored' }, { status: 'stored' }])
+    } finally {
+      await pool.end()
+      await plain.query(`drop database ${name} with (force)`)
+      await plain.end()
+    }
+  })
+})
+
+test('a key that keeps getting messages is settled under repeatable read', async () => {
+  await using box = await server.open()
+  let runs = 0
+  box.consumer(
+    'a',
+    {
+      async note(message, { tx }) {
+        // Whatever commits to the lane during the transaction must not fail its settlement every time.
+        await box.receive(note(`more-${++runs}`, { key: 'k' }))
+        if (message.id === 'n1') await box.write(tx, 'a', message)
+        if (runs > 200) throw new Error('it never ends')
+      },
+    },
+    { order: 'key', isolation: 'repeatable read', concurrency: 1, group: { messages: 1 } },
+  )
+  await box.receive(note('n1', { key: 'k' }))
+  await box.start()
+  await waitUntil(async () => (await box.ids()).length === 1, { what: 'the first message', timeoutMs: 3_000 })
+})
+
+test('a producer that commits late neither inverts the order of a key nor hides its message', async () => {
+  await using box = await server.open()
+  box.consumer('a', { note: (message, { tx }) => box.write(tx, 'a', message) }, { order: 'key' })
+  await box.receive(note('k0', { key: 'k' }))
+  await box.drain()
+  const holder = await server.pool.connect()
+  await holder.query('begin')
+  await holder.query(`select 1 from ${box.schema}.lane where key = 'k' for update`)
+  const waiting = async (count: number): Promise<boolean> => {
+    const rows = await box.sql(
+      `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+    )
+    return rows.length >= count
+  }
+  // They queue up for the lane, in this order, with the journal rows written and nothing committed.
+  const receives: Promise<unknown>[] = []
+  for (let n = 1; n <= 3; n++) {
+    receives.push(box.receive(note(`k${n}`, { key: 'k' })))
+    await waitUntil(() => waiting(n))
+  }
+  // Others are not held up.
+  await box.receive(note('l1', { key: 'l' }))
+  await box.drain()
+  expect(await box.ids()).toEqual(['k0', 'l1'])
+  await holder.query('commit')
+  holder.release()
+  await Promise.all(receives)
+  // A receive that has waited too long tries again, behind the others: their order is that in which they were stored.
+  const stored = (await box.sql('select id from ob.work order by seq')).map(({ id }) => id)
+  expect([...stored].sort()).toEqual(['k1', 'k2', 'k3'])
+  await box.drain()
+  expect(await box.ids()).toEqual(['k0', 'l1', ...stored])
 })

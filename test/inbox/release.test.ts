@@ -194,3 +194,23 @@ test('messages without an id are kept apart by all that came with them', async (
   await box.receive(copies)
   expect(await box.quarantine()).toHaveLength(3)
 })
+
+test('an unrouted message that is released keeps the fingerprint of its source', async () => {
+  await using box = await server.open()
+  const source: Source & { fingerprint: (message: { data?: unknown }) => unknown; deliver?: never } = {
+    push: true,
+    fingerprint: ({ data }) => (data as { stable: unknown }).stable,
+    async start(deliver) {
+      send = deliver
+    },
+    async stop() {},
+  }
+  let send: Parameters<Source['start']>[0] | undefined
+  box.from(source, { types: 'any' })
+  await waitUntil(() => send !== undefined)
+  const message = (noise: number) => note('1', { data: { stable: 1, noise } })
+  expect(await send!([message(1)])).toMatchObject([{ reason: 'unrouted' }])
+  box.consumer('a', { note() {} })
+  await box.migrate()
+  expect(await send!([message(2)])).toMatchObject([{ status: 'duplicate' }])
+})

@@ -614,3 +614,23 @@ describe('several consumers of one event', () => {
     ])
   })
 })
+
+describe('a handler that asks to be run at an impossible time', () => {
+  test.each([
+    ['after for ever', { afterMs: Infinity }],
+    ['after longer than an interval holds', { afterMs: 1e300 }],
+    ['beyond the calendar', { at: new Date(8.64e15) }],
+    ['before the calendar', { at: new Date(-8.64e15) }],
+  ])('%s', async (_name, when) => {
+    await using box = await server.open()
+    let runs = 0
+    box.consumer('a', {
+      note() {
+        if (++runs === 1) throw new RetryLater(when)
+      },
+    })
+    await box.receive(note('1'))
+    await box.drain()
+    expect(await box.fate('1')).toMatchObject({ attempts: 0, state: 'at' in when && runs > 1 ? 'handled' : 'pending' })
+  })
+})

@@ -577,3 +577,83 @@ describe('options', () => {
 function sha256(bytes: Uint8Array): string {
   return createHash('sha256').update(bytes).digest('hex')
 }
+
+describe('what is said of a message that cannot be read', () => {
+  test('a NUL in a body that is not JSON', async () => {
+    await using box = await server.open()
+    box.consumer('a', { note() {} })
+    const outcome = await box.receive({ id: '1', type: 'note', body: '\0{"a":1}' })
+    expect(outcome).toMatchObject({ status: 'quarantined', reason: 'undecodable', ack: true })
+    expect(await box.quarantine()).toMatchObject([{ id: '1', reason: 'undecodable' }])
+  })
+
+  test('a schema, or an identity, that throws what cannot be stored', async () => {
+    const bad: StandardSchemaV1 = {
+      '~standard': {
+        version: 1,
+        vendor: 'test',
+        validate() {
+          throw new Error('odd: \0 and \ud800')
+        },
+      },
+    }
+    const fine: StandardSchemaV1 = { '~standard': { version: 1, vendor: 'test', validate: (value) => ({ value }) } }
+    await using box = await server.open({ messages: { bad, fine } })
+    box.consumer('a', { bad() {} })
+    box.consumer(
+      'b',
+      { fine() {} },
+      {
+        identity() {
+          throw Object.create(null)
+        },
+      },
+    )
+    expect(await box.receive({ id: '1', type: 'bad', data: {} })).toMatchObject({ reason: 'invalid' })
+    expect(await box.receive({ id: '2', type: 'fine', data: {} })).toMatchObject({ reason: 'no-id' })
+  })
+})
+
+test('ids that only differ in lone surrogates are not taken for one another', async () => {
+  await using box = await server.open()
+  box.consumer('a', { note: (message, { tx }) => box.write(tx, 'a', message) })
+  const outcomes = await box.handle([note('a\ud800b'), note('a\ud801b'), note('a\ufffdb')])
+  expect(outcomes.map(({ status }) => status)).toEqual(['quarantined', 'quarantined', 'handled'])
+  expect(await box.quarantine()).toHaveLength(2)
+})
+
+test('what jsonb refuses or changes comes through unchanged, or is kept as bytes', async () => {
+  await using box = await server.open()
+  const bodies = [
+    '"\\u0000"',
+    '"\\ud800"',
+    '{"a":1,"a":2}',
+    '1e999',
+    '12345678901234567890123',
+    '[1.0, 1.10, 1e2]',
+    '{"b":1,"a":2}',
+    `${'['.repeat(400)}${']'.repeat(400)}`,
+    `${'['.repeat(100_000)}${']'.repeat(100_000)}`,
+    Buffer.from([0xc3, 0x28]),
+  ]
+  box.consumer('a', { note: () => undefined })
+  const outcomes = await box.receive(bodies.map((body, at): Incoming => ({ id: `b${at}`, type: 'note', body })))
+  expect(outcomes.map(({ status }) => status)).toEqual([...Array(8).fill('stored'), 'quarantined', 'quarantined'])
+  const stored = await box.sql('select id, body from ob.message')
+  const kept = await box.quarantine()
+  bodies.forEach((body, at) => {
+    const row = stored.find(({ id }) => id === `b${at}`) ?? kept.find(({ id }) => id === `b${at}`)
+    const bytes = (row as { bytes?: Buffer | null }).bytes ?? Buffer.from(row!.body as string)
+    expect(Buffer.compare(bytes, Buffer.from(body as string))).toBe(0)
+  })
+  await box.drain()
+  expect(await box.sql('select 1 from ob.work')).toEqual([])
+})
+
+test('ids beyond 512 bytes are refused, whether an index would take them or not', async () => {
+  await using box = await server.open()
+  box.consumer('a', { note: () => undefined })
+  const ids = [randomBytes(2_500).toString('hex'), 'x'.repeat(100_000), randomBytes(256).toString('hex')]
+  const outcomes = await box.receive(ids.map((id) => note(id)))
+  expect(outcomes.map(({ status }) => status)).toEqual(['quarantined', 'quarantined', 'stored'])
+})

@@ -1,0 +1,151 @@
+/** A COMMIT that fails, is not answered, or comes with a warning. */
+import type pg from 'pg'
+import { describe, expect, test } from 'vitest'
+import { waitUntil } from '../support/wait.js'
+import { type Bench, note, notes, useServer } from './fixture.js'
+
+const server = useServer('commit', { max: 20 })
+const MODES = ['stored', 'inline'] as const
+
+/** The connection under a handler's transaction, broken as a network would. */
+function cut(tx: pg.PoolClient): void {
+  ;(tx as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy()
+}
+
+test.for(MODES)(
+  'a connection lost in mid-COMMIT: the message runs once, however late the commit shows: %s',
+  async (mode) => {
+    await using box = await server.open()
+    await box.sql(
+      `create function ob.late() returns trigger language plpgsql as $$ begin perform pg_sleep(0.7); return null; end $$`,
+    )
+    await box.sql(
+      'create constraint trigger late after insert on ob.test_ledger deferrable initially deferred for each row execute function ob.late()',
+    )
+    let runs = 0
+    box.consumer(
+      'a',
+      {
+        async note(message, { tx }) {
+          runs++
+          await box.write(tx, 'a', message)
+          // By then COMMIT is under way, and the server goes on with it.
+          setTimeout(() => cut(tx), 250)
+          return 'result'
+        },
+      },
+      { mode, group: { messages: 1 } },
+    )
+    if (mode === 'inline') expect(await box.handle(note('1'))).toMatchObject({ status: 'handled', result: 'result' })
+    else {
+      await box.receive(note('1'))
+      await box.waitUntilHandled('1')
+    }
+    expect(runs).toBe(1)
+    expect(await box.ids()).toEqual(['1'])
+    expect(await box.handle(note('1'))).toMatchObject({ status: 'duplicate', result: 'result' })
+  },
+)
+
+test.for(MODES)('a connection lost before COMMIT arrived: nothing is there, and it runs again: %s', async (mode) => {
+  await using box = await server.open()
+  let runs = 0
+  box.consumer(
+    'a',
+    {
+      async note(message, { tx }) {
+        await box.write(tx, 'a', message)
+        if (++runs === 1) cut(tx)
+      },
+    },
+    { mode, group: { messages: 1 }, retry: { attempts: 1 } },
+  )
+  if (mode === 'inline') {
+    await box.handle(note('1')).catch(() => undefined)
+    await waitUntil(async () => ['handled', 'duplicate'].includes((await box.handle(note('1'))).status))
+  } else {
+    await box.receive(note('1'))
+    await box.drain().catch(() => undefined)
+    await box.waitUntilHandled('1')
+  }
+  expect(runs).toBe(2)
+  expect(await box.ids()).toEqual(['1'])
+})
+
+describe('a cancelled wait for a synchronous standby is only a warning, and a failover may take the row away', () => {
+  /** Warns at COMMIT, as the server does then; committed it is all the same. */
+  const warnAtCommit = async (box: Bench, table: string): Promise<void> => {
+    await box.sql(
+      `create function ob.warn() returns trigger language plpgsql as $$ begin raise warning 'canceling wait'; return null; end $$`,
+    )
+    await box.sql(
+      `create constraint trigger warn after insert on ob.${table} deferrable initially deferred for each row execute function ob.warn()`,
+    )
+  }
+
+  test.for([1, 3])(
+    'what was handled so is not acknowledged; delivered again, it is a duplicate: %i at once',
+    async (count) => {
+      await using box = await server.open()
+      let runs = 0
+      box.consumer('a', {
+        async note(message, { tx }) {
+          runs++
+          await box.write(tx, 'a', message)
+          return 'result'
+        },
+      })
+      await warnAtCommit(box, 'test_ledger')
+      for (const outcome of await box.handle(notes(count))) {
+        expect(outcome).toMatchObject({ status: 'handled', ack: false, result: 'result' })
+      }
+      for (const outcome of await box.handle(notes(count))) {
+        expect(outcome).toMatchObject({ status: 'duplicate', ack: true, result: 'result' })
+      }
+      expect(runs).toBe(count)
+    },
+  )
+
+  test('what was stored so is not acknowledged either', async () => {
+    await using box = await server.open()
+    box.consumer('a', { note: (message, { tx }) => box.write(tx, 'a', message) })
+    await warnAtCommit(box, 'message')
+    await expect(box.receive(note('1'))).rejects.toMatchObject({ code: 'COMMIT_UNCERTAIN' })
+    expect(await box.receive(note('1'))).toMatchObject({ status: 'duplicate', ack: true })
+    await box.drain()
+    expect(await box.ids()).toEqual(['1'])
+  })
+
+  test('nor what was quarantined so', async () => {
+    await using box = await server.open()
+    await warnAtCommit(box, 'quarantine')
+    await expect(box.receive(note('1'))).rejects.toMatchObject({ code: 'COMMIT_UNCERTAIN' })
+    expect(await box.receive(note('1'))).toMatchObject({ status: 'quarantined', ack: true })
+  })
+})
+
+describe('a constraint that fails at COMMIT', () => {
+  test.for(['stored', 'inline'] as const)('blames the right message and spares the others: %s', async (mode) => {
+    await using box = await server.open()
+    await box.sql('create table ob.name (id text, name text unique deferrable initially deferred)')
+    const table = `${box.schema}.name`
+    box.consumer(
+      'a',
+      {
+        async note(message, { tx }) {
+          await box.write(tx, 'a', message)
+          const name = message.id === 'n3' ? 'taken' : message.id
+          await tx.query(`insert into ${table} values ($1, $2)`, [message.id, name])
+        },
+      },
+      { mode, retry: { attempts: 1 } },
+    )
+    await box.sql(`insert into ob.name values ('first', 'taken')`)
+    if (mode === 'stored') {
+      await box.receive(notes(5))
+      await box.drain()
+    } else await box.handle(notes(5))
+    expect((await box.ids()).sort()).toEqual(['n1', 'n2', 'n4', 'n5'])
+    expect(await box.fate('n3')).toMatchObject({ state: 'dead', attempts: 1, error: { code: '23505' } })
+  })
+})

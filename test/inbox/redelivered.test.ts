@@ -1,0 +1,157 @@
+/** Messages that come again, or are stored and handed over at once: who has them, and what counts. */
+import { describe, expect, test } from 'vitest'
+import { waitUntil } from '../support/wait.js'
+import { gate, note, useServer } from './fixture.js'
+
+const server = useServer('redelivered', { max: 20 })
+const DAY = 86_400_000
+
+describe('redelivered on arrival', () => {
+  test('a message beyond the horizon does not run again', async () => {
+    await using box = await server.open()
+    let runs = 0
+    box.consumer('a', { note: () => void runs++ }, { mode: 'inline', retainMs: DAY })
+    const message = note('1', { time: new Date() })
+    expect(await box.handle(message)).toMatchObject({ status: 'handled' })
+    await box.clock.advance(3 * DAY)
+    expect(await box.admin.prune()).toBe(1)
+    expect(await box.handle({ ...message, redelivered: true } as never)).toMatchObject({
+      status: 'quarantined',
+      reason: 'too-old',
+    })
+    expect(runs).toBe(1)
+  })
+
+  test('another body under the id burns no attempt of the first', async () => {
+    await using box = await server.open()
+    box.consumer(
+      'a',
+      {
+        note() {
+          throw new Error('not yet')
+        },
+      },
+      { mode: 'inline' },
+    )
+    await box.handle(note('1'))
+    expect(await box.handle(note('1', { data: { other: true }, redelivered: true }))).toMatchObject({
+      reason: 'conflict',
+    })
+    expect(await box.fate('1')).toMatchObject({ state: 'failed', attempts: 1 })
+  })
+
+  test('a handler with an effect is counted once', async () => {
+    await using box = await server.open()
+    const attempts: number[] = []
+    box.consumer(
+      'a',
+      {
+        async note(message, { effect }) {
+          attempts.push(message.attempt)
+          await effect('call', () => 1)
+          throw new Error('not yet')
+        },
+      },
+      { mode: 'inline', retry: { attempts: 3, baseMs: 0 } },
+    )
+    const again = note('1', { redelivered: true })
+    expect(await box.handle(again)).toMatchObject({ status: 'failed' })
+    expect(await box.fate('1')).toMatchObject({ attempts: 1 })
+    expect(await box.handle(again)).toMatchObject({ status: 'failed' })
+    expect(await box.fate('1')).toMatchObject({ attempts: 2 })
+    expect(await box.handle(again)).toMatchObject({ status: 'dead' })
+  })
+})
+
+describe('stored and run on arrival', () => {
+  test('what the box has acknowledged stays with the box when a run on arrival fails', async () => {
+    await using box = await server.open()
+    let fails = true
+    box.consumer(
+      'a',
+      {
+        note() {
+          if (fails) throw new Error('not yet')
+        },
+      },
+      { mode: 'inline', retry: { baseMs: 0 } },
+    )
+    expect(await box.receive(note('1'))).toMatchObject({ status: 'stored', ack: true })
+    expect(await box.handle(note('1'))).toMatchObject({ status: 'failed' })
+    expect(await box.fate('1')).toMatchObject({ state: 'pending', attempts: 1 })
+    fails = false
+    await box.drain()
+    expect(await box.fate('1')).toMatchObject({ state: 'handled' })
+  })
+
+  test('receive that waits for a failing run on arrival is not undone by it', async () => {
+    await using box = await server.open()
+    const begun = gate()
+    const goOn = gate()
+    let runs = 0
+    box.consumer(
+      'a',
+      {
+        async note() {
+          if (++runs === 2) {
+            begun.open()
+            await goOn.opened
+          }
+          if (runs <= 2) throw new Error('not yet')
+        },
+      },
+      { mode: 'inline', retry: { baseMs: 0 } },
+    )
+    expect(await box.handle(note('1'))).toMatchObject({ status: 'failed', ack: false })
+    const second = box.handle(note('1'))
+    await begun.opened
+    const stored = box.receive(note('1'))
+    await waitUntil(async () => {
+      const waiting = await box.sql(
+        `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+      )
+      return waiting.length > 0
+    })
+    goOn.open()
+    expect(await second).toMatchObject({ status: 'failed' })
+    expect(await stored).toMatchObject({ ack: true })
+    await box.drain()
+    expect(await box.fate('1')).toMatchObject({ state: 'handled' })
+  })
+})
+
+test('what the box has acknowledged stays with the box when a run on arrival fails after an effect', async () => {
+  await using box = await server.open()
+  let fails = true
+  box.consumer(
+    'a',
+    {
+      async note(_message, { effect }) {
+        await effect('call', () => 1)
+        if (fails) throw new Error('not yet')
+      },
+    },
+    { mode: 'inline', retry: { baseMs: 0 } },
+  )
+  await box.receive(note('1'))
+  expect(await box.handle(note('1'))).toMatchObject({ status: 'failed', ack: true })
+  expect(await box.fate('1')).toMatchObject({ state: 'pending', attempts: 1 })
+  fails = false
+  await box.drain()
+  expect(await box.fate('1')).toMatchObject({ state: 'handled' })
+})
+
+test('a redelivery after its row was pruned does not run again', async () => {
+  await using box = await server.open()
+  box.consumer('a', { note: (message, { tx }) => box.write(tx, 'a', message) }, { retainMs: 3_600_000 })
+  const time = new Date()
+  await box.handle(note('1', { time }))
+  await box.clock.advance(4 * 3_600_000)
+  const [pruned, outcome] = await Promise.all([box.admin.prune(), box.handle(note('1', { time }))])
+  expect(pruned).toBe(1)
+  expect(outcome.status === 'duplicate' || (outcome.status === 'quarantined' && outcome.reason === 'too-old')).toBe(
+    true,
+  )
+  expect(await box.handle(note('1', { time }))).toMatchObject({ reason: 'too-old', ack: true })
+  expect(await box.ids()).toEqual(['1'])
+})
