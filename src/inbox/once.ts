@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { checkKnown, nameProblem, requireFunction } from '../check-options.js'
 import { OnceboxError } from '../errors.js'
+import { DEFAULT_RETAIN_MS } from '../figures.js'
 import type { OnceOutcome } from '../message.js'
 import type { Row } from '../postgres/database.js'
 import { sqlState } from '../postgres/driver.js'
@@ -25,8 +26,6 @@ export interface OnceMessage {
   /** When it was sent, by which the dedup horizon judges it. */
   readonly time?: Date | string
 }
-
-const DEFAULT_RETAIN_MS = 30 * 86_400_000
 
 export async function once<R>(
   runtime: Runtime,
