@@ -10,8 +10,8 @@ import { readEntry as readRedis } from '../../src/brokers/redis/event.js'
 import { readMessage as readSqs } from '../../src/brokers/sqs/event.js'
 import { toMessage as readWebhook } from '../../src/brokers/webhook/event.js'
 import { resolveSource as resolveWebhook } from '../../src/brokers/webhook/options.js'
-import { hostileEvents, judge } from '../../src/testing/hostile-events.js'
-import type { RawMessage } from '../../src/testing/broker-bench.js'
+import { hostileEvents, judge } from '../../src/testing/broker/hostile-events.js'
+import type { RawMessage } from '../../src/testing/broker/bench.js'
 
 /** `ONCEBOX_FUZZ=10000` is the long form. */
 const RUNS = Number(process.env['ONCEBOX_FUZZ'] ?? 500)
