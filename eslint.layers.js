@@ -10,11 +10,11 @@ const SOURCE = fileURLToPath(new URL('./src/', import.meta.url))
 /** The files of src/ itself. Any that is not listed is a leaf, such as message.ts and errors.ts. */
 const WIRING = ['box.ts', 'index.ts']
 /** What every step of the flow is given. */
-const SHARED = ['hooks.ts', 'runtime.ts']
+const SHARED = ['hooks.ts', 'runtime.ts', 'box-options.ts']
 /** What a broker is to the rest. */
 const SEAMS = [
   ...['source.ts', 'sink.ts', 'handover.ts', 'cloudevents.ts', 'codec.ts', 'event.ts', 'read.ts', 'lanes.ts', 'run.ts'],
-  ...['in-order.ts', 'redelivery.ts', 'send.ts'],
+  ...['in-order.ts', 'redelivery.ts', 'send.ts', 'sides.ts'],
 ]
 
 /** A part of src/ → the parts it may import, besides itself. */

@@ -6,21 +6,14 @@
  * `deliver.ts` decides which way a message takes, consumer by consumer; `handle.ts` is the short way, on arrival.
  */
 import { createAdmin, type Admin } from './admin/index.js'
+import { createRuntime, type BoxOptions } from './box-options.js'
 import { INBOX, type InboxTarget } from './brokers/handover.js'
 import type { Sink } from './brokers/sink.js'
 import type { Source } from './brokers/source.js'
-import {
-  checkFunction,
-  checkInteger,
-  checkKnown,
-  checkMessages,
-  checkNumber,
-  nameProblem,
-  requireFunction,
-} from './check-options.js'
+import { checkKnown, checkNumber } from './check-options.js'
 import { OnceboxError } from './errors.js'
-import type { Handlers, Logger, SendOptions } from './handler.js'
-import type { Hooks } from './hooks.js'
+import { DAY_MS } from './figures.js'
+import type { Handlers, SendOptions } from './handler.js'
 import { asReceiverSeesIt, declareConsumer } from './inbox/consumer.js'
 import { deliver, type DeliverOptions } from './inbox/deliver.js'
 import { readHealth, type DatabaseHealth } from './inbox/health.js'
@@ -43,31 +36,12 @@ import type { DataIn, Incoming, Json, MessageMap, Name, OnceOutcome, Outcome, Se
 import type { SinkOptions } from './outbox/options.js'
 import { createRelays } from './outbox/relays.js'
 import { prepareMany, prepareSend, writeOutgoing } from './outbox/send.js'
-import { bindDatabase } from './postgres/database.js'
-import type { Driver } from './postgres/driver.js'
 import { checkVersion, migrate } from './postgres/migrate.js'
 import { checkServer } from './postgres/server.js'
-import { watch, type Runtime } from './runtime.js'
+import { watch } from './runtime.js'
 import { backoffMs, sleep } from './backoff.js'
 import { createSources } from './worker/sources.js'
 import { createWaker } from './worker/wake.js'
-
-export interface BoxOptions<M extends MessageMap, Tx, TxIn> {
-  /** Your database client: `fromPg(pool)`, `fromPostgres(sql)`, `fromPglite(db)`. */
-  db: Driver<Tx, TxIn>
-  /** The vocabulary. Without it any type is taken, unchecked. */
-  messages?: M
-  /** The PostgreSQL schema of this service's tables. */
-  schema?: string
-  /** Who you are, as a producer: stamped on what you send. Default: the name of the schema. */
-  source?: string
-  /** Larger bodies are refused or quarantined. Default: 1 MiB. */
-  maxBytes?: number
-  /** Default: warnings and errors on the console. */
-  logger?: Logger
-  telemetry?: false
-  hooks?: Hooks<M>
-}
 
 export interface Consumer {
   readonly name: string
@@ -133,7 +107,6 @@ export interface Box<M extends MessageMap, Tx, TxIn = Tx> {
   readonly admin: Admin<M>
 }
 
-const DAY = 86_400_000
 const STOP_TIMEOUT_MS = 30_000
 /** How long a stop waits, when its time is up, for what it has aborted. */
 const ABORT_MS = 2_000
@@ -418,7 +391,7 @@ function stopTimeout(given: { timeoutMs?: number } | undefined): number {
   checkKnown('stop', given, ['timeoutMs'])
   const { timeoutMs = STOP_TIMEOUT_MS } = given
   // A timer of more than 24 days, or of Infinity, would end at once.
-  return timeoutMs === Infinity ? DAY : Math.min(checkNumber('stop: timeoutMs', timeoutMs, 0), DAY)
+  return timeoutMs === Infinity ? DAY_MS : Math.min(checkNumber('stop: timeoutMs', timeoutMs, 0), DAY_MS)
 }
 
 /** A consumer as `checkReplay` looks at it. One that keeps no record remembers nothing anyway, and says so. */
@@ -461,75 +434,4 @@ function lagProblems(
   return unattended
     .filter(({ dueMs }) => dueMs! > UNATTENDED_MS)
     .map(({ consumer, dueMs }) => `messages of consumer ${consumer} have been due for ${dueMs} ms, and nothing runs it`)
-}
-
-function createRuntime<M extends MessageMap, Tx, TxIn>(options: BoxOptions<M, Tx, TxIn>): Runtime {
-  const driver = 'db must be a driver, such as fromPg(pool) of oncebox/pg'
-  // A client in place of the options is told so, and nothing of its insides.
-  if (typeof options !== 'object' || options === null || !('db' in options)) {
-    throw new OnceboxError('OPTION_INVALID', `createBox takes { db }, and ${driver}`)
-  }
-  checkKnown('createBox', options, ['db', 'messages', 'schema', 'source', 'maxBytes', 'logger', 'telemetry', 'hooks'])
-  if (typeof options.db?.query !== 'function' || typeof options.db.transaction !== 'function') {
-    throw new OnceboxError('OPTION_INVALID', `createBox: ${driver}`)
-  }
-  const { messages = {} as M, schema = 'oncebox', hooks = {}, maxBytes = 1_048_576, logger = CONSOLE } = options
-  // Before the source, which is the name of the schema unless it is given.
-  const db = bindDatabase(options.db, schema)
-  checkMessages('createBox: messages', messages)
-  const source = options.source ?? schema
-  const problem = nameProblem(source)
-  if (problem) throw new OnceboxError('OPTION_INVALID', `createBox: source ${problem}`)
-  checkKnown('createBox: hooks', hooks, ['failed', 'dead', 'quarantined', 'error', 'recovered', 'archive'])
-  for (const [name, hook] of Object.entries(hooks)) checkFunction(`createBox: hooks.${name}`, hook)
-  for (const level of ['debug', 'info', 'warn', 'error'] as const) {
-    requireFunction(`createBox: logger.${level}`, (logger as Partial<Logger> | null)?.[level])
-  }
-  const log = careful(logger)
-  return {
-    db,
-    schemaOf: (type) => (Object.hasOwn(messages, type) ? messages[type] : undefined),
-    types: Object.keys(messages),
-    source,
-    maxBytes: checkInteger('createBox: maxBytes', maxBytes, 1, 256 * 1024 * 1024),
-    log,
-    warnOnce: onceEach((about, text) => log.warn(about, text)),
-    hooks: hooks as unknown as Hooks<MessageMap>,
-    outbox: { sinks: [], sent: () => undefined },
-    origins: [],
-  }
-}
-
-/** What may be warned of is bounded; the memory of it is too. */
-const MOST_WARNINGS = 1_000
-
-function onceEach(warn: Logger['warn']): Runtime['warnOnce'] {
-  const warned = new Set<string>()
-  return (key, about, text) => {
-    if (warned.has(key) || warned.size >= MOST_WARNINGS) return
-    warned.add(key)
-    warn(about, text)
-  }
-}
-
-/** A logger that throws must not stop the work that it is told about. */
-function careful(logger: Logger): Logger {
-  const at =
-    (level: keyof Logger): Logger['warn'] =>
-    (about, text) => {
-      try {
-        logger[level](about, text)
-      } catch {
-        // Nobody is left to tell.
-      }
-    }
-  return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
-}
-
-/* eslint-disable no-console -- the default logger */
-const CONSOLE: Logger = {
-  debug: () => undefined,
-  info: () => undefined,
-  warn: (o, m) => console.warn(`oncebox: ${m ?? ''}`, o),
-  error: (o, m) => console.error(`oncebox: ${m ?? ''}`, o),
 }

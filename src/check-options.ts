@@ -80,7 +80,10 @@ export function nearest(name: string, known: readonly string[]): string | undefi
   let best: string | undefined
   let least = Math.max(2, Math.floor(name.length / 3)) + 1
   for (const candidate of known) {
-    const distance = editDistance(name.toLowerCase(), candidate.toLowerCase())
+    const [a, b] = [name.toLowerCase(), candidate.toLowerCase()]
+    // One that the other begins with, such as batch and batchSize, is as near as a slip of one letter.
+    const begins = Math.min(a.length, b.length) > 2 && (a.startsWith(b) || b.startsWith(a))
+    const distance = begins ? 1 : editDistance(a, b)
     if (distance < least) [best, least] = [candidate, distance]
   }
   return best
@@ -98,7 +101,8 @@ function editDistance(a: string, b: string): number {
   return row[b.length]!
 }
 
-function show(value: unknown): string {
+/** What was given, as far as it can be shown. */
+export function show(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(value)
   if (typeof value !== 'object' || value === null) return String(value)
   // An object may not even have a toString.

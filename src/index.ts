@@ -1,5 +1,6 @@
 /** What users import. */
-export { createBox, type Box, type BoxOptions, type Consumer, type FrontDoor, type Health } from './box.js'
+export { createBox, type Box, type Consumer, type FrontDoor, type Health } from './box.js'
+export type { BoxOptions } from './box-options.js'
 export type { Refusal, Sink } from './brokers/sink.js'
 export type { Codec } from './brokers/codec.js'
 export type { Deliver, Source, Warn } from './brokers/source.js'
@@ -19,7 +20,8 @@ export {
 } from './handler.js'
 export type { Entry, Hooks, Place, Retrial } from './hooks.js'
 export type { Admin, AuditRecord, Bulk, Criteria, Filter, Signed } from './admin/index.js'
-export type { ConsumerOptions, RetryPolicy } from './inbox/options.js'
+export type { ConsumerOptions } from './inbox/options.js'
+export type { RetryPolicy } from './retry.js'
 export type { SinkOptions } from './outbox/options.js'
 export {
   defineMessages,

@@ -1,6 +1,7 @@
 /** Checks a filter: a criterion that is misspelt or undefined would otherwise match everything. */
 import { nearest } from '../check-options.js'
 import { OnceboxError } from '../errors.js'
+import { isOnCalendar } from '../figures.js'
 import type { QuarantineReason, State } from '../message.js'
 import type { Filter } from './types.js'
 
@@ -100,10 +101,7 @@ function oneOf<const T extends string>(name: string, value: unknown, allowed: re
 function time(criteria: Record<string, unknown>, name: string): string | undefined {
   const value = criteria[name]
   if (value === undefined) return undefined
-  // PostgreSQL and JavaScript write years beyond 9999 and before 1 differently.
-  if (value instanceof Date && value.getTime() >= -62_135_596_800_000 && value.getTime() <= 253_402_300_799_999) {
-    return value.toISOString()
-  }
+  if (isOnCalendar(value)) return value.toISOString()
   throw invalid(`filter: ${name} must be a valid Date; got ${show(value)}`)
 }
 

@@ -5,9 +5,8 @@
  * stays the same when it is delivered again has none, and the box keeps it in quarantine.
  */
 import { isDate, isProxy, isUint8Array } from 'node:util/types'
-import { checkFunction, checkOneOf, nameProblem } from '../check-options.js'
-import { OnceboxError } from '../errors.js'
 import type { Incoming, Message } from '../message.js'
+import { callback, checked, invalid, name, nameOr, oneOf, optional } from '../options.js'
 import { type Binding, type Envelope, readEvent, writeBinary, writeStructured } from './cloudevents.js'
 import { type Codec, decodeWith, isPromise, jsonProblem } from './codec.js'
 import { problemText, wordsOf } from './read.js'
@@ -47,21 +46,28 @@ export interface Received {
   readonly redelivered?: boolean | undefined
 }
 
-/** Checks the options that all adapters share; `where` is the adapter's name. */
-export function checkEventOptions<Raw>(where: string, options: ReadOptions<Raw> & WriteOptions): void {
-  const { source, type, codec, map, mode } = options
-  for (const [name, value] of Object.entries({ source, type: typeof type === 'function' ? undefined : type })) {
-    const problem = value === undefined ? undefined : nameProblem(value)
-    if (problem) throw new OnceboxError('OPTION_INVALID', `${where}: ${name} ${problem}`)
-  }
-  checkFunction(`${where}: map`, map)
-  if (mode !== undefined) checkOneOf(`${where}: mode`, mode, ['binary', 'structured'])
-  if (codec === undefined) return
-  if (typeof codec?.decode !== 'function' || typeof codec.encode !== 'function' || !codec.contentType) {
-    throw new OnceboxError('OPTION_INVALID', `${where}: codec must be { contentType, decode(bytes), encode(data) }`)
-  }
-  if (mode === 'structured') {
-    throw new OnceboxError('OPTION_INVALID', `${where}: a codec writes bodies of its own, so mode must be 'binary'`)
+const CODEC = optional(
+  checked((where, codec: Codec) => {
+    if (typeof codec?.decode === 'function' && typeof codec.encode === 'function' && codec.contentType) return codec
+    throw invalid(`${where} must be { contentType, decode(bytes), encode(data) }`)
+  }),
+  'JSON',
+)
+
+/** Options of every source. */
+export const READING = <Raw>() => ({
+  source: optional(name(), 'as above'),
+  type: optional(nameOr<(raw: Raw) => string | undefined>(), 'as above'),
+  codec: CODEC,
+  map: optional(callback<(raw: Raw, message: Incoming) => Incoming>()),
+})
+
+/** Options of every sink. */
+export const WRITING = { mode: oneOf(['binary', 'structured'], 'binary'), codec: CODEC }
+
+export function checkWriting(where: string, { mode, codec }: WriteOptions): void {
+  if (codec && mode === 'structured') {
+    throw invalid(`${where}: a codec writes bodies of its own, so mode must be 'binary'`)
   }
 }
 

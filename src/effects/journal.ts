@@ -10,11 +10,13 @@
  */
 import { createHash, randomUUID } from 'node:crypto'
 import { inspect } from 'node:util'
-import { checkFunction, checkInteger, checkKnown, checkOneOf, nameProblem, requireFunction } from '../check-options.js'
+import { nameProblem, requireFunction } from '../check-options.js'
 import { OnceboxError, ownError, Reject, RetryLater } from '../errors.js'
 import { causes, toFailure } from '../failure.js'
+import { DAY_MS } from '../figures.js'
 import type { EffectOptions } from '../handler.js'
 import type { Json } from '../message.js'
+import { callback, integer, oneOf, optional, resolve } from '../options.js'
 import type { Row } from '../postgres/database.js'
 import { notTheDatabase } from '../postgres/errors.js'
 import { FORGET_EFFECT, INTEND, READ_EFFECTS, RECORD_EFFECT, RESUME_RECORDED } from '../postgres/sql/effects.js'
@@ -64,8 +66,6 @@ export const MAX_RESULT_BYTES = 64 * 1024 * 1024
 
 /** How long what is known of a call is kept in memory while it cannot be written. */
 const PATIENCE_MS = 60_000
-
-const DAY = 86_400_000
 
 /** A committed intent to call. */
 interface Intent {
@@ -311,12 +311,15 @@ function usedTwice(name: string): OnceboxError {
 }
 
 /** A misspelt `onUnknown` would call again what its author wanted to be called once. */
+const EFFECT = {
+  onUnknown: oneOf(['retry', 'park'], 'retry'),
+  isDefinite: optional(callback<(error: unknown) => boolean>()),
+  timeoutMs: optional(integer({ least: 1, most: DAY_MS }), "the consumer's"),
+}
+
 function checkEffect(where: string, run: unknown, options: EffectOptions): void {
   requireFunction(`${where}: its second argument`, run)
-  checkKnown(where, options, ['onUnknown', 'isDefinite', 'timeoutMs'])
-  checkOneOf(`${where}: onUnknown`, options.onUnknown ?? 'retry', ['retry', 'park'])
-  checkFunction(`${where}: isDefinite`, options.isDefinite)
-  if (options.timeoutMs !== undefined) checkInteger(`${where}: timeoutMs`, options.timeoutMs, 1, DAY)
+  resolve(where, options, EFFECT)
 }
 
 interface Abortable {

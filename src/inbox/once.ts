@@ -3,6 +3,7 @@ import { isConflict } from '../postgres/errors.js'
 import { randomUUID } from 'node:crypto'
 import { checkKnown, nameProblem, requireFunction } from '../check-options.js'
 import { OnceboxError } from '../errors.js'
+import { DEFAULT_RETAIN_MS } from '../figures.js'
 import type { OnceOutcome } from '../message.js'
 import { sqlState } from '../postgres/errors.js'
 import { ONCE_BEGIN, ONCE_CHECK, ONCE_OPTIONS } from '../postgres/sql/once.js'
@@ -24,8 +25,6 @@ export interface OnceMessage {
   /** When it was sent, by which the dedup horizon judges it. */
   readonly time?: Date | string
 }
-
-const DEFAULT_RETAIN_MS = 30 * 86_400_000
 
 /** Where work is to run once: in the caller's transaction, for a consumer by its name, which may not be declared here. */
 export interface OnceIn {

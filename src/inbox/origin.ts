@@ -4,10 +4,12 @@
  */
 import type { Sink } from '../brokers/sink.js'
 import type { Source } from '../brokers/source.js'
-import { checkInteger, checkKnown, checkOneOf, nameProblem, nearest } from '../check-options.js'
+import { nameProblem, nearest } from '../check-options.js'
 import { OnceboxError } from '../errors.js'
+import { DEFAULT_RETAIN_MS, LONGEST_MS, MIB } from '../figures.js'
 import type { MessageMap, Name } from '../message.js'
-import type { Origin, Quota } from '../runtime.js'
+import { checked, integer, invalid, nested, oneOf, optional, resolve, type Option } from '../options.js'
+import type { Origin } from '../runtime.js'
 
 export interface FromOptions<M extends MessageMap = MessageMap> {
   /** Only these consumers get what this source brings. Default: all. */
@@ -44,9 +46,37 @@ export type FromArguments<M extends MessageMap, S extends Source> = S extends { 
     : [options: FromOptions<M> & { types: readonly Name<M>[] | 'any' }]
   : [options?: FromOptions<M>]
 
-const DAY = 86_400_000
-const OPTIONS = ['consumers', 'unrouted', 'types', 'keys', 'quarantine']
 const MANY = Number.MAX_SAFE_INTEGER
+
+/** Infinity is a limit that is never reached. */
+const limit = (fallback: number) => {
+  const { read } = integer({ least: 1 })
+  const own = (where: string, given = fallback): number => (given === Infinity ? MANY : read(where, given))
+  return { read: own, byDefault: { value: fallback } } as Option<number | undefined, number>
+}
+
+export const QUARANTINE = {
+  maxRows: limit(10_000),
+  maxBytes: limit(256 * MIB),
+  retainMs: optional(integer({ least: 1, most: LONGEST_MS }), 'for ever, and 30 days for what is `not-allowed`'),
+}
+
+export const FROM = {
+  consumers: optional(
+    checked((where, given: readonly string[]) => {
+      if (Array.isArray(given) && given.every((one) => typeof one === 'string')) return given
+      throw invalid(`${where} must be a list of names`)
+    }),
+    'all',
+  ),
+  unrouted: oneOf(['quarantine', 'skip'], 'quarantine'),
+  types: optional(
+    checked((_, given: readonly string[] | 'any') => given),
+    'any; a push source has to say',
+  ),
+  keys: optional(oneOf(['source', 'shared']), "`'shared'`; of a push source `'source'`"),
+  quarantine: optional(nested(QUARANTINE), 'no limit; of a push source as below'),
+}
 
 export function resolveFrom(
   source: Source,
@@ -56,34 +86,29 @@ export function resolveFrom(
   if (typeof source?.start !== 'function' || typeof source.stop !== 'function') {
     const publishes = typeof (source as Partial<Sink> | undefined)?.publish === 'function'
     const hint = publishes ? '; this one publishes (a webhook does with a url): it is a sink, for box.to' : ''
-    throw invalid(`a source has two methods, start and stop${hint}`)
+    throw invalid(`from: a source has two methods, start and stop${hint}`)
   }
-  checkKnown('from', given, OPTIONS)
-  const { consumers, unrouted, types, quarantine } = given
-  if (consumers !== undefined && !(Array.isArray(consumers) && consumers.every((one) => typeof one === 'string'))) {
-    throw invalid('consumers must be a list of names')
-  }
-  if (unrouted !== undefined) checkOneOf('from: unrouted', unrouted, ['quarantine', 'skip'])
+  const { consumers, unrouted, types, keys, quarantine } = resolve('from', given, FROM)
   const pushed = source.push === true && source.broker !== true
   if (types === undefined && pushed) {
     throw invalid(
-      `a push source must say which types it may send: from(source, { types: ['order.paid'] }); for all of them, { types: 'any' }`,
+      `from: a push source must say which types it may send: from(source, { types: ['order.paid'] }); for all of them, { types: 'any' }`,
     )
   }
   const name = source.name ?? `source-${attached.length + 1}`
   if (pushed && attached.some((one) => one.name === name)) {
     const advice = 'give each webhook a source of its own, or a single webhook the secrets of both'
-    throw invalid(`there is a push source ${name} already, and each would take the ids of the other; ${advice}`)
+    throw invalid(`from: there is a push source ${name} already, and each would take the ids of the other; ${advice}`)
   }
-  const quota = pushed || quarantine !== undefined ? resolveQuota(quarantine) : undefined
+  const quota = quarantine ?? (pushed ? FROM.quarantine.read('from: quarantine', {}) : undefined)
   return {
     name,
     account: quota && name,
     types: types === undefined || types === 'any' ? undefined : checkTypes(types, known),
-    keys: checkOneOf('from: keys', given.keys ?? (pushed ? 'source' : 'shared'), ['source', 'shared']),
+    keys: keys ?? (pushed ? 'source' : 'shared'),
     consumers,
     unrouted,
-    quota,
+    quota: quota && { ...quota, notAllowedMs: quota.retainMs ?? DEFAULT_RETAIN_MS },
     replayMs: source.replayMs,
     full: false,
   }
@@ -103,15 +128,15 @@ export function releasedFrom(account: string): Origin {
 
 function checkTypes(given: readonly string[], known: readonly string[]): ReadonlySet<string> {
   if (!Array.isArray(given) || given.length === 0) {
-    throw invalid(`types must be a list of message types, or 'any'`)
+    throw invalid(`from: types must be a list of message types, or 'any'`)
   }
   for (const type of given as readonly string[]) {
     const problem = nameProblem(type)
-    if (problem) throw invalid(`a type ${problem}`)
+    if (problem) throw invalid(`from: a type ${problem}`)
     if (known.includes(type)) continue
     if (type.includes('*')) {
       throw invalid(
-        `types are whole names, and ${JSON.stringify(type)} is a pattern; for all of them, { types: 'any' }`,
+        `from: types are whole names, and ${JSON.stringify(type)} is a pattern; for all of them, { types: 'any' }`,
       )
     }
     if (known.length === 0) continue
@@ -120,18 +145,6 @@ function checkTypes(given: readonly string[], known: readonly string[]): Readonl
     throw new OnceboxError('MESSAGE_TYPE_UNKNOWN', `from: ${JSON.stringify(type)} is no type of this box; ${hint}`)
   }
   return new Set(given as readonly string[])
-}
-
-function resolveQuota(given: QuarantineLimits = {}): Quota {
-  checkKnown('from: quarantine', given, ['maxRows', 'maxBytes', 'retainMs'])
-  const { maxRows = 10_000, maxBytes = 256 * 1024 * 1024, retainMs } = given
-  if (retainMs !== undefined) checkInteger('from: quarantine.retainMs', retainMs, 1, 36_500 * DAY)
-  return {
-    maxRows: maxRows === Infinity ? MANY : checkInteger('from: quarantine.maxRows', maxRows, 1),
-    maxBytes: maxBytes === Infinity ? MANY : checkInteger('from: quarantine.maxBytes', maxBytes, 1),
-    retainMs,
-    notAllowedMs: retainMs ?? 30 * DAY,
-  }
 }
 
 /** A lane that is not named by its key alone begins with this. */
@@ -156,7 +169,7 @@ export interface Remembering {
 /** Throws where there is a problem. */
 export function checkReplay(origin: Origin, consumer: Remembering): void {
   const problem = replayProblem(origin, consumer)
-  if (problem) throw new OnceboxError('OPTION_INVALID', problem)
+  if (problem) throw invalid(problem)
 }
 
 /**
@@ -170,8 +183,4 @@ export function replayProblem({ name, replayMs, types, consumers }: Origin, cons
   const forgets = `consumer ${consumer.name} forgets messages after ${consumer.retainMs} ms (retainMs)`
   const window = `source ${name} takes them for ${replayMs} ms, twice its toleranceMs`
   return `${forgets}, but ${window}, so a copy would run again; raise retainMs, or lower toleranceMs`
-}
-
-function invalid(what: string): OnceboxError {
-  return new OnceboxError('OPTION_INVALID', `from: ${what}`)
 }

@@ -1,5 +1,6 @@
 /** Keeps what cannot be handled: the reason, and the message as it came. */
 import { storableText } from '../failure.js'
+import { MAX_BATCH_BYTES } from '../figures.js'
 import type { Entry } from '../hooks.js'
 import type { Message, MessageMap, QuarantineReason } from '../message.js'
 import type { Row } from '../postgres/database.js'
@@ -11,9 +12,6 @@ import { noteUse, QuarantineFull } from './quota.js'
 
 /** Consumer of messages that no consumer asked for, or that were refused before anybody was asked. */
 export const NO_CONSUMER = ''
-
-/** jsonb takes 256 MiB; far below it the statement stays cheap. */
-const MAX_BATCH_BYTES = 8 * 1024 * 1024
 
 export interface Quarantined {
   readonly consumer: string

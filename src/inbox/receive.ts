@@ -3,6 +3,7 @@
  * commit, in order. Whatever was not new is classified by a second statement with a fresh snapshot.
  */
 import { backoffMs, sleep } from '../backoff.js'
+import { MAX_BATCH_BYTES } from '../figures.js'
 import type { ConsumerOutcome, Outcome, QuarantineReason } from '../message.js'
 import { isConflict, sqlState } from '../postgres/errors.js'
 import { CLASSIFY, CONFIRM, RECEIVE, UNPARK_FAILED } from '../postgres/sql/receive.js'
@@ -43,8 +44,6 @@ const LOCK_WAIT = { batch: '1s', alone: '100ms' }
 /** So often a deadlock or a serialization failure is tried again before the batch falls apart. */
 const TRIES = 4
 
-/** jsonb takes 256 MiB; larger batches are split. */
-const MAX_BATCH_BYTES = 8 * 1024 * 1024
 const MAX_BATCH = 5_000
 
 export async function receive(

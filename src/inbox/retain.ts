@@ -5,6 +5,7 @@
  *
  * Any number of processes may do it at once: each batch is judged again, under its locks, by the statement that deletes.
  */
+import { DEFAULT_RETAIN_MS } from '../figures.js'
 import type { Entry } from '../hooks.js'
 import type { MessageMap } from '../message.js'
 import type { Row } from '../postgres/database.js'
@@ -22,7 +23,6 @@ import { renew } from './registry.js'
 const BATCH = 1_000
 /** An archive gets the bodies, which may be large. */
 const ARCHIVE_BATCH = 200
-const DEFAULT_RETAIN_MS = 30 * 86_400_000
 
 /** What a janitor remembers from pass to pass. */
 export interface Memory {

@@ -2,10 +2,11 @@
 import { EffectUnknown } from '../effects/journal.js'
 import { isOwnError, Reject, RetryLater } from '../errors.js'
 import { toFailure } from '../failure.js'
+import { CALENDAR, LONGEST_MS } from '../figures.js'
 import type { Failure, QuarantineReason } from '../message.js'
 import { isCounted, type HeldMessage } from './held.js'
 import { isConflict } from '../postgres/errors.js'
-import { RETRY_MISSING_HANDLER, type Retry } from './options.js'
+import { RETRY_MISSING_HANDLER, type Retry } from '../retry.js'
 
 /** What a failed message's fate is. */
 export interface Verdict {
@@ -68,13 +69,9 @@ export function retryTime({ at, delayMs }: Verdict): Date | undefined {
   return at ?? (delayMs === undefined ? undefined : new Date(Date.now() + Math.min(delayMs, LONGEST_MS)))
 }
 
-/** A hundred years: PostgreSQL cannot add for ever. */
-const LONGEST_MS = 36_500 * 86_400_000
-const END_OF_9999 = 253_402_300_799_000
-
 /** PostgreSQL and JavaScript disagree on how to write other years, and a time that cannot be stored would be no delay. */
 function onTheCalendar(at: Date): Date {
-  return new Date(Math.min(Math.max(at.getTime(), 0), END_OF_9999))
+  return new Date(Math.min(Math.max(at.getTime(), 0), CALENDAR.last))
 }
 
 export function isMissingHandler(error: unknown): boolean {

@@ -1,5 +1,6 @@
 /** Runs a consumer: its loop claims what is due and hands it to `group.ts`. */
 import { OnceboxError } from '../errors.js'
+import { CALM_MS } from '../figures.js'
 import { watch, type Runtime } from '../runtime.js'
 import { DRAIN_UNTIL, NEXT_DUE } from '../postgres/sql/claim.js'
 import { Abort } from '../worker/abort.js'
@@ -55,8 +56,6 @@ const LATE_MARGIN_MS = 2_000
  * they hold within a second; taken from them, it would count as a death.
  */
 const GRACE_MS = 3_000
-/** Of several slots one may work while the next one fails. */
-const CALM_MS = 1_000
 
 export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): ConsumerWorker {
   const { options, name } = consumer

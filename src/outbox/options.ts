@@ -1,10 +1,12 @@
-/** A sink's options: type, default and check in one place, resolved once. */
+/** A sink's options. */
 import type { Sink } from '../brokers/sink.js'
-import { checkInteger, checkKnown, nameProblem, nearest } from '../check-options.js'
+import { nameProblem, nearest } from '../check-options.js'
 import { OnceboxError } from '../errors.js'
+import { DAY_MS, LONGEST_MS } from '../figures.js'
 import type { Logger } from '../handler.js'
-import { resolveRetry, type Retry, type RetryPolicy } from '../inbox/options.js'
 import type { MessageMap, Name } from '../message.js'
+import { checked, integer, invalid, name, optional, resolve } from '../options.js'
+import { resolveRetry, RETRY, type RetryPolicy } from '../retry.js'
 
 export interface SinkOptions<M extends MessageMap> {
   /** What the sink is called in the tables and by the admin. Default: the `name` of the sink. */
@@ -23,15 +25,7 @@ export interface SinkOptions<M extends MessageMap> {
   publishTimeoutMs?: number
 }
 
-export interface ResolvedSinkOptions {
-  /** null: all. */
-  readonly types: readonly string[] | null
-  readonly retry: Retry
-  readonly batch: number
-  readonly keepMs: number
-  readonly leaseMs: number
-  readonly publishTimeoutMs: number
-}
+export type ResolvedSinkOptions = ReturnType<typeof resolveSinkOptions>
 
 /** A sink, as it was attached to the box. */
 export interface Attached {
@@ -40,34 +34,43 @@ export interface Attached {
   readonly options: ResolvedSinkOptions
 }
 
-const DAY = 86_400_000
+export const SINK = {
+  name: optional(name(200), 'the `name` of the sink'),
+  types: optional(
+    checked((_, given: readonly string[]) => given),
+    'all',
+  ),
+  retry: { ...RETRY, byDefault: { words: 'as for [consumers](retries-and-dead-letters.md#the-policy)' } },
+  batch: integer({ least: 1, most: 10_000, fallback: 500 }),
+  keepMs: integer({ least: 0, most: LONGEST_MS, fallback: 0 }),
+  leaseMs: integer({ least: 100, most: DAY_MS, fallback: 10_000 }),
+  publishTimeoutMs: integer({ least: 100, most: DAY_MS, fallback: 60_000 }),
+}
 
 export function resolveSinkOptions<M extends MessageMap>(
   name: string,
   given: SinkOptions<M> = {},
   known: readonly string[],
   log?: Logger,
-): ResolvedSinkOptions {
+) {
   const where = `sink ${name}`
-  checkKnown(where, given, ['name', 'types', 'retry', 'batch', 'keepMs', 'leaseMs', 'publishTimeoutMs'])
+  const { types, retry, ...options } = resolve(where, given as SinkOptions<MessageMap>, SINK)
   return {
-    types: given.types === undefined ? null : checkTypes(where, given.types, known),
-    retry: resolveRetry(where, given.retry, log),
-    batch: checkInteger(`${where}: batch`, given.batch ?? 500, 1, 10_000),
-    keepMs: checkInteger(`${where}: keepMs`, given.keepMs ?? 0, 0, 36_500 * DAY),
-    leaseMs: checkInteger(`${where}: leaseMs`, given.leaseMs ?? 10_000, 100, DAY),
-    publishTimeoutMs: checkInteger(`${where}: publishTimeoutMs`, given.publishTimeoutMs ?? 60_000, 100, DAY),
+    ...options,
+    /** null: all. */
+    types: types === undefined ? null : checkTypes(where, types, known),
+    retry: resolveRetry(where, retry, log),
   }
 }
 
 function checkTypes(where: string, given: readonly string[], known: readonly string[]): readonly string[] {
   const types: readonly string[] = Array.isArray(given) ? (given as readonly string[]) : []
   if (types.length === 0) {
-    throw new OnceboxError('OPTION_INVALID', `${where}: types must be a list of message types; leave it out for all`)
+    throw invalid(`${where}: types must be a list of message types; leave it out for all`)
   }
   for (const type of types) {
     const problem = nameProblem(type)
-    if (problem) throw new OnceboxError('OPTION_INVALID', `${where}: a type ${problem}`)
+    if (problem) throw invalid(`${where}: a type ${problem}`)
     if (known.length === 0 || known.includes(type)) continue
     const near = nearest(type, known)
     const hint = near ? `did you mean ${near}?` : 'add it to defineMessages'
@@ -86,13 +89,13 @@ const UNNAMED = 'sink-1'
  */
 export function nameOfSink(sink: Sink, given: string | undefined, taken: readonly string[]): string {
   if (typeof sink?.publish !== 'function' || typeof sink.close !== 'function') {
-    throw new OnceboxError('OPTION_INVALID', 'a sink has two methods, publish and close')
+    throw invalid('a sink has two methods, publish and close')
   }
   const own = (sink as { name?: unknown }).name
   const name = given ?? (typeof own === 'string' && own !== '' ? own : UNNAMED)
   const problem = nameProblem(name, 200)
-  if (problem) throw new OnceboxError('OPTION_INVALID', `a sink's name ${problem}`)
+  if (problem) throw invalid(`a sink's name ${problem}`)
   if (!taken.includes(name)) return name
   const which = name === UNNAMED ? 'another sink has no name either' : `there is a sink ${name} already`
-  throw new OnceboxError('OPTION_INVALID', `${which}; give each its own: box.to(sink, { name: 'billing' })`)
+  throw invalid(`${which}; give each its own: box.to(sink, { name: 'billing' })`)
 }

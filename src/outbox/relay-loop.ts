@@ -1,4 +1,5 @@
 /** Runs the relay of one sink: batch after batch while there is something, then looking less and less often. */
+import { CALM_MS } from '../figures.js'
 import { createPlans } from '../inbox/plans.js'
 import { watch, type Runtime } from '../runtime.js'
 import { backoffMs, sleep } from '../backoff.js'
@@ -28,8 +29,6 @@ const MAX_POLL_MS = 1_000
 const DOWN_MS = { first: 100, most: 30_000 }
 /** While the database is. */
 const AWAY_MS = { first: 50, most: 1_000 }
-/** A database that answers now and then is not back. */
-const CALM_MS = 1_000
 
 export function createRelayLoop(
   runtime: Runtime,

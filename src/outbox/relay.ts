@@ -10,6 +10,7 @@ import { randomUUID } from 'node:crypto'
 import { RELAY_INTO, type RelayInto } from '../brokers/handover.js'
 import type { Sink } from '../brokers/sink.js'
 import { causes } from '../failure.js'
+import { MAX_BATCH_BYTES } from '../figures.js'
 import { isConflict, isConnectionLoss, sqlState } from '../postgres/errors.js'
 import type { Row } from '../postgres/database.js'
 import { qualify } from '../postgres/qualify.js'
@@ -55,8 +56,6 @@ export interface Memory {
 
 /** So many shards of the 32 at a time: several relays then work side by side. */
 const SHARDS_AT_ONCE = 8
-/** A batch is read into memory. */
-const BATCH_BYTES = 8 * 1024 * 1024
 /** More events than that without a sink are given theirs before anything is published. */
 const MOST_UNASSIGNED = 1_000
 const COMPLETE_TRIES = 10
@@ -159,7 +158,7 @@ async function publishWithCare(
 function reading({ name, options }: Attached, { token, shards }: Lease): object {
   // A hot shard is read deep; many shards share the batch.
   const depth = Math.min(options.batch, Math.ceil((2 * options.batch) / shards.length))
-  return { sink: name, k: token, s: shards, depth, n: options.batch, bytes: BATCH_BYTES }
+  return { sink: name, k: token, s: shards, depth, n: options.batch, bytes: MAX_BATCH_BYTES }
 }
 
 async function read({ db }: Runtime, attached: Attached, lease: Lease): Promise<OutgoingEvent[]> {

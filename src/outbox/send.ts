@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { checkKnown, nameProblem, nearest } from '../check-options.js'
 import { OnceboxError } from '../errors.js'
+import { isOnCalendar, MAX_BATCH_BYTES } from '../figures.js'
 import type { SendOptions } from '../handler.js'
 import { fingerprint } from '../inbox/body.js'
 import type { Message } from '../message.js'
@@ -96,9 +97,6 @@ export async function prepareMany(runtime: Runtime, messages: readonly Sent[]): 
   return outgoing
 }
 
-/** jsonb takes 256 MiB; larger batches are split. */
-const MAX_BATCH_BYTES = 8 * 1024 * 1024
-
 /** Writes prepared events in the caller's transaction. The same id twice is a no-op. */
 export async function writeOutgoing(runtime: Runtime, outgoing: readonly Outgoing[], tx: unknown): Promise<void> {
   if (outgoing.length === 0) return
@@ -150,13 +148,9 @@ function headersOf(where: string, options: SendOptions, cause: Message | undefin
   return headers
 }
 
-const YEAR_1 = Date.parse('0001-01-01T00:00:00Z')
-const YEAR_10000 = Date.parse('+010000-01-01T00:00:00Z')
-
 function deliverAt(where: string, at: Date | undefined): string | undefined {
   if (at === undefined) return undefined
-  // Before the year 1 and beyond 9999 PostgreSQL and JavaScript disagree on how to write a date.
-  if (!(at instanceof Date) || !(at.getTime() >= YEAR_1 && at.getTime() < YEAR_10000)) {
+  if (!isOnCalendar(at)) {
     throw new OnceboxError('MESSAGE_INVALID', `${where}: deliverAt is not a date of the years 1 to 9999`)
   }
   return at.toISOString()

@@ -7,7 +7,7 @@
  *
  * Others of the same round prove nothing: the destination may have gone away, or come back, in the middle of it.
  */
-import type { Retry } from '../inbox/options.js'
+import type { Retry } from '../retry.js'
 import { blame, type OutgoingEvent, type Verdicts } from './publish.js'
 
 export interface Suspects {

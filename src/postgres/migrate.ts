@@ -7,11 +7,12 @@
 import { createHash } from 'node:crypto'
 import { OnceboxError } from '../errors.js'
 import { backoffMs, sleep } from '../backoff.js'
-import { checkInteger, checkKnown } from '../check-options.js'
+import { integer, resolve } from '../options.js'
 import { bindTo, type Database } from './database.js'
 import { sqlState } from './errors.js'
 import { mayNotMigrate, rightsMissing } from './rights.js'
 import { checkSearchPath } from './search-path.js'
+import { SCHEMA } from './schema.js'
 import { MIGRATIONS } from './migrations.generated.js'
 
 /** The newest schema that this version of the library knows. */
@@ -141,14 +142,14 @@ export interface MigrationOptions {
   from?: number
 }
 
+const OPTIONS = { schema: SCHEMA, from: integer({ least: 0, most: SCHEMA_VERSION, fallback: 0 }) }
+
 /**
  * What `box.migrate()` runs, as one transaction in SQL, for whoever changes databases by hand. It does not register consumers:
  * `start()` does.
  */
 export function migrationSql(options: MigrationOptions = {}): string {
-  checkKnown('migrationSql', options, ['schema', 'from'])
-  const { schema = 'oncebox', from = 0 } = options
-  checkInteger('migrationSql: from', from, 0, SCHEMA_VERSION)
+  const { schema, from } = resolve('migrationSql', options, OPTIONS)
   const bind = bindTo(schema)
   return [
     '-- If a lock does not come in time, which would make handlers wait behind this, nothing is changed: run it again.',

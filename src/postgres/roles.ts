@@ -9,9 +9,11 @@
  *
  * Of all but the owner none can change or delete a row of the audit, nor choose the role that it names.
  */
-import { checkKnown, nameProblem } from '../check-options.js'
+import { nameProblem } from '../check-options.js'
 import { OnceboxError } from '../errors.js'
+import { checked, nested, optional, resolve } from '../options.js'
 import { bindTo } from './database.js'
+import { SCHEMA } from './schema.js'
 
 export type Role = 'owner' | 'producer' | 'worker' | 'janitor' | 'viewer'
 
@@ -74,14 +76,19 @@ export interface RolesOptions {
   roles?: Partial<Record<Role, string>>
 }
 
+/** `quoteRole` says what it may be. */
+const ROLE_NAME = optional(checked((_, given: string) => given))
+const OPTIONS = {
+  schema: SCHEMA,
+  roles: nested({ owner: ROLE_NAME, producer: ROLE_NAME, worker: ROLE_NAME, janitor: ROLE_NAME, viewer: ROLE_NAME }),
+}
+
 /**
  * SQL that creates the roles, none of which may log in, and gives each its rights: run it once the schema is migrated, and
  * again after every migration. Then grant the roles to those that log in. It takes nothing from roles that it does not name.
  */
 export function rolesSql(options: RolesOptions = {}): string {
-  checkKnown('rolesSql', options, ['schema', 'roles'])
-  const { schema = 'oncebox', roles = {} } = options
-  checkKnown('rolesSql: roles', roles, ROLES)
+  const { schema, roles } = resolve('rolesSql', options, OPTIONS)
   const names = namesOf(schema, roles)
   const bind = bindTo(schema)
   const own = bind('ob.').slice(0, -1)

@@ -16,4 +16,4 @@ export {
   type BrokerUnderTest,
   type ChannelOptions,
   type RawMessage,
-} from './broker-conformance.js'
+} from './broker/conformance.js'

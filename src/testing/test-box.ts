@@ -1,7 +1,8 @@
 /** A box for tests: on PGlite by default, or in a scratch schema on your own driver. */
 import { randomUUID } from 'node:crypto'
 import type { PGlite, Transaction as PgliteTx } from '@electric-sql/pglite'
-import { createBox, type Box, type BoxOptions } from '../box.js'
+import { createBox, type Box } from '../box.js'
+import type { BoxOptions } from '../box-options.js'
 import { STATES } from '../admin/filter.js'
 import { checkKnown, checkOneOf } from '../check-options.js'
 import { OnceboxError } from '../errors.js'

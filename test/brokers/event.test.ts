@@ -1,9 +1,10 @@
 /** What every adapter does with headers and bytes, and with bodies that are not JSON. */
 import { describe, expect, test } from 'vitest'
 import type { Codec, Incoming, Message } from 'oncebox'
+import { redis } from 'oncebox/redis'
 import { createTestBox } from 'oncebox/testing'
 import { AMQP, HTTP, KAFKA } from '../../src/brokers/cloudevents.js'
-import { checkEventOptions, toEnvelope, toIncoming } from '../../src/brokers/event.js'
+import { toEnvelope, toIncoming } from '../../src/brokers/event.js'
 
 const reversed: Codec = {
   contentType: 'application/x-reversed',
@@ -136,5 +137,6 @@ test.for<[what: string, options: object, problem: string]>([
   ['half a codec', { codec: { decode() {} } }, 'codec must be { contentType, decode(bytes), encode(data) }'],
   ['a codec in structured mode', { codec: reversed, mode: 'structured' }, 'mode must be '],
 ])('%s is refused', ([, options, problem]) => {
-  expect(() => checkEventOptions('queue', options)).toThrow(problem)
+  const both = { url: 'redis://localhost', stream: 's', group: 'g', to: 's' }
+  expect(() => redis({ ...both, ...options })).toThrow(problem)
 })

@@ -10,8 +10,8 @@ import { readEntry as readRedis } from '../../src/brokers/redis/event.js'
 import { readMessage as readSqs } from '../../src/brokers/sqs/event.js'
 import { toMessage as readWebhook } from '../../src/brokers/webhook/event.js'
 import { resolveSource as resolveWebhook } from '../../src/brokers/webhook/options.js'
-import { hostileEvents, judge } from '../../src/testing/hostile-events.js'
-import type { RawMessage } from '../../src/testing/broker-bench.js'
+import { hostileEvents, judge } from '../../src/testing/broker/hostile-events.js'
+import type { RawMessage } from '../../src/testing/broker/bench.js'
 
 /** `ONCEBOX_FUZZ=10000` is the long form. */
 const RUNS = Number(process.env['ONCEBOX_FUZZ'] ?? 500)
@@ -40,7 +40,7 @@ const READERS: Readonly<Record<string, Reader>> = {
       headers: Object.entries(headers).map(([name, value]) => [name, [value]]),
       info: { stream: 'orders', deliveryCount: 1 },
     }),
-    read: (raw, { key, ...read }: { key?: unknown }) => readNats(raw, { read, key } as never),
+    read: (raw, { key, ...read }: { key?: unknown }) => readNats(raw, { ...read, key } as never),
   },
   rabbitmq: {
     prefix: 'cloudEvents_',
@@ -48,7 +48,7 @@ const READERS: Readonly<Record<string, Reader>> = {
       const fields = { deliveryTag: 1, redelivered: false, exchange: '', routingKey: 'orders' }
       return { content: Buffer.from(body), fields, properties: { headers, contentType, messageId: id } }
     },
-    read: (raw, read) => readRabbit(raw, { queue: 'orders', read } as never),
+    read: (raw, read) => readRabbit(raw, { queue: 'orders', ...read } as never),
   },
   redis: {
     prefix: 'ce_',
@@ -56,7 +56,7 @@ const READERS: Readonly<Record<string, Reader>> = {
       const fields = Object.entries({ ...headers, data: body }).map(([name, value]) => [name, Buffer.from(value)])
       return { id: '1767225600000-0', stream: 'orders', fields: Object.fromEntries(fields) as object }
     },
-    read: (raw, read) => readRedis(raw, false, { read } as never),
+    read: (raw, read) => readRedis(raw, false, read as never),
   },
   sqs: {
     prefix: 'ce_',

@@ -7,10 +7,10 @@
  *
  * With a `groupId` and `topics` it is a source, with a `topic` a sink, with all three it is both.
  */
-import { OnceboxError } from '../../errors.js'
 import type { Sink } from '../sink.js'
 import type { Source } from '../source.js'
-import { checkOptions, resolveSink, resolveSource, type KafkaSinkOptions, type KafkaSourceOptions } from './options.js'
+import { sidesOf } from '../sides.js'
+import { resolveSink, resolveSource, SIDES, type KafkaSinkOptions, type KafkaSourceOptions } from './options.js'
 import { createSink } from './sink.js'
 import { createSource } from './source.js'
 
@@ -31,15 +31,9 @@ export function kafka(options: KafkaSourceOptions & KafkaSinkOptions): Source & 
 export function kafka(options: KafkaSourceOptions & { topic?: undefined }): Source
 export function kafka(options: KafkaSinkOptions & { groupId?: undefined; topics?: undefined }): Sink
 export function kafka(options: KafkaSourceOptions | KafkaSinkOptions): Source | Sink {
-  if (typeof options !== 'object' || options === null) {
-    throw new OnceboxError('OPTION_INVALID', 'kafka takes options: { client, groupId, topics } or { client, topic }')
-  }
-  checkOptions(options)
-  const { groupId, topics, topic } = options as Partial<KafkaSourceOptions & KafkaSinkOptions>
-  const source =
-    groupId !== undefined || topics !== undefined
-      ? createSource(resolveSource(options as KafkaSourceOptions))
-      : undefined
-  const sink = topic !== undefined ? createSink(resolveSink(options as KafkaSinkOptions)) : undefined
-  return { ...source, ...sink } as Source | Sink
+  const { isSource, isSink } = sidesOf('kafka', options, SIDES)
+  return {
+    ...(isSource && createSource(resolveSource(options as KafkaSourceOptions))),
+    ...(isSink && createSink(resolveSink(options as KafkaSinkOptions))),
+  } as Source | Sink
 }

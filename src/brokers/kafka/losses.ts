@@ -7,6 +7,7 @@
  */
 import { within } from '../../backoff.js'
 import { OnceboxError } from '../../errors.js'
+import { DAY_MS } from '../../figures.js'
 import type { Report } from '../run.js'
 import type { Warn } from '../source.js'
 import type { KafkaAdmin } from './client.js'
@@ -39,7 +40,6 @@ interface Log {
 const ANSWER_MS = 5_000
 /** A topic of transactions, or a compacted one, has gaps everywhere. */
 const ASK_EVERY_MS = 30_000
-const DAY_MS = 86_400_000
 /** `ConfigResourceTypes.TOPIC` of the protocol. */
 const TOPIC = 2
 

@@ -1,10 +1,11 @@
-/** The options of Kafka, source or sink: type, default and check in one place, resolved once. */
-import { checkInteger, checkKnown, nameProblem } from '../../check-options.js'
-import { OnceboxError } from '../../errors.js'
+/** The options of Kafka, source or sink. */
+import { DAY_MS } from '../../figures.js'
 import type { Message } from '../../message.js'
+import { boolean, checked, integer, invalid, name, nameOr, optional, readAll, settings } from '../../options.js'
 import type { Codec } from '../codec.js'
-import { checkEventOptions, type ReadOptions, type WriteOptions } from '../event.js'
-import { checkClient, type ConsumerSettings, type KafkaClient, type ProducerSettings } from './client.js'
+import { checkWriting, READING, WRITING, type ReadOptions, type WriteOptions } from '../event.js'
+import type { Sides } from '../sides.js'
+import { checkClient, type KafkaClient } from './client.js'
 import type { ReceivedRecord } from './message.js'
 
 interface Common {
@@ -42,95 +43,49 @@ export interface KafkaSinkOptions extends Common, WriteOptions {
   producer?: Readonly<Record<string, unknown>>
 }
 
-export interface ResolvedSource extends ConsumerSettings, ReadOptions<ReceivedRecord> {
-  readonly client: KafkaClient
-  readonly batch: number
+const COMMON = { client: checked((_, given: KafkaClient) => checkClient(given)) }
+
+export const SOURCE = {
+  ...COMMON,
+  ...READING<ReceivedRecord>(),
+  groupId: name(),
+  topics: checked((where, given: KafkaSourceOptions['topics']): readonly (string | RegExp)[] => {
+    const list: readonly (string | RegExp)[] = Array.isArray(given) ? given : [given as string]
+    if (list.length === 0) throw invalid(`${where} is an empty list`)
+    return list.map((topic) => (topic instanceof RegExp ? topic : name().read(where, topic)))
+  }),
+  fromBeginning: boolean(true),
+  batch: integer({ least: 1, most: 10_000, fallback: 100 }),
+  concurrency: integer({ least: 1, most: 1_000, fallback: 4 }),
+  consumer: settings(['groupId', 'fromBeginning', 'autoCommit', 'kafkaJS']),
 }
 
-export interface ResolvedSink extends ProducerSettings, WriteOptions {
-  readonly client: KafkaClient
-  readonly topic: KafkaSinkOptions['topic']
-  readonly name: string
+export const SINK = {
+  ...COMMON,
+  ...WRITING,
+  topic: nameOr<(message: Message) => string>(),
+  idempotent: boolean(false),
+  timeoutMs: integer({ least: 1, most: DAY_MS, fallback: 15_000 }),
+  name: optional(name(), '`kafka:` and the topic'),
+  producer: settings(['idempotent', 'maxInFlightRequests', 'acks', 'kafkaJS']),
 }
 
-const DAY = 86_400_000
-const COMMON = ['client', 'codec']
-const SOURCE = ['groupId', 'topics', 'fromBeginning', 'batch', 'concurrency', 'consumer', 'source', 'type', 'map']
-const SINK = ['topic', 'mode', 'idempotent', 'timeoutMs', 'name', 'producer']
-
-export function checkOptions(given: object): void {
-  const isSource = 'groupId' in given || 'topics' in given
-  const isSink = 'topic' in given
-  if (!isSource && !isSink) throw invalid('give { groupId, topics } to receive, { topic } to send, or all three')
-  const what =
-    isSource && isSink
-      ? 'kafka'
-      : isSource
-        ? 'kafka without a topic, which is a source,'
-        : 'kafka with a topic alone, which is a sink,'
-  checkKnown(what, given, [...COMMON, ...(isSource ? SOURCE : []), ...(isSink ? SINK : [])])
+export const SIDES: Sides = {
+  takes: '{ client, groupId, topics } to receive, { client, topic } to send, or all of them',
+  ...{ source: SOURCE, receives: ['groupId', 'topics'] },
+  ...{ sink: SINK, publishes: ['topic'] },
 }
 
-export function resolveSource(given: KafkaSourceOptions): ResolvedSource {
-  const { source, type, codec, map } = given
-  const read = { ...(source !== undefined && { source }), ...(type !== undefined && { type }) }
-  const options = { ...read, ...(codec !== undefined && { codec }), ...(map !== undefined && { map }) }
-  checkEventOptions('kafka', options)
-  return {
-    ...options,
-    client: checkClient(given.client),
-    groupId: checkName('groupId', given.groupId),
-    topics: checkTopics(given.topics),
-    fromBeginning: checkBoolean('fromBeginning', given.fromBeginning ?? true),
-    batch: checkInteger('kafka: batch', given.batch ?? 100, 1, 10_000),
-    concurrency: checkInteger('kafka: concurrency', given.concurrency ?? 4, 1, 1_000),
-    consumer: checkSettings('consumer', given.consumer, ['groupId', 'fromBeginning', 'autoCommit', 'kafkaJS']),
-  }
+export type ResolvedSource = ReturnType<typeof resolveSource>
+export type ResolvedSink = ReturnType<typeof resolveSink>
+
+export function resolveSource(given: KafkaSourceOptions) {
+  return readAll('kafka', given, SOURCE)
 }
 
-export function resolveSink(given: KafkaSinkOptions): ResolvedSink {
-  const { mode, codec } = given
-  const options = { ...(mode !== undefined && { mode }), ...(codec !== undefined && { codec }) }
-  checkEventOptions('kafka', options)
-  return {
-    ...options,
-    client: checkClient(given.client),
-    topic: typeof given.topic === 'function' ? given.topic : checkName('topic', given.topic),
-    idempotent: checkBoolean('idempotent', given.idempotent ?? false),
-    timeoutMs: checkInteger('kafka: timeoutMs', given.timeoutMs ?? 15_000, 1, DAY),
-    name: checkName('name', given.name ?? (typeof given.topic === 'string' ? `kafka:${given.topic}` : 'kafka')),
-    producer: checkSettings('producer', given.producer, ['idempotent', 'maxInFlightRequests', 'acks', 'kafkaJS']),
-  }
-}
-
-function checkTopics(topics: unknown): readonly (string | RegExp)[] {
-  const list: readonly unknown[] = Array.isArray(topics) ? topics : [topics]
-  if (list.length === 0) throw invalid('topics is an empty list')
-  return list.map((topic) => (topic instanceof RegExp ? topic : checkName('topics', topic)))
-}
-
-function checkName(option: string, value: unknown): string {
-  const problem = nameProblem(value)
-  if (problem) throw invalid(`${option} ${problem}`)
-  return value as string
-}
-
-function checkBoolean(option: string, value: unknown): boolean {
-  if (typeof value !== 'boolean') throw invalid(`${option} must be true or false; got ${String(value)}`)
-  return value
-}
-
-function checkSettings(
-  option: string,
-  given: Readonly<Record<string, unknown>> = {},
-  ours: readonly string[],
-): Readonly<Record<string, unknown>> {
-  if (typeof given !== 'object' || given === null) throw invalid(`${option} must be an object of settings`)
-  const taken = ours.find((name) => name in given)
-  if (taken) throw invalid(`${option}: ${taken} is set by oncebox; see the options beside it`)
-  return given
-}
-
-function invalid(what: string): OnceboxError {
-  return new OnceboxError('OPTION_INVALID', `kafka: ${what}`)
+export function resolveSink(given: KafkaSinkOptions) {
+  const options = readAll('kafka', given, SINK)
+  checkWriting('kafka', options)
+  const { topic, name = typeof topic === 'string' ? `kafka:${topic}` : 'kafka' } = options
+  return { ...options, name }
 }

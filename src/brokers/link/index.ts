@@ -7,8 +7,8 @@
  * what it has already, so a crash anywhere between the two neither loses nor doubles anything. What comes over a link
  * is validated when it is handled.
  */
-import { OnceboxError } from '../../errors.js'
 import type { Incoming, Message, Outcome } from '../../message.js'
+import { boolean, checked, invalid, name, optional, resolve } from '../../options.js'
 import { bodyOf, INBOX, RELAY_INTO, type InboxTarget, type RelayInto } from '../handover.js'
 import { fromTheDestination } from '../send.js'
 import type { Sink } from '../sink.js'
@@ -28,17 +28,17 @@ export interface LinkOptions {
   name?: string
 }
 
+export const LINK = {
+  to: checked((where, given: LinkOptions['to']) => {
+    if (typeof given?.receive === 'function') return given
+    throw invalid(`${where} must be a box, as createBox returns it`)
+  }),
+  sameDatabase: boolean(false),
+  name: optional(name(), "`link:` and the receiver's schema"),
+}
+
 export function link(options: LinkOptions): Sink {
-  const { to, sameDatabase = false, name, ...unknown } = options
-  for (const one of Object.keys(unknown)) {
-    throw new OnceboxError(
-      'OPTION_INVALID',
-      `link has no option ${JSON.stringify(one)}; it takes to, sameDatabase, name`,
-    )
-  }
-  if (typeof to?.receive !== 'function') {
-    throw new OnceboxError('OPTION_INVALID', 'link: to must be a box, as createBox returns it')
-  }
+  const { to, sameDatabase, name } = resolve('link', options, LINK)
   const target = (to as { [INBOX]?: InboxTarget })[INBOX]
   const sink: Sink & { name?: string; [RELAY_INTO]?: RelayInto } = {
     async publish(batch) {

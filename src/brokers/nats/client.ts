@@ -3,7 +3,8 @@ import type { Consumer, ConsumerConfig, JetStreamClient, JetStreamManager } from
 import type { MsgHdrs, NatsConnection } from '@nats-io/transport-node'
 import { sleep } from '../../backoff.js'
 import { OnceboxError } from '../../errors.js'
-import { invalid, type ResolvedConnection, type ResolvedSource } from './options.js'
+import { invalid } from '../../options.js'
+import type { ResolvedConnection, ResolvedSource } from './options.js'
 
 export interface Connection {
   readonly nc: NatsConnection
@@ -31,7 +32,7 @@ const NAME_IN_USE = [10_058, 10_013, 10_148]
 
 /** `tell` hears of a loss, and of the return. */
 export async function connect(
-  { servers, connection }: ResolvedConnection,
+  { url: servers, connection }: ResolvedConnection,
   tell: (problem?: unknown) => void = () => undefined,
 ): Promise<Connection> {
   const { transport, jetstream } = await loadClient()
@@ -143,9 +144,10 @@ export async function findConsumer(connection: Connection, options: ResolvedSour
   const find = () => jsm.consumers.info(stream, name)
   const create = () => jsm.consumers.add(stream, { ...assert?.consumer, durable_name: name, ack_policy: 'explicit' })
   const { config } = await (assert?.consumer === undefined ? find() : createIfMissing(find, create))
-  if (config.deliver_subject !== undefined) throw invalid(`the consumer ${name} pushes; a source needs a pull consumer`)
+  if (config.deliver_subject !== undefined)
+    throw invalid(`nats: the consumer ${name} pushes; a source needs a pull consumer`)
   if (config.ack_policy !== 'explicit') {
-    throw invalid(`the consumer ${name} has ack_policy ${config.ack_policy}; a source needs explicit`)
+    throw invalid(`nats: the consumer ${name} has ack_policy ${config.ack_policy}; a source needs explicit`)
   }
   const waits = [config.ack_wait, ...(config.backoff ?? [])].filter((one) => one !== undefined)
   const { max_ack_pending: most = -1 } = config

@@ -9,16 +9,17 @@ import type { NatsHeaders, NatsMessage, ResolvedSource } from './options.js'
 const OWN_HEADER = /^nats-/i
 
 export const readMessage = guarded(
-  (raw: NatsMessage, { read }: ResolvedSource) => ({
+  (raw: NatsMessage, { source }: ResolvedSource) => ({
     body: raw.data,
-    source: read.source ?? raw.info.stream,
+    source: source ?? raw.info.stream,
     type: raw.subject,
     redelivered: raw.info.deliveryCount > 1,
   }),
   readRaw,
 )
 
-function readRaw(raw: NatsMessage, { read, key }: ResolvedSource): Incoming {
+function readRaw(raw: NatsMessage, options: ResolvedSource): Incoming {
+  const { key } = options
   const headers = headersOf(raw.headers)
   const own = Object.entries(headers).filter(([name]) => !OWN_HEADER.test(name))
   const received = {
@@ -30,13 +31,13 @@ function readRaw(raw: NatsMessage, { read, key }: ResolvedSource): Incoming {
     time: raw.time,
     redelivered: raw.info.deliveryCount > 1,
   }
-  if (!key) return toIncoming(raw, received, HTTP, read)
+  if (!key) return toIncoming(raw, received, HTTP, options)
   try {
     const own: unknown = key(raw)
-    if (isThing(own)) return refusable(toIncoming(raw, received, HTTP, read), 'key returned an object or a function')
-    return toIncoming(raw, { ...received, key: own as string | undefined }, HTTP, read)
+    if (isThing(own)) return refusable(toIncoming(raw, received, HTTP, options), 'key returned an object or a function')
+    return toIncoming(raw, { ...received, key: own as string | undefined }, HTTP, options)
   } catch (error) {
-    return refusable(toIncoming(raw, received, HTTP, read), `key threw: ${wordsOf(error)}`)
+    return refusable(toIncoming(raw, received, HTTP, options), `key threw: ${wordsOf(error)}`)
   }
 }
 

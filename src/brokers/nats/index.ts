@@ -8,7 +8,8 @@
  */
 import type { Sink } from '../sink.js'
 import type { Source } from '../source.js'
-import { checkOptions, resolveSink, resolveSource, type NatsSinkOptions, type NatsSourceOptions } from './options.js'
+import { sidesOf } from '../sides.js'
+import { resolveSink, resolveSource, SIDES, type NatsSinkOptions, type NatsSourceOptions } from './options.js'
 import { createSink } from './sink.js'
 import { createSource } from './source.js'
 
@@ -18,7 +19,7 @@ export function nats(options: NatsSourceOptions & NatsSinkOptions): Source & Sin
 export function nats(options: NatsSourceOptions & { subject?: undefined }): Source
 export function nats(options: NatsSinkOptions & { consumer?: undefined }): Sink
 export function nats(options: Partial<NatsSourceOptions & NatsSinkOptions>): Source | Sink {
-  const { isSource, isSink } = checkOptions(options)
+  const { isSource, isSink } = sidesOf('nats', options, SIDES)
   return {
     ...(isSource && createSource(resolveSource(options as NatsSourceOptions))),
     ...(isSink && createSink(resolveSink(options as NatsSinkOptions))),

@@ -1,8 +1,20 @@
-/** The options of NATS, source or sink: type, default and check in one place, resolved once. */
-import { checkFunction, checkInteger, checkKnown, nameProblem } from '../../check-options.js'
-import { OnceboxError } from '../../errors.js'
+/** The options of NATS, source or sink. */
+import { show } from '../../check-options.js'
 import type { Message } from '../../message.js'
-import { checkEventOptions, type ReadOptions, type WriteOptions } from '../event.js'
+import {
+  callback,
+  checked,
+  integer,
+  invalid,
+  name,
+  nested,
+  optional,
+  readAll,
+  settings,
+  type Resolved,
+} from '../../options.js'
+import { checkWriting, READING, WRITING, type ReadOptions, type WriteOptions } from '../event.js'
+import type { Sides } from '../sides.js'
 
 /** A message as `@nats-io/jetstream` hands it out: what is needed of it. Its own types are called JsMsg. */
 export interface NatsMessage {
@@ -65,109 +77,71 @@ export interface NatsSinkOptions extends Common, WriteOptions {
   name?: string
 }
 
-export interface ResolvedConnection {
-  readonly servers: string[]
-  readonly connection: Configuration
-  readonly stream: string | undefined
-  readonly assert: NonNullable<Common['assert']> | undefined
+const COMMON = {
+  url: checked((where, given: string | readonly string[]) => {
+    const servers = typeof given === 'string' ? [given] : [...(given ?? [])]
+    // The client takes any scheme, and speaks its own protocol all the same.
+    const isServer = (one: unknown): boolean =>
+      typeof one === 'string' && /^(nats:\/\/|tls:\/\/|(?!.*:\/\/))\S+$/i.test(one)
+    if (servers.length > 0 && servers.every(isServer)) return servers
+    throw invalid(`${where} must be text such as nats://localhost:4222, or a list of such`)
+  }),
+  connection: settings(),
+  assert: optional(nested({ stream: optional(settings()), consumer: optional(settings()) }), 'nothing is made'),
 }
 
-export interface ResolvedSource extends ResolvedConnection {
-  readonly stream: string
-  readonly consumer: string
-  readonly batch: number
-  readonly key: NatsSourceOptions['key']
-  readonly read: ReadOptions<NatsMessage>
+/** Names of streams and consumers are words of subjects. */
+const word = checked((where, given: string) => {
+  if (typeof given === 'string' && /^[^\s.*>/\\\0]+$/.test(given)) return given
+  throw invalid(`${where} must be a name without spaces, dots, slashes and wildcards; got ${show(given)}`)
+})
+
+export const SOURCE = {
+  ...COMMON,
+  ...READING<NatsMessage>(),
+  stream: word,
+  consumer: word,
+  batch: integer({ least: 1, most: 10_000, fallback: 100 }),
+  key: optional(callback<(raw: NatsMessage) => string | undefined>()),
 }
 
-export interface ResolvedSink extends ResolvedConnection {
-  readonly subjectOf: (message: Message) => string
-  readonly timeoutMs: number
-  readonly concurrency: number
-  readonly write: WriteOptions
-  readonly name: string
+export const SINK = {
+  ...COMMON,
+  ...WRITING,
+  subject: checked((where, given: NatsSinkOptions['subject']) => {
+    if (typeof given === 'string' || typeof given === 'function') return given
+    throw invalid(`${where} must be text or a function; got ${show(given)}`)
+  }),
+  stream: optional(word),
+  timeoutMs: integer({ least: 1, most: 3_600_000, fallback: 10_000 }),
+  concurrency: integer({ least: 1, most: 10_000, fallback: 100 }),
+  name: optional(name(), '`nats:` and the subject'),
 }
 
-const COMMON_OPTIONS = ['url', 'connection', 'assert', 'stream', 'codec']
-const SOURCE_OPTIONS = ['consumer', 'batch', 'key', 'source', 'type', 'map']
-const SINK_OPTIONS = ['subject', 'timeoutMs', 'concurrency', 'mode', 'name']
-
-/** `consumer` makes it a source, `subject` a sink. */
-export function checkOptions(given: object): { isSource: boolean; isSink: boolean } {
-  if (typeof given !== 'object' || given === null) {
-    throw invalid('takes options: { url, stream, consumer } to receive, { url, subject } to publish')
-  }
-  const { consumer, subject } = given as { consumer?: unknown; subject?: unknown }
-  const isSource = consumer !== undefined
-  const isSink = subject !== undefined
-  if (!isSource && !isSink)
-    throw invalid('needs a consumer (with its stream) to receive from, or a subject to publish on')
-  checkKnown('nats', given, [
-    ...COMMON_OPTIONS,
-    ...(isSource || !isSink ? SOURCE_OPTIONS : []),
-    ...(isSink ? SINK_OPTIONS : []),
-    'consumer',
-    'subject',
-  ])
-  return { isSource, isSink }
+export const SIDES: Sides = {
+  takes: '{ url, stream, consumer } to receive, { url, subject } to publish, or all of them',
+  ...{ source: SOURCE, receives: ['consumer'] },
+  ...{ sink: SINK, publishes: ['subject'] },
 }
 
-export function resolveSource(given: NatsSourceOptions): ResolvedSource {
-  const { source, type, codec, map } = given
-  const read = { source, type, codec, map }
-  checkEventOptions('nats', read)
-  return {
-    ...resolveConnection(given),
-    stream: checkToken('stream', given.stream),
-    consumer: checkToken('consumer', given.consumer),
-    batch: checkInteger('nats: batch', given.batch ?? 100, 1, 10_000),
-    key: checkFunction('nats: key', given.key),
-    read,
-  }
+export type ResolvedConnection = Resolved<typeof COMMON> & { readonly stream: string | undefined }
+export type ResolvedSource = ReturnType<typeof resolveSource>
+export type ResolvedSink = ReturnType<typeof resolveSink>
+
+export function resolveSource(given: NatsSourceOptions) {
+  return readAll('nats', given, SOURCE)
 }
 
-export function resolveSink(given: NatsSinkOptions): ResolvedSink {
-  const { mode, codec } = given
-  const write = { mode, codec }
-  checkEventOptions('nats', write)
-  const problem = given.name === undefined ? undefined : nameProblem(given.name)
-  if (problem) throw invalid(`name ${problem}`)
-  return {
-    ...resolveConnection(given),
-    subjectOf: subjectOf(given.subject),
-    timeoutMs: checkInteger('nats: timeoutMs', given.timeoutMs ?? 10_000, 1, 3_600_000),
-    concurrency: checkInteger('nats: concurrency', given.concurrency ?? 100, 1, 10_000),
-    write,
-    name: given.name ?? (typeof given.subject === 'string' ? `nats:${given.subject}` : 'nats'),
-  }
-}
-
-function resolveConnection({
-  url,
-  connection = {},
-  stream,
-  assert,
-}: NatsSourceOptions | NatsSinkOptions): ResolvedConnection {
-  const servers = typeof url === 'string' ? [url] : [...(url ?? [])]
-  // The client takes any scheme, and speaks its own protocol all the same.
-  const isServer = (one: unknown): boolean =>
-    typeof one === 'string' && /^(nats:\/\/|tls:\/\/|(?!.*:\/\/))\S+$/i.test(one)
-  if (servers.length === 0 || !servers.every(isServer)) {
-    throw invalid('url must be text such as nats://localhost:4222, or a list of such')
-  }
-  if (stream !== undefined) checkToken('stream', stream)
-  if (assert !== undefined) {
-    if (typeof assert !== 'object' || assert === null) throw invalid('assert must be { stream, consumer }')
-    checkKnown('nats: assert', assert, ['stream', 'consumer'])
-    if (assert.stream !== undefined && stream === undefined)
-      throw invalid('assert: stream needs the name of the stream')
-  }
-  return { servers, connection, stream, assert }
+export function resolveSink(given: NatsSinkOptions) {
+  const options = readAll('nats', given, SINK)
+  checkWriting('nats', options)
+  const { subject, stream, assert, name = typeof subject === 'string' ? `nats:${subject}` : 'nats' } = options
+  if (assert?.stream && stream === undefined) throw invalid('nats: assert: stream needs the name of the stream')
+  return { ...options, name, subjectOf: subjectOf(subject) }
 }
 
 function subjectOf(subject: NatsSinkOptions['subject']): (message: Message) => string {
   if (typeof subject === 'function') return (message) => checkSubject(subject(message))
-  if (typeof subject !== 'string') throw invalid('subject must be text or a function')
   if (subject !== '>' && !subject.endsWith('.>')) {
     checkSubject(subject)
     return () => subject
@@ -181,20 +155,8 @@ function subjectOf(subject: NatsSinkOptions['subject']): (message: Message) => s
 function checkSubject(subject: unknown): string {
   if (typeof subject !== 'string' || !/^[^\s.*>\0]+(\.[^\s.*>\0]+)*$/.test(subject)) {
     throw invalid(
-      `${JSON.stringify(subject)} is no subject to publish on: words with a dot between them, no spaces or wildcards`,
+      `nats: ${JSON.stringify(subject)} is no subject to publish on: words with a dot between them, no spaces or wildcards`,
     )
   }
   return subject
-}
-
-/** Names of streams and consumers are words of subjects. */
-function checkToken(option: string, value: unknown): string {
-  if (typeof value !== 'string' || !/^[^\s.*>/\\\0]+$/.test(value)) {
-    throw invalid(`${option} must be a name without spaces, dots, slashes and wildcards; got ${JSON.stringify(value)}`)
-  }
-  return value
-}
-
-export function invalid(what: string): OnceboxError {
-  return new OnceboxError('OPTION_INVALID', `nats: ${what}`)
 }

@@ -34,7 +34,7 @@ export function createSink(options: ResolvedSink): Sink & { readonly name?: stri
     let write: { subject: string; body: Uint8Array; publish: Parameters<Connection['js']['publish']>[2] }
     try {
       const subject = options.subjectOf(message)
-      const { headers, body, msgId } = writeMessage(message, subject, options.write)
+      const { headers, body, msgId } = writeMessage(message, subject, options)
       const given = via.createHeaders()
       for (const [name, value] of Object.entries(headers)) given.set(name, value)
       write = { subject, body, publish: { headers: given, msgID: msgId, timeout: options.timeoutMs } }

@@ -1,7 +1,7 @@
 /** What is used of amqplib, the user's own, and how a connection to the broker begins and ends. */
 import { sleep, within } from '../../backoff.js'
 import { OnceboxError } from '../../errors.js'
-import type { Resolved } from './options.js'
+import type { Connecting } from './options.js'
 
 /** A message as amqplib hands it out. */
 export interface RabbitMessage {
@@ -74,16 +74,16 @@ export interface Session<C extends RabbitChannel> {
 /** How long a broker may take to say goodbye. */
 const CLOSE_MS = 5_000
 
-export function openSource(options: Resolved): Promise<Session<RabbitChannel>> {
+export function openSource(options: Connecting): Promise<Session<RabbitChannel>> {
   return open(options, (connection) => connection.createChannel())
 }
 
-export function openSink(options: Resolved): Promise<Session<RabbitConfirmChannel>> {
+export function openSink(options: Connecting): Promise<Session<RabbitConfirmChannel>> {
   return open(options, (connection) => connection.createConfirmChannel())
 }
 
 async function open<C extends RabbitChannel>(
-  options: Resolved,
+  options: Connecting,
   createChannel: (connection: RabbitConnection) => Promise<C>,
 ): Promise<Session<C>> {
   const connection = await connectToAny(options)
@@ -133,7 +133,7 @@ async function open<C extends RabbitChannel>(
 }
 
 /** The first node that answers. */
-async function connectToAny(options: Resolved): Promise<RabbitConnection> {
+async function connectToAny(options: Connecting): Promise<RabbitConnection> {
   const connect = options.connect ?? (await loadClient(options))
   let problem: unknown
   for (const url of options.urls) {
@@ -149,7 +149,7 @@ async function connectToAny(options: Resolved): Promise<RabbitConnection> {
   throw problem
 }
 
-async function loadClient({ timeoutMs }: Resolved): Promise<(url: string) => Promise<RabbitConnection>> {
+async function loadClient({ timeoutMs }: Connecting): Promise<(url: string) => Promise<RabbitConnection>> {
   try {
     const { connect } = await import('amqplib')
     return (url) => connect(url, { timeout: timeoutMs, noDelay: true, keepAlive: true })
@@ -159,7 +159,7 @@ async function loadClient({ timeoutMs }: Resolved): Promise<(url: string) => Pro
 }
 
 /** What the broker answers, unless it takes too long or is lost before. */
-export function inTime<T>({ timeoutMs }: Resolved, answer: Promise<T>, lost?: Promise<unknown>): Promise<T> {
+export function inTime<T>({ timeoutMs }: Connecting, answer: Promise<T>, lost?: Promise<unknown>): Promise<T> {
   const gone = lost?.then((problem) => {
     throw problem
   })

@@ -91,8 +91,8 @@ export function consume(
   }
 
   const take = (now: number): Delivery[] => {
-    const isFull = waiting.length >= options.batchSize
-    const { taken, rest } = takeInOrder(waiting, options.batchSize, {
+    const isFull = waiting.length >= options.batch
+    const { taken, rest } = takeInOrder(waiting, options.batch, {
       keyOf,
       isDue: ({ dueAt, returns }) => dueAt <= now || (isFull && returns === 0),
       isInFlight,
@@ -168,7 +168,7 @@ export function consume(
       unacknowledged.add(raw.fields.deliveryTag)
       const dueAt = performance.now() + options.lingerMs
       waiting.push({ raw, incoming: toMessage(raw, options), returns: 0, dueAt })
-      if (waiting.length >= options.batchSize) pump()
+      if (waiting.length >= options.batch) pump()
       else if (timer === undefined) schedule(performance.now())
     },
     async finish() {

@@ -11,14 +11,14 @@ import type { ResolvedSink, ResolvedSource } from './options.js'
 const NOTES = /^(x-death|x-(first|last)-death-.*|x-delivery-count|x-acquired-count|x-stream-offset)$/
 
 export const toMessage = guarded(
-  ({ content, fields }: RabbitMessage, { queue, read }: ResolvedSource) => ({
+  ({ content, fields }: RabbitMessage, { queue, source }: ResolvedSource) => ({
     body: content,
-    source: read.source ?? queue,
+    source: source ?? queue,
     type: fields.routingKey,
     redelivered: fields.redelivered,
   }),
-  (raw: RabbitMessage, { queue, read }: ResolvedSource): Incoming =>
-    toIncoming(raw, receivedOf(raw, queue), AMQP, read),
+  (raw: RabbitMessage, options: ResolvedSource): Incoming =>
+    toIncoming(raw, receivedOf(raw, options.queue), AMQP, options),
 )
 
 function receivedOf({ content, fields, properties }: RabbitMessage, queue: string): Received {
@@ -55,8 +55,9 @@ export interface Publication {
   }
 }
 
-export function toPublication(message: Message, { routingKey, mandatory, write }: ResolvedSink): Publication {
-  const { headers: all, body } = toEnvelope(message, AMQP, write)
+export function toPublication(message: Message, options: ResolvedSink): Publication {
+  const { routingKey, mandatory } = options
+  const { headers: all, body } = toEnvelope(message, AMQP, options)
   const { 'content-type': contentType, ...headers } = all
   return {
     routingKey: routingKey(message),

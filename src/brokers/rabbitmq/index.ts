@@ -6,16 +6,10 @@
  *
  * With a `queue` it is a source, with an `exchange` a sink, with both it is both.
  */
-import { OnceboxError } from '../../errors.js'
 import type { Sink } from '../sink.js'
 import type { Source } from '../source.js'
-import {
-  checkOptions,
-  resolveSink,
-  resolveSource,
-  type RabbitSinkOptions,
-  type RabbitSourceOptions,
-} from './options.js'
+import { sidesOf } from '../sides.js'
+import { resolveSink, resolveSource, SIDES, type RabbitSinkOptions, type RabbitSourceOptions } from './options.js'
 import { createSink } from './sink.js'
 import { createSource } from './source.js'
 
@@ -27,15 +21,9 @@ export function rabbitmq(options: RabbitSourceOptions & RabbitSinkOptions): Sour
 export function rabbitmq(options: RabbitSourceOptions & { exchange?: undefined }): Source
 export function rabbitmq(options: RabbitSinkOptions & { queue?: undefined }): Sink
 export function rabbitmq(options: Partial<RabbitSourceOptions & RabbitSinkOptions>): Partial<Source & Sink> {
-  if (typeof options !== 'object' || options === null) {
-    throw new OnceboxError(
-      'OPTION_INVALID',
-      'rabbitmq takes options: { url, queue } to consume, { url, exchange } to publish',
-    )
-  }
-  checkOptions(options)
+  const { isSource, isSink } = sidesOf('rabbitmq', options, SIDES)
   return {
-    ...(options.queue !== undefined && createSource(resolveSource(options as RabbitSourceOptions))),
-    ...(options.exchange !== undefined && createSink(resolveSink(options as RabbitSinkOptions))),
+    ...(isSource && createSource(resolveSource(options as RabbitSourceOptions))),
+    ...(isSink && createSink(resolveSink(options as RabbitSinkOptions))),
   }
 }

@@ -1,8 +1,24 @@
-/** The options of RabbitMQ, source, sink or both: type, default and check in one place, resolved once. */
-import { checkFunction, checkInteger, checkKnown, checkOneOf, nameProblem } from '../../check-options.js'
-import { OnceboxError } from '../../errors.js'
+/** The options of RabbitMQ, source, sink or both. */
+import { requireFunction, show } from '../../check-options.js'
+import { DAY_MS } from '../../figures.js'
 import type { Message } from '../../message.js'
-import { checkEventOptions, type ReadOptions, type WriteOptions } from '../event.js'
+import {
+  boolean,
+  callback,
+  checked,
+  integer,
+  invalid,
+  name,
+  nested,
+  oneOf,
+  optional,
+  readAll,
+  settings,
+  type Options,
+  type Resolved,
+} from '../../options.js'
+import { checkWriting, READING, WRITING, type ReadOptions, type WriteOptions } from '../event.js'
+import type { Sides } from '../sides.js'
 import type { RabbitConnection, RabbitMessage } from './client.js'
 
 export interface RabbitConnectOptions {
@@ -38,8 +54,8 @@ export interface RabbitSourceOptions extends RabbitConnectOptions, ReadOptions<R
   prefetch?: number
   /** Messages that may wait here for their retry, beside as many as `prefetch` that do not. Default: 5 000. */
   hold?: number
-  /** The largest batch. Default: 64. */
-  batchSize?: number
+  /** The most messages in one delivery to the box, and no more than `prefetch`. Default: 64. */
+  batch?: number
   /** How long a batch waits to become full. Default: 5. */
   lingerMs?: number
   /** Batches in flight at a time; messages of one key are in one of them only. Default: 4. */
@@ -59,132 +75,107 @@ export interface RabbitSinkOptions extends RabbitConnectOptions, WriteOptions {
   name?: string
 }
 
-/** Of both, with every default in place. */
-export interface Resolved {
-  readonly urls: readonly string[]
-  readonly topology: Topology | undefined
-  readonly timeoutMs: number
-  readonly connect: RabbitConnectOptions['connect']
+/** The protocol counts the bytes of a name in one byte. */
+const short = name(255)
+
+const CONNECT = {
+  url: checked((where, given: string | readonly string[]): readonly string[] => {
+    const urls: unknown = typeof given === 'string' ? [given] : given
+    if (!Array.isArray(urls) || urls.length === 0) throw invalid(`${where} must be a URL, or a list of them`)
+    return urls.map((url: string) => checkUrl(where, url))
+  }),
+  assert: optional(
+    checked((where, given: boolean | Topology): Topology | undefined => {
+      if (typeof given === 'boolean') return given ? {} : undefined
+      if (typeof given !== 'object' || given === null) {
+        throw invalid(`${where} must be true, false or { type, … }; got ${show(given)}`)
+      }
+      return TOPOLOGY_OPTION.read(where, given)
+    }),
+    '`false`',
+  ),
+  timeoutMs: integer({ least: 1, most: DAY_MS, fallback: 15_000 }),
+  heartbeatMs: integer({ least: 0, most: 65_535_000, fallback: 10_000 }),
+  connect: optional(callback<(url: string) => Promise<RabbitConnection>>()),
 }
 
-export interface ResolvedSource extends Resolved {
-  readonly queue: string
-  readonly prefetch: number
-  readonly hold: number
-  readonly batchSize: number
-  readonly lingerMs: number
-  readonly concurrency: number
-  readonly deadLetter: boolean
-  readonly read: ReadOptions<RabbitMessage>
+const TOPOLOGY = {
+  type: optional(oneOf(['quorum', 'classic'])),
+  deadLetterExchange: optional(short),
+  arguments: optional(settings()),
+  exchangeType: optional(oneOf(['topic', 'direct', 'fanout', 'headers'])),
+  bindings: optional(checked((_, given: NonNullable<Topology['bindings']>) => given)),
+} satisfies Options<Topology>
+const TOPOLOGY_OPTION = nested(TOPOLOGY)
+
+export const SOURCE = {
+  ...CONNECT,
+  ...READING<RabbitMessage>(),
+  queue: short,
+  prefetch: integer({ least: 1, most: 65_535, fallback: 256 }),
+  hold: integer({ least: 0, most: 1_000_000, fallback: 5_000 }),
+  batch: optional(integer({ least: 1 }), '64, and no more than `prefetch`'),
+  lingerMs: integer({ least: 0, most: 60_000, fallback: 5 }),
+  concurrency: integer({ least: 1, most: 1_000, fallback: 4 }),
+  deadLetter: boolean(false),
 }
 
-export interface ResolvedSink extends Resolved {
-  readonly exchange: string
-  readonly routingKey: (message: Message) => string
-  readonly mandatory: boolean
-  readonly name: string
-  readonly write: WriteOptions
+export const SINK = {
+  ...CONNECT,
+  ...WRITING,
+  exchange: checked((where, given: string) => (given === '' ? '' : short.read(where, given))),
+  routingKey: optional(
+    checked((where, given: string | ((message: Message) => string)) => {
+      if (typeof given !== 'string') requireFunction(where, given)
+      return given
+    }),
+    'the type',
+  ),
+  mandatory: boolean(true),
+  name: optional(short, '`rabbitmq:` and the exchange'),
 }
 
-const CONNECT = ['url', 'assert', 'timeoutMs', 'heartbeatMs', 'connect']
-const SOURCE = [
-  ...['queue', 'prefetch', 'hold', 'batchSize', 'lingerMs', 'concurrency', 'deadLetter'],
-  ...['source', 'type', 'codec', 'map'],
-]
-const SINK = ['exchange', 'routingKey', 'mandatory', 'name', 'mode', 'codec']
-const TOPOLOGY = ['type', 'deadLetterExchange', 'arguments', 'exchangeType', 'bindings']
-const DAY = 86_400_000
-
-/** Says which options there are, given what it is to be. */
-export function checkOptions(given: Partial<RabbitSourceOptions & RabbitSinkOptions>): void {
-  const isSource = given.queue !== undefined
-  const isSink = given.exchange !== undefined
-  if (!isSource && !isSink) throw invalid('takes { queue } to consume, { exchange } to publish, or both')
-  const where = isSource && isSink ? 'rabbitmq' : isSource ? 'rabbitmq with a queue alone' : 'rabbitmq without a queue'
-  checkKnown(where, given, [...CONNECT, ...(isSource ? SOURCE : []), ...(isSink ? SINK : [])])
-  checkEventOptions('rabbitmq', given)
+export const SIDES: Sides = {
+  takes: '{ url, queue } to consume, { url, exchange } to publish, or all of them',
+  ...{ source: SOURCE, receives: ['queue'] },
+  ...{ sink: SINK, publishes: ['exchange'] },
 }
 
-export function resolveSource(given: RabbitSourceOptions): ResolvedSource {
-  checkShort('queue', given.queue)
-  const prefetch = checkInteger('rabbitmq: prefetch', given.prefetch ?? 256, 1, 65_535)
-  const { source, type, codec, map } = given
-  return {
-    ...resolve(given),
-    queue: given.queue,
-    prefetch,
-    hold: checkInteger('rabbitmq: hold', given.hold ?? 5_000, 0, 1_000_000),
-    batchSize: checkInteger('rabbitmq: batchSize', given.batchSize ?? Math.min(64, prefetch), 1, prefetch),
-    lingerMs: checkInteger('rabbitmq: lingerMs', given.lingerMs ?? 5, 0, 60_000),
-    concurrency: checkInteger('rabbitmq: concurrency', given.concurrency ?? 4, 1, 1_000),
-    deadLetter: checkBoolean('deadLetter', given.deadLetter ?? false),
-    read: { source, type, codec, map },
-  }
+/** Of both. */
+export type Connecting = ReturnType<typeof connecting>
+export type ResolvedSource = ReturnType<typeof resolveSource>
+export type ResolvedSink = ReturnType<typeof resolveSink>
+
+export function resolveSource(given: RabbitSourceOptions) {
+  const options = readAll('rabbitmq', given, SOURCE)
+  const { prefetch, batch = Math.min(64, prefetch) } = options
+  if (batch > prefetch) throw invalid(`rabbitmq: batch must be at most prefetch, ${prefetch}; got ${batch}`)
+  return { ...options, ...connecting(options), batch }
 }
 
-export function resolveSink(given: RabbitSinkOptions): ResolvedSink {
-  if (given.exchange !== '') checkShort('exchange', given.exchange)
-  if (given.name !== undefined) checkShort('name', given.name)
-  const { routingKey, mode, codec } = given
-  if (typeof routingKey !== 'string') checkFunction('rabbitmq: routingKey', routingKey)
-  return {
-    ...resolve(given),
-    exchange: given.exchange,
-    routingKey: typeof routingKey === 'function' ? routingKey : (message) => routingKey ?? message.type,
-    mandatory: checkBoolean('mandatory', given.mandatory ?? true),
-    name: given.name ?? `rabbitmq:${given.exchange}`,
-    write: { mode, codec },
-  }
+export function resolveSink(given: RabbitSinkOptions) {
+  const options = readAll('rabbitmq', given, SINK)
+  checkWriting('rabbitmq', options)
+  const { exchange, routingKey, name = `rabbitmq:${exchange}` } = options
+  const keyOf = (message: Message): string =>
+    typeof routingKey === 'function' ? routingKey(message) : (routingKey ?? message.type)
+  return { ...options, ...connecting(options), routingKey: keyOf, name }
 }
 
-function resolve(given: RabbitConnectOptions): Resolved {
-  const heartbeatMs = checkInteger('rabbitmq: heartbeatMs', given.heartbeatMs ?? 10_000, 0, 65_535_000)
-  const urls = typeof given.url === 'string' ? [given.url] : given.url
-  if (!Array.isArray(urls) || urls.length === 0) throw invalid('url must be a URL, or a list of them')
-  return {
-    urls: (urls as readonly string[]).map((url) => withHeartbeat(url, heartbeatMs)),
-    topology: topologyOf(given.assert ?? false),
-    timeoutMs: checkInteger('rabbitmq: timeoutMs', given.timeoutMs ?? 15_000, 1, DAY),
-    connect: checkFunction('rabbitmq: connect', given.connect),
-  }
+function connecting({ url, assert, timeoutMs, heartbeatMs, connect }: Resolved<typeof CONNECT>) {
+  return { urls: url.map((one) => withHeartbeat(one, heartbeatMs)), topology: assert, timeoutMs, connect }
 }
 
-function topologyOf(given: boolean | Topology): Topology | undefined {
-  if (typeof given === 'boolean') return given ? {} : undefined
-  if (typeof given !== 'object' || given === null) throw invalid('assert must be true, false or { type, … }')
-  checkKnown('rabbitmq: assert', given, TOPOLOGY)
-  if (given.type !== undefined) checkOneOf('rabbitmq: assert.type', given.type, ['quorum', 'classic'])
-  const { exchangeType } = given
-  if (exchangeType !== undefined) {
-    checkOneOf('rabbitmq: assert.exchangeType', exchangeType, ['topic', 'direct', 'fanout', 'headers'])
-  }
+/** Never shown: it has a password. */
+function checkUrl(where: string, given: string): string {
+  if (!URL.canParse(given)) throw invalid(`${where} is not a URL`)
+  if (!/^amqps?:$/.test(new URL(given).protocol)) throw invalid(`${where} must begin with amqp: or amqps:`)
   return given
 }
 
-/** amqplib takes it, in seconds, from the URL; what the URL says already is left alone. Never shows a URL: it has a password. */
+/** amqplib takes it, in seconds, from the URL; what the URL says already is left alone. */
 function withHeartbeat(given: string, heartbeatMs: number): string {
-  let url: URL
-  try {
-    url = new URL(given)
-  } catch {
-    throw invalid('url is not a URL')
-  }
-  if (url.protocol !== 'amqp:' && url.protocol !== 'amqps:') throw invalid('url must begin with amqp: or amqps:')
+  const url = new URL(given)
   if (!url.searchParams.has('heartbeat')) url.searchParams.set('heartbeat', String(Math.ceil(heartbeatMs / 1_000)))
   return url.href
-}
-
-/** The protocol counts the bytes of a name in one byte. */
-function checkShort(option: string, value: unknown): void {
-  const problem = nameProblem(value, 255)
-  if (problem) throw invalid(`${option} ${problem}`)
-}
-
-function checkBoolean(option: string, value: boolean): boolean {
-  if (typeof value !== 'boolean') throw invalid(`${option} must be true or false`)
-  return value
-}
-
-function invalid(what: string): OnceboxError {
-  return new OnceboxError('OPTION_INVALID', `rabbitmq: ${what}`)
 }

@@ -22,20 +22,20 @@ const LEAST_TIME_MS = 1_000_000_000_000
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 export const readEntry = guarded(
-  ({ stream, fields }: RedisEntry, redelivered: boolean, { read }: ResolvedSource) => ({
+  ({ stream, fields }: RedisEntry, redelivered: boolean, { source }: ResolvedSource) => ({
     body: fields[BODY] ?? asObject(fields),
-    source: read.source ?? stream,
+    source: source ?? stream,
     type: stream,
     redelivered,
   }),
   readFields,
 )
 
-function readFields(entry: RedisEntry, redelivered: boolean, { read }: ResolvedSource): Incoming {
+function readFields(entry: RedisEntry, redelivered: boolean, options: ResolvedSource): Incoming {
   const { [BODY]: body, ...others } = entry.fields
   const place = { source: entry.stream, type: entry.stream, time: timeOf(entry.id), redelivered }
   if (body === undefined) {
-    return toIncoming(entry, { ...place, id: entry.id, headers: {}, body: asObject(entry.fields) }, BINDING, read)
+    return toIncoming(entry, { ...place, id: entry.id, headers: {}, body: asObject(entry.fields) }, BINDING, options)
   }
   const headers: Record<string, string> = {}
   let problem: string | undefined
@@ -47,7 +47,7 @@ function readFields(entry: RedisEntry, redelivered: boolean, { read }: ResolvedS
     }
   }
   const { id = entry.id, type = entry.stream, key, ...rest } = headers
-  const message = toIncoming(entry, { ...place, id, type, key, headers: rest, body }, BINDING, read)
+  const message = toIncoming(entry, { ...place, id, type, key, headers: rest, body }, BINDING, options)
   return problem === undefined ? message : refusable(message, problem)
 }
 

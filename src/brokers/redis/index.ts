@@ -8,7 +8,8 @@
  */
 import type { Sink } from '../sink.js'
 import type { Source } from '../source.js'
-import { checkOptions, resolveSink, resolveSource, type RedisSinkOptions, type RedisSourceOptions } from './options.js'
+import { sidesOf } from '../sides.js'
+import { resolveSink, resolveSource, SIDES, type RedisSinkOptions, type RedisSourceOptions } from './options.js'
 import { createSink } from './sink.js'
 import { createSource } from './source.js'
 
@@ -18,7 +19,7 @@ export function redis(options: RedisSourceOptions & RedisSinkOptions): Source & 
 export function redis(options: RedisSourceOptions & { to?: undefined }): Source
 export function redis(options: RedisSinkOptions & { group?: undefined }): Sink
 export function redis(options: Partial<RedisSourceOptions & RedisSinkOptions>): Source | Sink {
-  const { isSource, isSink } = checkOptions(options)
+  const { isSource, isSink } = sidesOf('redis', options, SIDES)
   return {
     ...(isSource && createSource(resolveSource(options as RedisSourceOptions))),
     ...(isSink && createSink(resolveSink(options as RedisSinkOptions))),

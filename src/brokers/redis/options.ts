@@ -1,10 +1,13 @@
-/** The options of Redis Streams, source or sink: type, default and check in one place, resolved once. */
+/** The options of Redis Streams, source or sink. */
 import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'
-import { checkInteger, checkKnown, nameProblem } from '../../check-options.js'
-import { OnceboxError } from '../../errors.js'
+import { DAY_MS } from '../../figures.js'
 import type { Message } from '../../message.js'
-import { checkEventOptions, type ReadOptions, type WriteOptions } from '../event.js'
+import {
+  boolean, checked, integer, invalid, name, nameOr, oneOf, optional, readAll, settings, type Resolved,
+} from '../../options.js' // prettier-ignore
+import { checkWriting, READING, WRITING, type ReadOptions, type WriteOptions } from '../event.js'
+import type { Sides } from '../sides.js'
 
 /** An entry of a stream. */
 export interface RedisEntry {
@@ -53,110 +56,70 @@ export interface RedisSinkOptions extends Common, WriteOptions {
   name?: string
 }
 
-export interface ResolvedConnection {
-  readonly url: string
-  readonly connection: Readonly<Record<string, unknown>>
-}
-
-export interface ResolvedSource extends ResolvedConnection {
-  readonly stream: string
-  readonly group: string
-  readonly begin: '0' | '$'
-  readonly consumer: string
-  /** The name was made up here, so it is removed again. */
-  readonly isOurs: boolean
-  readonly batch: number
-  readonly minIdleMs: number
-  readonly remove: boolean
-  readonly read: ReadOptions<RedisEntry>
-}
-
-export interface ResolvedSink extends ResolvedConnection {
-  readonly streamOf: (message: Message) => string
-  readonly maxLength: number | undefined
-  readonly maxAgeMs: number | undefined
-  readonly timeoutMs: number
-  readonly concurrency: number
-  readonly write: WriteOptions
-  readonly name: string
-}
-
 /** Before the names of consumers that are made up here. */
 export const OUR_PREFIX = 'oncebox:'
 
-const COMMON_OPTIONS = ['url', 'connection', 'codec']
-const SOURCE_OPTIONS = ['stream', 'group', 'consumer', 'begin', 'batch', 'minIdleMs', 'remove', 'source', 'type', 'map']
-const SINK_OPTIONS = ['to', 'maxLength', 'maxAgeMs', 'timeoutMs', 'concurrency', 'mode', 'name']
-
-/** `group` makes it a source, `to` a sink. */
-export function checkOptions(given: object): { isSource: boolean; isSink: boolean } {
-  if (typeof given !== 'object' || given === null) {
-    throw invalid('takes options: { url, stream, group } to receive, { url, to } to publish')
-  }
-  const { group, to } = given as { group?: unknown; to?: unknown }
-  const isSource = group !== undefined
-  const isSink = to !== undefined
-  if (!isSource && !isSink) throw invalid('needs a group (and its stream) to receive from, or a stream to publish to')
-  const own = [...(isSource ? SOURCE_OPTIONS : ['group']), ...(isSink ? SINK_OPTIONS : ['to'])]
-  checkKnown('redis', given, [...COMMON_OPTIONS, ...own])
-  return { isSource, isSink }
-}
-
-export function resolveSource(given: RedisSourceOptions): ResolvedSource {
-  const { source, type, codec, map, begin = '0', consumer } = given
-  const read = { source, type, codec, map }
-  checkEventOptions('redis', read)
-  if (begin !== '0' && begin !== '$') throw invalid(`begin must be '0' or '$'`)
-  return {
-    ...resolveConnection(given),
-    stream: checkName('stream', given.stream),
-    group: checkName('group', given.group),
-    begin,
-    consumer: consumer === undefined ? makeUpName() : checkName('consumer', consumer),
-    isOurs: consumer === undefined,
-    batch: checkInteger('redis: batch', given.batch ?? 100, 1, 10_000),
-    minIdleMs: checkInteger('redis: minIdleMs', given.minIdleMs ?? 60_000, 100, 86_400_000),
-    remove: given.remove ?? false,
-    read,
-  }
-}
-
-export function resolveSink(given: RedisSinkOptions): ResolvedSink {
-  const { mode, codec, to, maxLength, maxAgeMs } = given
-  const write = { mode, codec }
-  checkEventOptions('redis', write)
-  if (maxLength !== undefined && maxAgeMs !== undefined) throw invalid('maxLength and maxAgeMs exclude each other')
-  if (typeof to !== 'function') checkName('to', to)
-  return {
-    ...resolveConnection(given),
-    streamOf: typeof to === 'function' ? (message) => checkName('to', to(message)) : () => to,
-    maxLength: maxLength === undefined ? undefined : checkInteger('redis: maxLength', maxLength, 1),
-    maxAgeMs: maxAgeMs === undefined ? undefined : checkInteger('redis: maxAgeMs', maxAgeMs, 1),
-    timeoutMs: checkInteger('redis: timeoutMs', given.timeoutMs ?? 10_000, 1, 3_600_000),
-    concurrency: checkInteger('redis: concurrency', given.concurrency ?? 500, 1, 10_000),
-    write,
-    name: checkName('name', given.name ?? (typeof to === 'string' ? `redis:${to}` : 'redis')),
-  }
-}
-
-function resolveConnection({ url, connection = {} }: Common): ResolvedConnection {
-  if (typeof url !== 'string' || !/^rediss?:\/\//.test(url)) {
+const COMMON = {
+  url: checked((where, given: string) => {
     // It may hold a password, so it is not shown.
-    throw invalid('url must be text such as redis://localhost:6379')
-  }
-  return { url, connection }
+    if (typeof given === 'string' && /^rediss?:\/\//.test(given)) return given
+    throw invalid(`${where} must be text such as redis://localhost:6379`)
+  }),
+  connection: settings(),
 }
+
+export const SOURCE = {
+  ...COMMON,
+  ...READING<RedisEntry>(),
+  stream: name(),
+  group: name(),
+  begin: oneOf(['0', '$'], '0'),
+  consumer: optional(name(), 'a name made up'),
+  batch: integer({ least: 1, most: 10_000, fallback: 100 }),
+  minIdleMs: integer({ least: 100, most: DAY_MS, fallback: 60_000 }),
+  remove: boolean(false),
+}
+
+export const SINK = {
+  ...COMMON,
+  ...WRITING,
+  to: nameOr<(message: Message) => string>(),
+  maxLength: optional(integer({ least: 1 })),
+  maxAgeMs: optional(integer({ least: 1 })),
+  timeoutMs: integer({ least: 1, most: 3_600_000, fallback: 10_000 }),
+  concurrency: integer({ least: 1, most: 10_000, fallback: 500 }),
+  name: optional(name(), '`redis:` and the stream'),
+}
+
+export const SIDES: Sides = {
+  takes: '{ url, stream, group } to receive, { url, to } to publish, or all of them',
+  ...{ source: SOURCE, receives: ['group'] },
+  ...{ sink: SINK, publishes: ['to'] },
+}
+
+export type ResolvedConnection = Resolved<typeof COMMON>
+export type ResolvedSource = ReturnType<typeof resolveSource>
+export type ResolvedSink = ReturnType<typeof resolveSink>
+
+export function resolveSource(given: RedisSourceOptions) {
+  const options = readAll('redis', given, SOURCE)
+  // A name that was made up here is removed again.
+  return { ...options, consumer: options.consumer ?? makeUpName(), isOurs: options.consumer === undefined }
+}
+
+export function resolveSink(given: RedisSinkOptions) {
+  const options = readAll('redis', given, SINK)
+  checkWriting('redis', options)
+  const { to, maxLength, maxAgeMs, name = typeof to === 'string' ? `redis:${to}` : 'redis' } = options
+  if (maxLength !== undefined && maxAgeMs !== undefined) {
+    throw invalid('redis: maxLength and maxAgeMs exclude each other')
+  }
+  const streamOf = (message: Message): string => (typeof to === 'function' ? STREAM.read('redis: to', to(message)) : to)
+  return { ...options, name, streamOf }
+}
+
+const STREAM = name()
 
 function makeUpName(): string {
   return `${OUR_PREFIX}${hostname()}:${process.pid}:${randomBytes(6).toString('base64url')}`
-}
-
-function checkName(option: string, value: unknown): string {
-  const problem = nameProblem(value)
-  if (problem) throw invalid(`${option} ${problem}`)
-  return value as string
-}
-
-function invalid(what: string): OnceboxError {
-  return new OnceboxError('OPTION_INVALID', `redis: ${what}`)
 }

@@ -36,7 +36,7 @@ export function createSink(options: ResolvedSink): Sink & { readonly name?: stri
   const send = async (via: Connection, message: Message): Promise<Answer> => {
     let args: Argument[]
     try {
-      args = ['XADD', options.streamOf(message), ...trim(options), '*', ...writeFields(message, options.write)]
+      args = ['XADD', options.streamOf(message), ...trim(options), '*', ...writeFields(message, options)]
     } catch (error) {
       return { error, retry: false }
     }

@@ -16,7 +16,7 @@ import { delaySeconds, giveBack, remove } from './settle.js'
 import type { Held, Visibility } from './visibility.js'
 
 export interface DeliveryOptions {
-  readonly batchSize: number
+  readonly batch: number
   readonly lingerMs: number
   readonly concurrency: number
   readonly fifo: boolean
@@ -53,7 +53,7 @@ export function createDeliveries(options: DeliveryOptions, parts: Parts): Delive
     clearTimeout(lingering)
     lingering = undefined
     while (!stopped && !pausing && running.size < options.concurrency) {
-      const batch = take(waiting, options.batchSize, lanes, visibility)
+      const batch = take(waiting, options.batch, lanes, visibility)
       if (batch.length === 0) break
       const delivery = run(batch).finally(() => {
         running.delete(delivery)
@@ -115,7 +115,7 @@ export function createDeliveries(options: DeliveryOptions, parts: Parts): Delive
     add(some) {
       for (const held of some) visibility.add(held)
       waiting.push(...some)
-      if (waiting.length >= options.batchSize) pump()
+      if (waiting.length >= options.batch) pump()
       else if (waiting.length > 0) lingering ??= setTimeout(pump, options.lingerMs)
     },
     async stop() {

@@ -11,7 +11,7 @@
  */
 import type { Sink } from '../sink.js'
 import type { Source } from '../source.js'
-import { resolve, type SqsOptions } from './options.js'
+import { resolveQueue, type SqsOptions } from './options.js'
 import { createSink } from './sink.js'
 import { createSource } from './source.js'
 
@@ -26,6 +26,6 @@ export interface SqsQueue extends Source, Sink {
 }
 
 export function sqs(options: SqsOptions): SqsQueue {
-  const resolved = resolve(options)
+  const resolved = resolveQueue(options)
   return { ...createSource(resolved), ...createSink(resolved) }
 }

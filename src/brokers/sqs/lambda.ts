@@ -5,9 +5,9 @@
  */
 import { OnceboxError } from '../../errors.js'
 import type { Incoming, Outcome } from '../../message.js'
-import { checkEventOptions, type ReadOptions } from '../event.js'
+import { resolve } from '../../options.js'
+import { READING, type ReadOptions } from '../event.js'
 import { guarded } from '../read.js'
-import { checkKnown } from '../../check-options.js'
 import type { Deliver, Source } from '../source.js'
 import { isFifo, type SqsMessage } from './client.js'
 import { readMessage } from './event.js'
@@ -44,8 +44,7 @@ export interface SqsLambda extends Source {
 }
 
 export function sqsLambda(options: ReadOptions<SqsMessage> = {}): SqsLambda {
-  checkKnown('sqsLambda', options, ['source', 'type', 'codec', 'map'])
-  checkEventOptions('sqsLambda', options)
+  const reading = resolve('sqsLambda', options, READING<SqsMessage>())
   const inFlight = new Set<Promise<unknown>>()
   let deliver: Deliver | undefined
 
@@ -65,7 +64,7 @@ export function sqsLambda(options: ReadOptions<SqsMessage> = {}): SqsLambda {
     async handle({ Records: records }) {
       if (!deliver)
         throw new OnceboxError('STOPPED', 'a batch arrived before box.from(sqsLambda()), or after box.stop()')
-      const delivery = deliver(records.map((record) => readRecord(record, options)))
+      const delivery = deliver(records.map((record) => readRecord(record, reading)))
       inFlight.add(delivery)
       try {
         return { batchItemFailures: failuresOf(records, await delivery) }

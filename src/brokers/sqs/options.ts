@@ -1,8 +1,7 @@
-/** The options of a queue, to receive and to send: type, default and check in one place, resolved once. */
-import { checkInteger, checkKnown, checkOneOf, nameProblem } from '../../check-options.js'
-import { OnceboxError } from '../../errors.js'
-import { checkEventOptions, type ReadOptions, type WriteOptions } from '../event.js'
-import type { QueueOptions, SqsClient, SqsMessage } from './client.js'
+/** The options of a queue, to receive and to send. */
+import { checked, integer, invalid, name, oneOf, optional, resolve } from '../../options.js'
+import { READING, WRITING, type ReadOptions, type WriteOptions } from '../event.js'
+import type { SqsClient, SqsMessage } from './client.js'
 
 export interface SqsReadOptions extends ReadOptions<SqsMessage> {
   /** Requests that wait for messages, side by side. Default: 4. */
@@ -12,7 +11,7 @@ export interface SqsReadOptions extends ReadOptions<SqsMessage> {
   /** How long a message is hidden from others, in seconds; extended while it is held. Default: 30. */
   visibilitySeconds?: number
   /** The most messages in one delivery to the box. Default: 100. */
-  batchSize?: number
+  batch?: number
   /** How long a delivery that is not full waits for more. Default: 5. */
   lingerMs?: number
   /** Deliveries to the box at a time; of one key there is never more than one. Default: 2. */
@@ -39,58 +38,56 @@ export interface SqsOptions extends SqsReadOptions, SqsWriteOptions {
   timeoutMs?: number
 }
 
-export type Resolved = QueueOptions &
-  Required<
-    Pick<SqsOptions, 'pollers' | 'waitSeconds' | 'visibilitySeconds' | 'batchSize' | 'lingerMs' | 'concurrency'>
-  > &
-  ReadOptions<SqsMessage> & { readonly mode: 'binary' | 'structured'; readonly name: string | undefined }
-
-const READ = ['source', 'type', 'codec', 'map'] as const
-const KNOWN = [
-  ...['queueUrl', 'client', 'region', 'endpoint', 'timeoutMs', 'mode', 'name'],
-  ...['pollers', 'waitSeconds', 'visibilitySeconds', 'batchSize', 'lingerMs', 'concurrency'],
-  ...READ,
-]
 /** What SQS allows. */
 const MAX_WAIT_SECONDS = 20
 const MAX_VISIBILITY_SECONDS = 43_200
 
-export function resolve(given: SqsOptions): Resolved {
-  if (typeof given !== 'object' || given === null) throw invalid('it takes options: { queueUrl }')
-  checkKnown('sqs', given, KNOWN)
-  const { queueUrl, client, region, endpoint, name, mode = 'structured', source, type, codec, map } = given
-  if (typeof queueUrl !== 'string' || !URL.canParse(queueUrl) || !/[^/]\/[^/]+$/.test(queueUrl)) {
+const BOTH = {
+  queueUrl: checked((where, given: string) => {
+    if (typeof given === 'string' && URL.canParse(given) && /[^/]\/[^/]+$/.test(given)) return given
     throw invalid(
-      'queueUrl must be the URL of a queue, such as https://sqs.eu-west-1.amazonaws.com/123456789012/orders',
+      `${where} must be the URL of a queue, such as https://sqs.eu-west-1.amazonaws.com/123456789012/orders`,
     )
-  }
-  if (client !== undefined && typeof client?.send !== 'function') {
-    throw invalid('client must be an SQSClient of @aws-sdk/client-sqs')
-  }
-  if (client !== undefined && (region ?? endpoint) !== undefined) {
-    throw invalid('region and endpoint are for a client of our own; give them to the client')
-  }
-  checkOneOf('sqs: mode', mode, ['binary', 'structured'])
-  // Unlike elsewhere, a codec goes with both modes: in a JSON document its bytes are base64.
-  checkEventOptions('sqs', { source, type, codec, map })
-  const problem = name === undefined ? undefined : nameProblem(name)
-  if (problem) throw invalid(`name ${problem}`)
-  const integer = (option: keyof SqsOptions, value: number, min: number, max: number): number =>
-    checkInteger(`sqs: ${option}`, value, min, max)
-  return {
-    ...{ queueUrl, client, region, endpoint, mode },
-    name: name ?? `sqs:${queueUrl.slice(queueUrl.lastIndexOf('/') + 1)}`,
-    timeoutMs: integer('timeoutMs', given.timeoutMs ?? 15_000, 1, 600_000),
-    pollers: integer('pollers', given.pollers ?? 4, 1, 100),
-    waitSeconds: integer('waitSeconds', given.waitSeconds ?? MAX_WAIT_SECONDS, 0, MAX_WAIT_SECONDS),
-    visibilitySeconds: integer('visibilitySeconds', given.visibilitySeconds ?? 30, 1, MAX_VISIBILITY_SECONDS),
-    batchSize: integer('batchSize', given.batchSize ?? 100, 1, 10_000),
-    lingerMs: integer('lingerMs', given.lingerMs ?? 5, 0, 10_000),
-    concurrency: integer('concurrency', given.concurrency ?? 2, 1, 100),
-    ...{ source, type, codec, map },
-  }
+  }),
+  client: optional(
+    checked((where, given: SqsClient) => {
+      if (typeof given?.send === 'function') return given
+      throw invalid(`${where} must be an SQSClient of @aws-sdk/client-sqs`)
+    }),
+    'one of our own',
+  ),
+  region: optional(name(), 'that of the URL'),
+  endpoint: optional(name(), 'AWS'),
+  timeoutMs: integer({ least: 1, most: 600_000, fallback: 15_000 }),
 }
 
-function invalid(what: string): OnceboxError {
-  return new OnceboxError('OPTION_INVALID', `sqs: ${what}`)
+export const SOURCE = {
+  ...BOTH,
+  ...READING<SqsMessage>(),
+  pollers: integer({ least: 1, most: 100, fallback: 4 }),
+  waitSeconds: integer({ least: 0, most: MAX_WAIT_SECONDS, fallback: MAX_WAIT_SECONDS }),
+  visibilitySeconds: integer({ least: 1, most: MAX_VISIBILITY_SECONDS, fallback: 30 }),
+  batch: integer({ least: 1, most: 10_000, fallback: 100 }),
+  lingerMs: integer({ least: 0, most: 10_000, fallback: 5 }),
+  concurrency: integer({ least: 1, most: 100, fallback: 2 }),
+}
+
+/** Unlike elsewhere, a codec goes with both modes: in a JSON document its bytes are base64. */
+export const SINK = {
+  ...BOTH,
+  ...WRITING,
+  mode: oneOf(['binary', 'structured'], 'structured'),
+  name: optional(name(), '`sqs:` and the queue'),
+}
+
+export type Resolved = ReturnType<typeof resolveQueue>
+
+export function resolveQueue(given: SqsOptions) {
+  if (typeof given !== 'object' || given === null) throw invalid('sqs takes options: { queueUrl }')
+  const options = resolve('sqs', given, { ...SOURCE, ...SINK })
+  const { queueUrl, client, region, endpoint } = options
+  if (client !== undefined && (region ?? endpoint) !== undefined) {
+    throw invalid('sqs: region and endpoint are for a client of our own; give them to the client')
+  }
+  return { ...options, name: options.name ?? `sqs:${queueUrl.slice(queueUrl.lastIndexOf('/') + 1)}` }
 }

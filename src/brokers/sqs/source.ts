@@ -52,13 +52,13 @@ interface Box {
 }
 
 function startRun(options: Resolved, queue: Queue, { deliver, report, warn }: Box): Run {
-  const { pollers, waitSeconds, visibilitySeconds, batchSize, concurrency } = options
+  const { pollers, waitSeconds, visibilitySeconds, batch, concurrency } = options
   const fifo = isFifo(options.queueUrl)
   const stopping = new AbortController()
   const stopped = new Promise<void>((resolve) => stopping.signal.addEventListener('abort', () => resolve()))
   const health = createHealth(report)
   const visibility = keepHidden(queue, visibilitySeconds, health)
-  const capacity = Math.max(batchSize * (concurrency + 1), MAX_ENTRIES)
+  const capacity = Math.max(batch * (concurrency + 1), MAX_ENTRIES)
   const room = createRoom((asked) => {
     if (stopping.signal.aborted) return true
     return !deliveries.paused && visibility.size + (asked + 1) * MAX_ENTRIES <= capacity

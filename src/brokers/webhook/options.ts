@@ -1,7 +1,9 @@
-/** The options of a webhook, source or sink: type, default and check in one place, resolved once. */
-import { checkFunction, checkInteger, checkKnown, checkOneOf, nameProblem } from '../../check-options.js'
+/** The options of a webhook, source or sink. */
+import { checkInteger } from '../../check-options.js'
 import { OnceboxError } from '../../errors.js'
+import { DAY_MS, MIB } from '../../figures.js'
 import type { Incoming } from '../../message.js'
+import { callback, checked, integer, invalid, name, nameOr, oneOf, optional, resolve } from '../../options.js'
 
 export type Scheme = 'standard' | 'stripe' | 'github'
 
@@ -80,176 +82,145 @@ export interface WebhookSinkOptions {
   now?: () => number
 }
 
-export interface ResolvedSource {
-  readonly scheme: Scheme
-  readonly keys: readonly Buffer[]
-  readonly toleranceMs: number
-  readonly maxBytes: number
-  readonly bodyTimeoutMs: number
-  readonly maxBufferedBytes: number
-  /** Undefined: a CloudEvent's own. */
-  readonly source: string | undefined
-  /** What the source is called. */
-  readonly name: string
-  readonly type: WebhookSourceOptions['type']
-  readonly map: WebhookSourceOptions['map']
-  readonly onError: (error: unknown) => void
-  /** Told of handlers that failed, which the log of the box has told of already. */
-  readonly onFailed: (error: unknown) => void
-  readonly now: () => number
-}
-
-export interface ResolvedSink {
-  readonly url: URL
-  readonly keys: readonly Buffer[]
-  readonly timeoutMs: number
-  readonly concurrency: number
-  readonly headers: Readonly<Record<string, string>>
-  readonly name: string
-  readonly fetch: (url: string, init: RequestInit) => Promise<Response>
-  readonly now: () => number
-}
-
-const DAY = 86_400_000
 /** As Standard Webhooks asks for. */
 const LEAST_BYTES = 24
 const LEAST_CHARACTERS = 16
-const MIB = 1_048_576
-const SOURCE_OPTIONS = [
-  ...['scheme', 'secret', 'toleranceMs', 'maxBytes', 'bodyTimeoutMs', 'maxBufferedBytes'],
-  ...['source', 'type', 'map', 'onError', 'now', 'url'],
-]
-const SINK_OPTIONS = ['url', 'scheme', 'secret', 'timeoutMs', 'concurrency', 'headers', 'name', 'fetch', 'now']
 
-export function resolveSource(given: WebhookSourceOptions): ResolvedSource {
+/** Errors never show a secret. What it has to be depends on the scheme. */
+const SECRET = checked((where, given: string | readonly string[]): readonly string[] => {
+  const secrets: readonly unknown[] = Array.isArray(given) ? given : [given]
+  if (secrets.length === 0) throw invalid(`${where} is an empty list`)
+  return secrets.map((one) => {
+    if (typeof one === 'string' && one !== '') return checkSecret(where, one)
+    throw invalid(`${where} must be text, and not empty; got ${one === '' ? 'an empty string' : typeof one}`)
+  })
+})
+const NOW = optional(callback<() => number>(), '`Date.now`')
+
+export const SOURCE = {
+  scheme: oneOf(['standard', 'stripe', 'github']),
+  secret: SECRET,
+  toleranceMs: optional(integer({ least: 0, most: DAY_MS }), '300 000'),
+  maxBytes: integer({ least: 1, most: 256 * MIB, fallback: MIB }),
+  bodyTimeoutMs: integer({ least: 1, most: DAY_MS, fallback: 10_000 }),
+  maxBufferedBytes: optional(integer({ least: 2 }), '64 MiB, or 4 × `maxBytes` if that is more'),
+  source: optional(name(), 'the scheme'),
+  type: optional(nameOr<(request: VerifiedRequest) => string | undefined>(), 'as above'),
+  map: optional(callback<(request: VerifiedRequest) => Incoming>()),
+  onError: optional(callback<(error: unknown) => void>(), 'a process warning, without details'),
+  now: NOW,
+}
+
+export const SINK = {
+  url: checked(checkUrl),
+  scheme: oneOf(['standard'], 'standard'),
+  secret: SECRET,
+  timeoutMs: integer({ least: 1, most: DAY_MS, fallback: 15_000 }),
+  concurrency: integer({ least: 1, most: 1_000, fallback: 8 }),
+  headers: optional(checked(checkHeaders)),
+  name: optional(name(), '`webhook:` and host and path of the URL'),
+  fetch: optional(callback<(url: string, init: RequestInit) => Promise<Response>>(), 'the global one'),
+  now: NOW,
+}
+
+export type ResolvedSource = ReturnType<typeof resolveSource>
+export type ResolvedSink = ReturnType<typeof resolveSink>
+
+export function resolveSource({ url: _, ...given }: WebhookSourceOptions) {
   if ('types' in given) {
     throw invalid(
-      `which types it may send is said where it is attached: box.from(webhook(…), { types: ['order.paid'] })`,
+      `webhook: which types it may send is said where it is attached: box.from(webhook(…), { types: ['order.paid'] })`,
     )
   }
-  checkKnown('webhook', given, SOURCE_OPTIONS)
-  const scheme = checkOneOf('webhook: scheme', given.scheme, ['standard', 'stripe', 'github'])
-  if (scheme === 'github' && given.toleranceMs !== undefined) {
-    throw invalid('toleranceMs does nothing for github, which signs no timestamp; leave it out')
+  const options = resolve('webhook', given, SOURCE)
+  const { scheme, maxBytes, maxBufferedBytes = Math.max(64 * MIB, 4 * maxBytes), onError } = options
+  if (scheme === 'github' && options.toleranceMs !== undefined) {
+    throw invalid('webhook: toleranceMs does nothing for github, which signs no timestamp; leave it out')
   }
-  if (given.source !== undefined) checkName('source', given.source)
-  if (typeof given.type === 'string') checkName('type', given.type)
-  else checkFunction('webhook: type', given.type)
-  const maxBytes = checkInteger('webhook: maxBytes', given.maxBytes ?? 1_048_576, 1, 256 * MIB)
-  const buffered = given.maxBufferedBytes ?? Math.max(64 * MIB, 4 * maxBytes)
   return {
-    scheme,
-    keys: keysOf(scheme, given.secret),
-    toleranceMs: checkInteger('webhook: toleranceMs', given.toleranceMs ?? 300_000, 0, DAY),
-    maxBytes,
-    bodyTimeoutMs: checkInteger('webhook: bodyTimeoutMs', given.bodyTimeoutMs ?? 10_000, 1, DAY),
-    maxBufferedBytes: checkInteger('webhook: maxBufferedBytes', buffered, 2 * maxBytes),
-    source: given.source === 'event' ? undefined : (given.source ?? scheme),
-    name: `webhook:${given.source ?? scheme}`,
-    type: given.type,
-    map: checkFunction('webhook: map', given.map),
-    onError: checkFunction('webhook: onError', given.onError) ?? warn,
-    onFailed: given.onError ?? (() => undefined),
-    now: checkFunction('webhook: now', given.now) ?? Date.now,
+    ...options,
+    keys: keysOf(scheme, options.secret),
+    toleranceMs: options.toleranceMs ?? 300_000,
+    maxBufferedBytes: checkInteger('webhook: maxBufferedBytes', maxBufferedBytes, 2 * maxBytes),
+    /** Undefined: a CloudEvent's own. */
+    source: options.source === 'event' ? undefined : (options.source ?? scheme),
+    /** What the source is called. */
+    name: `webhook:${options.source ?? scheme}`,
+    onError: onError ?? warn,
+    /** Told of handlers that failed, which the log of the box has told of already. */
+    onFailed: onError ?? (() => undefined),
+    now: options.now ?? Date.now,
   }
 }
 
-export function resolveSink(given: WebhookSinkOptions): ResolvedSink {
-  checkKnown('webhook with a url, which is a sink,', given, SINK_OPTIONS)
-  checkOneOf('webhook: scheme of a sink', given.scheme ?? 'standard', ['standard'])
-  if (given.name !== undefined) checkName('name', given.name)
-  const url = urlOf(given.url)
-  return {
-    url,
-    keys: keysOf('standard', given.secret),
-    timeoutMs: checkInteger('webhook: timeoutMs', given.timeoutMs ?? 15_000, 1, DAY),
-    concurrency: checkInteger('webhook: concurrency', given.concurrency ?? 8, 1, 1_000),
-    headers: headersOf(given.headers),
-    // Without the query, which may hold a secret.
-    name: given.name ?? `webhook:${url.host}${url.pathname}`.slice(0, 200),
-    fetch: checkFunction('webhook: fetch', given.fetch) ?? ((url, init) => fetch(url, init)),
-    now: checkFunction('webhook: now', given.now) ?? Date.now,
-  }
+export function resolveSink(given: WebhookSinkOptions) {
+  const options = resolve('webhook with a url, which is a sink,', given, SINK)
+  const { url, secret, headers = {}, now = Date.now } = options
+  // Without the query, which may hold a secret.
+  const { name = `webhook:${url.host}${url.pathname}`.slice(0, 200) } = options
+  const { fetch: send = (to: string, init: RequestInit) => fetch(to, init) } = options
+  return { ...options, keys: keysOf('standard', secret), headers, name, fetch: send, now }
 }
 
-/** The keys of HMAC. Errors never show a secret. */
-function keysOf(scheme: Scheme, secret: string | readonly string[]): Buffer[] {
-  const secrets: readonly unknown[] = Array.isArray(secret) ? secret : [secret]
-  if (secrets.length === 0) throw invalid('secret is an empty list')
+function keysOf(scheme: Scheme, secrets: readonly string[]): Buffer[] {
   return secrets.map((one) => {
-    if (typeof one !== 'string' || one === '') {
-      throw invalid(`secret must be text, and not empty; got ${one === '' ? 'an empty string' : typeof one}`)
-    }
-    checkSecret(one)
     if (scheme === 'standard') return standardKey(one)
-    if (one.length < LEAST_CHARACTERS) {
-      throw invalid(`secret must have at least ${LEAST_CHARACTERS} characters; this one has ${one.length}`)
-    }
-    return Buffer.from(one)
+    if (one.length >= LEAST_CHARACTERS) return Buffer.from(one)
+    throw invalid(`webhook: secret must have at least ${LEAST_CHARACTERS} characters; this one has ${one.length}`)
   })
 }
 
 /** What environment variables and files make of a secret that is not there, or was copied with too much around it. */
-function checkSecret(secret: string): void {
-  if (/^\s|\s$/.test(secret)) throw invalid('secret has white space around it; trim it where it is read')
-  if (/^(undefined|null)$/i.test(secret)) throw invalid('secret is the word for nothing; is its variable set?')
+function checkSecret(where: string, secret: string): string {
+  if (/^\s|\s$/.test(secret)) throw invalid(`${where} has white space around it; trim it where it is read`)
+  if (/^(undefined|null)$/i.test(secret)) throw invalid(`${where} is the word for nothing; is its variable set?`)
+  return secret
 }
 
 function standardKey(secret: string): Buffer {
   if (/^wh[ps]k_/.test(secret)) {
     throw invalid(
-      'secret is an asymmetric key (v1a), which is not supported; ask the sender for a symmetric one, whsec_…',
+      'webhook: secret is an asymmetric key (v1a), which is not supported; ask the sender for a symmetric one, whsec_…',
     )
   }
   const base64 = secret.replace(/^whsec_/, '')
   if (!/^[A-Za-z0-9+/]+={0,2}$/.test(base64) || base64.replace(/=+$/, '').length % 4 === 1) {
-    throw invalid('secret of the scheme standard must be base64, with or without whsec_ before it')
+    throw invalid('webhook: secret of the scheme standard must be base64, with or without whsec_ before it')
   }
   const key = Buffer.from(base64, 'base64')
   if (key.length < LEAST_BYTES) {
-    throw invalid(`secret of the scheme standard must have at least ${LEAST_BYTES} bytes; this one has ${key.length}`)
+    throw invalid(
+      `webhook: secret of the scheme standard must have at least ${LEAST_BYTES} bytes; this one has ${key.length}`,
+    )
   }
   return key
 }
 
-function urlOf(given: string | URL): URL {
-  let url: URL
-  try {
-    url = new URL(given)
-  } catch {
-    // A path may hold a token, so it is not shown.
-    throw invalid('url is not a URL')
-  }
-  if (url.protocol !== 'https:' && url.protocol !== 'http:') throw invalid('url must begin with https: or http:')
+function checkUrl(where: string, given: string | URL): URL {
+  // A path may hold a token, so it is not shown.
+  if (!URL.canParse(String(given))) throw invalid(`${where} is not a URL`)
+  const url = new URL(given)
+  if (url.protocol !== 'https:' && url.protocol !== 'http:') throw invalid(`${where} must begin with https: or http:`)
   if (url.username !== '' || url.password !== '') {
-    throw invalid('url must not contain a user or password; use headers: { authorization: … }')
+    throw invalid(`${where} must not contain a user or password; use headers: { authorization: … }`)
   }
   return url
 }
 
-function headersOf(given: Readonly<Record<string, string>> = {}): Record<string, string> {
+function checkHeaders(where: string, given: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
   const headers: Record<string, string> = {}
   for (const [name, value] of Object.entries(given)) {
     const lower = name.toLowerCase()
     if (lower.startsWith('webhook-') || lower === 'content-length')
-      throw invalid(`headers: ${lower} is set by the sink`)
+      throw invalid(`${where}: ${lower} is set by the sink`)
     try {
       new Headers([[lower, value]])
     } catch {
-      throw invalid(`headers: ${JSON.stringify(name)} is not a header, or its value cannot be one`)
+      throw invalid(`${where}: ${JSON.stringify(name)} is not a header, or its value cannot be one`)
     }
     headers[lower] = value
   }
   return headers
-}
-
-function checkName(option: string, value: unknown): void {
-  const problem = nameProblem(value)
-  if (problem) throw invalid(`${option} ${problem}`)
-}
-
-function invalid(what: string): OnceboxError {
-  return new OnceboxError('OPTION_INVALID', `webhook: ${what}`)
 }
 
 /** Names and codes only: messages of a database may quote what it was given. Pass `onError` to see more. */

@@ -3,7 +3,7 @@
  * it, a connection in reserve for when the pool is exhausted.
  */
 import { createHash } from 'node:crypto'
-import { checkKnown } from '../../check-options.js'
+import { boolean, resolve } from '../../options.js'
 import { OnceboxError } from '../../errors.js'
 import { someCause } from '../../failure.js'
 import type { Driver, Loan, StatementOptions, TransactionOptions } from '../driver.js'
@@ -29,14 +29,16 @@ export interface PgOptions {
   prepare?: boolean
 }
 
+const OPTIONS = { prepare: boolean(true) }
+
 /**
  * Runs oncebox on a pool of pg. Handlers get a `PoolClient`; `send` and `once` take any client in a transaction.
  * The pool stays yours: oncebox never ends it.
  */
 export function fromPg<C extends PgClient>(pool: PgPool<C>, options: PgOptions = {}): Driver<C, PgClient> {
   if (!isPgPool(pool)) throw wrongClient('fromPg', pool, 'a pool of pg, such as new pg.Pool({ connectionString })')
-  checkKnown('fromPg', options, ['prepare'])
-  return new PgDriver(pool as unknown as Pool, options.prepare ?? true) as unknown as Driver<C, PgClient>
+  const { prepare } = resolve('fromPg', options, OPTIONS)
+  return new PgDriver(pool as unknown as Pool, prepare) as unknown as Driver<C, PgClient>
 }
 
 const EXPECTED: Expected = [

@@ -114,7 +114,7 @@ describe('a source', { timeout: TIMEOUT_MS }, () => {
     }
     const answer = ({ id }: Incoming): boolean => id !== 'm-3' || acks.length > 0
     // A batch that waits to be full, however slowly its messages come in.
-    await started({ queue, connect: spied, batchSize: 6, lingerMs: 60_000 }, { answer })
+    await started({ queue, connect: spied, batch: 6, lingerMs: 60_000 }, { answer })
     await waitUntil(async () => (await channel.checkQueue(queue)).messageCount === 0 && acks.length === 4)
     expect(acks).toEqual([
       [3, true],
@@ -201,7 +201,7 @@ describe('a source', { timeout: TIMEOUT_MS }, () => {
       return isTaken
     }
     const map = (_raw: unknown, message: Incoming): Incoming => ({ ...message, key: message.headers!['key']! })
-    await started({ queue, map, prefetch: 8, batchSize: 4 }, { answer })
+    await started({ queue, map, prefetch: 8, batch: 4 }, { answer })
     await waitUntil(() => done.size === 41, { timeoutMs: 30_000 })
     expect([...done].slice(-5)).toEqual(['fails', 'm-0', 'm-10', 'm-20', 'm-30'])
   })
@@ -218,7 +218,7 @@ describe('a source', { timeout: TIMEOUT_MS }, () => {
     const error = { name: 'Error', message: 'away' }
     const answer = ({ id }: Incoming): Outcome | boolean =>
       mended || { id, ack: false, retryAt: new Date(Date.now() + 1_000), status: 'failed', error, consumers: [] }
-    const { messages, warnings } = await started({ queue, prefetch: 8, batchSize: 4, hold: 24 }, { answer })
+    const { messages, warnings } = await started({ queue, prefetch: 8, batch: 4, hold: 24 }, { answer })
     const seen = (): number => new Set(messages.map(({ id }) => id)).size
     await waitUntil(() => seen() === 32, { timeoutMs: 30_000 })
     await waitUntil(() => warnings.length > 0, { timeoutMs: 30_000 })
@@ -241,9 +241,9 @@ describe('a source', { timeout: TIMEOUT_MS }, () => {
     const later = ({ id }: Incoming): Outcome => {
       return { id, ack: false, retryAt: new Date(Date.now() + 3_600_000), status: 'failed', error, consumers: [] }
     }
-    const first = await started({ queue, prefetch: 8, batchSize: 4 }, { answer: later })
+    const first = await started({ queue, prefetch: 8, batch: 4 }, { answer: later })
     await waitUntil(() => first.messages.length === 8, { timeoutMs: 30_000 })
-    const second = await started({ queue, prefetch: 8, batchSize: 4 })
+    const second = await started({ queue, prefetch: 8, batch: 4 })
     await first.source.stop()
     await waitUntil(() => second.messages.length === 20, { timeoutMs: 30_000 })
     // Those that the first one had; what its further consumers never got was delivered once.
@@ -456,7 +456,7 @@ describe('options', () => {
     ['a typing error', { url, queue: 'q', prefech: 1 }],
     ['an option of sinks for a source', { url, queue: 'q', routingKey: 'k' }],
     ['an option of sources for a sink', { url, exchange: 'e', prefetch: 1 }],
-    ['a batch larger than the prefetch', { url, queue: 'q', prefetch: 10, batchSize: 11 }],
+    ['a batch larger than the prefetch', { url, queue: 'q', prefetch: 10, batch: 11 }],
     ['an unknown topology', { url, queue: 'q', assert: { type: 'mirrored' } }],
     ['a long queue name', { url, queue: 'q'.repeat(256) }],
     ['a codec in structured mode', { url, exchange: 'e', mode: 'structured', codec: {} }],

@@ -1,4 +1,4 @@
 import { brokerFaults } from '../faults.js'
 
 // What a killed process held comes back message by message; the fewer those are, the shorter the test.
-brokerFaults(new URL('./adapter.mjs', import.meta.url), { sourceOptions: { batchSize: 50, pollers: 2 } })
+brokerFaults(new URL('./adapter.mjs', import.meta.url), { sourceOptions: { batch: 50, pollers: 2 } })

@@ -70,7 +70,7 @@ describe('deleting', () => {
   test('receives are merged into batches', async () => {
     const settings = await adapter.create(given.service.url)
     await adapter.publish(settings, texts(200))
-    const seen = await collect(running(adapter.source(settings, { lingerMs: 500, batchSize: 100 })))
+    const seen = await collect(running(adapter.source(settings, { lingerMs: 500, batch: 100 })))
     await waitUntil(() => seen.messages.length === 200)
     expect(Math.max(...seen.batches.map(({ length }) => length))).toBe(100)
   })
@@ -80,7 +80,7 @@ describe('deleting', () => {
     await adapter.publish(settings, texts(100))
     let answer = (): void => undefined
     const held = new Promise<void>((resolve) => (answer = resolve))
-    const source = running(adapter.source(settings, { batchSize: 10, concurrency: 1 }))
+    const source = running(adapter.source(settings, { batch: 10, concurrency: 1 }))
     const seen = await collect(source, async (batch) => {
       await held
       return batch.map(({ id }) => outcome(true, id))
@@ -104,7 +104,7 @@ test('in a standard queue, too, there is one delivery of a key at a time', async
   await adapter.publish(settings, bodies)
   let deliveries = 0
   let most = 0
-  const source = running(adapter.source(settings, { batchSize: 5, concurrency: 4 }))
+  const source = running(adapter.source(settings, { batch: 5, concurrency: 4 }))
   const seen = await collect(source, async (batch) => {
     most = Math.max(most, ++deliveries)
     await new Promise((resolve) => setTimeout(resolve, 20))
@@ -178,7 +178,7 @@ describe('what is not acknowledged', () => {
         return given.client.send(command as never, options)
       },
     }
-    const options = { client, visibilitySeconds: 1, batchSize: 1, concurrency: 1 }
+    const options = { client, visibilitySeconds: 1, batch: 1, concurrency: 1 }
     const seen = await collect(running(adapter.source(settings, options)), async (batch, turn) => {
       const until = performance.now() + (turn === 1 ? 1_500 : 0)
       await waitUntil(() => performance.now() > until)
@@ -213,7 +213,7 @@ describe('stopping', () => {
     await adapter.publish(settings, texts(20))
     let answer = (): void => undefined
     const held = new Promise<void>((resolve) => (answer = resolve))
-    const options = { batchSize: 10, concurrency: 1, visibilitySeconds: 600 }
+    const options = { batch: 10, concurrency: 1, visibilitySeconds: 600 }
     const source = adapter.source(settings, options)
     const seen = await collect(source, async (batch) => {
       await held
@@ -286,7 +286,7 @@ describe('FIFO queues', () => {
         return { ...answer, ...(Messages && { Messages }) }
       },
     }
-    const options = { client, queueUrl: `${settings.queueUrl}.fifo`, batchSize: 2, pollers: 1 }
+    const options = { client, queueUrl: `${settings.queueUrl}.fifo`, batch: 2, pollers: 1 }
     const seen = await collect(running(adapter.source(settings, options)), (batch, turn) => {
       if (turn === 1) throw new Error('the database is away')
       return batch.map(({ id }) => outcome(true, id))

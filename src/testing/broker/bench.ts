@@ -1,8 +1,8 @@
 /** What the cases of the broker conformance suite work with: a channel of a broker, and a box that is played by hand. */
 import assert from 'node:assert/strict'
-import type { Sink } from '../brokers/sink.js'
-import type { Deliver, Source } from '../brokers/source.js'
-import type { Incoming, Message, Outcome } from '../message.js'
+import type { Sink } from '../../brokers/sink.js'
+import type { Deliver, Source } from '../../brokers/source.js'
+import type { Incoming, Message, Outcome } from '../../message.js'
 
 /** A message as another producer publishes it, past our sink. */
 export interface RawMessage {

@@ -1,18 +1,7 @@
 /** Cases of the broker conformance suite about what has to wait: for the database, or for the time of its retry. */
 import assert from 'node:assert/strict'
-import type { Incoming, Outcome } from '../message.js'
-import {
-  dataOf,
-  event,
-  failed,
-  gate,
-  pause,
-  rawEvent,
-  Recorder,
-  taken,
-  type Add,
-  type BrokerBench,
-} from './broker-bench.js'
+import type { Incoming, Outcome } from '../../message.js'
+import { dataOf, event, failed, gate, pause, rawEvent, Recorder, taken, type Add, type BrokerBench } from './bench.js'
 
 export function waiting(promise: Add): void {
   outages(promise)

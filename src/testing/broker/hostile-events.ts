@@ -1,9 +1,9 @@
 /** Events of a producer that means harm, or knows no better: each must be read right, or end in quarantine with a reason. */
 import assert from 'node:assert/strict'
-import { prepare } from '../inbox/prepare.js'
-import type { Incoming } from '../message.js'
-import type { Runtime } from '../runtime.js'
-import type { RawMessage } from './broker-bench.js'
+import { prepare } from '../../inbox/prepare.js'
+import type { Incoming } from '../../message.js'
+import type { Runtime } from '../../runtime.js'
+import type { RawMessage } from './bench.js'
 
 export interface HostileEvent extends RawMessage {
   readonly what: string

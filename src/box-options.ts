@@ -1,0 +1,115 @@
+/** The options of a box, and what they become: the runtime that every step is given. */
+import { checkMessages, requireFunction } from './check-options.js'
+import { CONSOLE } from './console.js'
+import { MIB } from './figures.js'
+import type { Logger } from './handler.js'
+import type { Hooks } from './hooks.js'
+import type { MessageMap } from './message.js'
+import { callback, checked, integer, invalid, name, nested, optional, resolve } from './options.js'
+import { bindDatabase } from './postgres/database.js'
+import type { Driver } from './postgres/driver.js'
+import { SCHEMA } from './postgres/schema.js'
+import type { Runtime } from './runtime.js'
+
+export interface BoxOptions<M extends MessageMap, Tx, TxIn> {
+  /** Your database client: `fromPg(pool)`, `fromPostgres(sql)`, `fromPglite(db)`. */
+  db: Driver<Tx, TxIn>
+  /** The vocabulary. Without it any type is taken, unchecked. */
+  messages?: M
+  /** The PostgreSQL schema of this service's tables. Default: 'oncebox'. */
+  schema?: string
+  /** Who you are, as a producer: stamped on what you send. Default: the name of the schema. */
+  source?: string
+  /** Larger bodies are refused or quarantined. Default: 1 MiB. */
+  maxBytes?: number
+  /** Default: warnings and errors on the console. */
+  logger?: Logger
+  telemetry?: false
+  hooks?: Hooks<M>
+}
+
+const DRIVER = 'db must be a driver, such as fromPg(pool) of oncebox/pg'
+const HOOK = optional(callback<(...told: never) => unknown>())
+const HOOKS = { failed: HOOK, dead: HOOK, quarantined: HOOK, error: HOOK, recovered: HOOK, archive: HOOK }
+
+export const BOX = {
+  db: checked((_, given: Driver<unknown, unknown>) => {
+    if (typeof given?.query === 'function' && typeof given.transaction === 'function') return given
+    throw invalid(`createBox: ${DRIVER}`)
+  }),
+  messages: optional(
+    checked((where, given: MessageMap) => {
+      checkMessages(where, given)
+      return given
+    }),
+    'any type, unchecked',
+  ),
+  schema: SCHEMA,
+  source: optional(name(), 'the name of the schema'),
+  maxBytes: integer({ least: 1, most: 256 * MIB, fallback: MIB }),
+  logger: optional(
+    checked((where, given: Logger) => {
+      const levels = ['debug', 'info', 'warn', 'error'] as const
+      for (const level of levels) requireFunction(`${where}.${level}`, (given as Partial<Logger> | null)?.[level])
+      return given
+    }),
+    'warnings and errors on the console',
+  ),
+  telemetry: optional(checked((_, given: false) => given)),
+  hooks: optional(
+    checked((where, given: Hooks<MessageMap>) => {
+      nested(HOOKS).read(where, given)
+      // They are methods of this object.
+      return given
+    }),
+    'none',
+  ),
+}
+
+export function createRuntime<M extends MessageMap, Tx, TxIn>(given: BoxOptions<M, Tx, TxIn>): Runtime {
+  // A client in place of the options is told so, and nothing of its insides.
+  if (typeof given !== 'object' || given === null || !('db' in given)) {
+    throw invalid(`createBox takes { db }, and ${DRIVER}`)
+  }
+  const options = resolve('createBox', given as unknown as BoxOptions<MessageMap, unknown, unknown>, BOX)
+  const { messages = {}, schema, source = schema, maxBytes, logger = CONSOLE, hooks = {} } = options
+  const log = careful(logger)
+  return {
+    db: bindDatabase(options.db, schema),
+    schemaOf: (type) => (Object.hasOwn(messages, type) ? messages[type] : undefined),
+    types: Object.keys(messages),
+    source,
+    maxBytes,
+    log,
+    warnOnce: onceEach((about, text) => log.warn(about, text)),
+    hooks,
+    outbox: { sinks: [], sent: () => undefined },
+    origins: [],
+  }
+}
+
+/** What may be warned of is bounded; the memory of it is too. */
+const MOST_WARNINGS = 1_000
+
+function onceEach(warn: Logger['warn']): Runtime['warnOnce'] {
+  const warned = new Set<string>()
+  return (key, about, text) => {
+    if (warned.has(key) || warned.size >= MOST_WARNINGS) return
+    warned.add(key)
+    warn(about, text)
+  }
+}
+
+/** A logger that throws must not stop the work that it is told about. */
+function careful(logger: Logger): Logger {
+  const at =
+    (level: keyof Logger): Logger['warn'] =>
+    (about, text) => {
+      try {
+        logger[level](about, text)
+      } catch {
+        // Nobody is left to tell.
+      }
+    }
+  return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
+}
