@@ -16,12 +16,15 @@ import { fromPg } from 'oncebox/pg'
 import type { ChannelOptions, RawMessage } from 'oncebox/testing'
 import type { Service } from '../../tools/services/process.mjs'
 import { openArena, type Arena } from '../crash/arena.js'
+import { startPostgres } from '../support/postgres.js'
 import { spawnChild, waitUntil, type Child } from '../support/processes.js'
 import { startProxy } from '../support/proxy.js'
 import { loadAdapter, type Adapter, type Settings } from './adapter.js'
 
 const OUTAGE_MS = Number(process.env['BROKER_OUTAGE_MS'] ?? 3_000)
 const DATABASE_OUTAGES_MS = (process.env['ONCEBOX_OUTAGES'] ?? '1500,1500,1500').split(',').map(Number)
+/** What a busy machine can keep, and less than a long outage needs. */
+const ACK_MS = Math.max(3_000, Math.min(...DATABASE_OUTAGES_MS) / 6)
 const CUTS = (process.env['ONCEBOX_CUTS'] ?? '240,20,5,0').split(',').map(Number) as [number, number, number, number]
 const SCHEMA = 'oncebox'
 const SILENT = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
@@ -68,8 +71,9 @@ export function brokerFaults(adapterUrl: URL, options: FaultOptions = {}): void 
     mode: 'inline' | 'stored' = 'stored',
     channel?: ChannelOptions,
     further: Record<string, unknown> = {},
+    serverUrl?: string,
   ): Promise<void> => {
-    arena = await openArena(`${adapter.name}_${mode}`)
+    arena = await openArena(`${adapter.name}_${mode}`, serverUrl)
     await arena.register([{ name: 'effects', types: ['order.placed'], options: { mode, ...further } }])
     settings = await adapter.create(service.url, channel)
   }
@@ -201,32 +205,25 @@ export function brokerFaults(adapterUrl: URL, options: FaultOptions = {}): void 
     async (mode) => {
       // On arrival the source keeps the order; what is stored is kept in order by its consumer.
       const order = mode === 'stored' ? { order: 'key' } : {}
-      await open(mode, { deliveryLimit: 3, ackMs: 1_000 }, order)
+      await using server = await startPostgres()
+      await open(mode, { deliveryLimit: 3, ackMs: ACK_MS }, order, server.url)
       await using proxy = await startProxy(arena.url)
       const child = await started(spawn('consumer', { mode, url: proxy.url, options: order }))
       const setReadOnly = async (isReadOnly: boolean): Promise<void> => {
-        const database = new URL(arena.url).pathname.slice(1)
-        const alter = `alter database "${database}" set default_transaction_read_only = ${String(isReadOnly)}`
-        // A connection that is made meanwhile is read-only itself.
-        await arena.pool.query(`begin read write; ${alter}; commit`)
-        await arena.pool.query(
-          `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'broker-consumer'`,
-        )
-      }
-      const refuse = async (): Promise<void> => {
-        await proxy.refuse()
-        proxy.cutAll()
+        await arena.pool.query(`alter system set default_transaction_read_only = ${String(isReadOnly)}`)
+        await arena.pool.query('select pg_reload_conf()')
       }
       const ways: [what: string, begin: () => unknown, end: () => unknown][] = [
-        ['stopped', refuse, () => proxy.accept()],
+        ['stopped', () => server.kill('SIGINT'), () => server.restart()],
         ['read-only', () => setReadOnly(true), () => setReadOnly(false)],
         ['silent', () => proxy.pause(), () => proxy.resume()],
       ]
       const [portion, keys] = [60, 12]
+      const begun = Date.now()
       await publish(keyed(numbered(0, portion), keys))
       await until(async () => (await effects()) === portion, 'the first effects')
+      const caughtUp = [`without an outage ${Date.now() - begun} ms`]
       await until(async () => (await adapter.backlog(settings)) === 0, 'their acknowledgement')
-      const caughtUp: string[] = []
       for (const [at, [what, begin, end]] of ways.entries()) {
         const ms = DATABASE_OUTAGES_MS[at]!
         await begin()
