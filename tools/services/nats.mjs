@@ -3,7 +3,8 @@ import { execFile } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { promisify } from 'node:util'
-import { findOrInstall, findProgram } from './packages.mjs'
+import { findServer } from './debian.mjs'
+import { findProgram } from './packages.mjs'
 import { freePort } from './ports.mjs'
 import { accepts, givenService, startProcess, startService } from './process.mjs'
 
@@ -17,7 +18,8 @@ export async function start() {
   if (given) return givenService({ name, variable, url: given, version: 'unknown' })
 
   const find = () => findProgram('nats-server')
-  const { path: program, kind } = await findOrInstall({ package: 'nats-server', variable, find })
+  const wanted = { package: 'nats-server', program: '/usr/sbin/nats-server', variable, find }
+  const { path: program, kind } = await findServer(wanted)
   const { stdout } = await run(program, ['--version'])
   const port = await freePort()
   return startService({

@@ -3,7 +3,8 @@ import { execFile } from 'node:child_process'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { promisify } from 'node:util'
-import { findOrInstall, findProgram } from './packages.mjs'
+import { findServer } from './debian.mjs'
+import { findProgram } from './packages.mjs'
 import { freePorts, freePortsApart } from './ports.mjs'
 import { accepts, givenService, startProcess, startService } from './process.mjs'
 
@@ -18,7 +19,9 @@ export async function start() {
 
   // The one in PATH changes the user by `su`, and with it the environment.
   const find = () => findProgram('rabbitmq-server', ['/usr/lib/rabbitmq/bin'])
-  const { path: program, kind } = await findOrInstall({ package: 'rabbitmq-server', variable, find })
+  const inner = '/usr/lib/rabbitmq/bin/rabbitmq-server'
+  const wanted = { package: 'rabbitmq-server', program: inner, variable, find }
+  const { path: program, kind, version } = await findServer(wanted)
   // By convention the management listens 10 000 above: it alone can say what is delivered but not acknowledged.
   const [port, managementPort] = await freePortsApart(10_000)
   const [mapperPort, clusterPort] = await freePorts(2)
@@ -28,7 +31,7 @@ export async function start() {
     name,
     variable,
     kind,
-    version: await installedVersion(program),
+    version: version ?? (await installedVersion(program)),
     url: `amqp://guest:guest@127.0.0.1:${port}`,
     async prepare(directory) {
       const config = [

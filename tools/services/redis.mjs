@@ -2,7 +2,8 @@
 import { execFile } from 'node:child_process'
 import { createConnection } from 'node:net'
 import { promisify } from 'node:util'
-import { findOrInstall, findProgram } from './packages.mjs'
+import { findServer } from './debian.mjs'
+import { findProgram } from './packages.mjs'
 import { freePort } from './ports.mjs'
 import { givenService, startProcess, startService } from './process.mjs'
 
@@ -15,8 +16,10 @@ export async function start() {
   const given = process.env[variable]
   if (given) return givenService({ name, variable, url: given, version: 'unknown' })
 
-  const find = () => findProgram('redis-server')
-  const { path: program, kind } = await findOrInstall({ package: 'redis-server', variable, find })
+  // Valkey went on from Redis 7.2, and speaks its protocol.
+  const server = process.env.ONCEBOX_REDIS === 'valkey' ? 'valkey-server' : 'redis-server'
+  const find = () => findProgram(server)
+  const { path: program, kind } = await findServer({ package: server, program: `/usr/bin/${server}`, variable, find })
   const { stdout } = await run(program, ['--version'])
   const port = await freePort()
   const settings = { port, bind: '127.0.0.1', save: '', appendonly: 'yes', appendfsync: 'always' }

@@ -78,6 +78,8 @@ async function begin(options: ResolvedSource, { deliver, report, warn }: Ends): 
   /** In delivery; and not acknowledged, or behind one that is not. */
   const running = new Set<string>()
   const waiting = new Map<string, Waiting>()
+  /** Taken by the box, and perhaps not acknowledged: the connection may be lost before. */
+  const committed = new Set<string>()
   /** How far our own entries of before were read; undefined when they all were. */
   let own: string | undefined = FIRST
   let cursor = FIRST
@@ -160,6 +162,11 @@ async function begin(options: ResolvedSource, { deliver, report, warn }: Ends): 
     })
   }
 
+  const acknowledge = async (to: Group): Promise<void> => {
+    await to.acknowledge([...committed])
+    committed.clear()
+  }
+
   let rejections = 0
   const deliverBatch = async (to: Group, { entries, redelivered, waited }: Batch): Promise<void> => {
     const read = entries.map((entry): Delivery => {
@@ -181,16 +188,15 @@ async function begin(options: ResolvedSource, { deliver, report, warn }: Ends): 
         return
       }
       rejections = 0
-      const done: string[] = []
       deliveries.forEach((one, at) => {
         const outcome = outcomes[at]!
-        if (outcome.ack) done.push(one.id)
+        if (outcome.ack) committed.add(one.id)
         else {
           const failures = one.failures + (outcome.status === 'failed' ? 1 : 0)
           wait({ ...one, failures }, failedAgainAfterMs(outcome, one.failures))
         }
       })
-      await to.acknowledge(done)
+      await acknowledge(to)
     } finally {
       for (const { id } of deliveries) running.delete(id)
     }
@@ -201,9 +207,11 @@ async function begin(options: ResolvedSource, { deliver, report, warn }: Ends): 
       try {
         if (!group) {
           group = await open(again, warn)
-          // What was read and not received, or acknowledged in vain, is among our own.
+          // What was read and not received is among our own.
           own = FIRST
           cursor = FIRST
+          // Delivered again it would need its time again: connections that live shorter than that would get nowhere.
+          await acknowledge(group)
           continue
         }
         const batch = await next(group)

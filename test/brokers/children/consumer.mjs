@@ -17,6 +17,7 @@ const {
   sourceOptions,
   maxBytes,
   handlerMs,
+  options,
 } = JSON.parse(process.env.BROKER)
 const adapter = await import(file)
 /** Every connection of the process, so that those to the broker can be cut. */
@@ -29,12 +30,13 @@ net.Socket.prototype.connect = function (...args) {
 }
 const pool = new pg.Pool({ connectionString: url, max: 8, application_name: 'broker-consumer' })
 pool.on('error', () => {})
+const line = (_, message) => emit('line', { message })
 const box = createBox({
   db: fromPg(pool),
   schema,
   maxBytes,
   hooks: { error: (error) => emit('trouble', { message: String(error?.message ?? error) }) },
-  logger: { debug() {}, info() {}, warn() {}, error() {} },
+  logger: { debug() {}, info() {}, warn: line, error: line },
 })
 
 const EFFECT = {
@@ -45,7 +47,7 @@ const handler = async ({ key, id, attempt }, { tx }) => {
   if (handlerMs) await new Promise((resolve) => setTimeout(resolve, handlerMs))
   await tx.query({ ...EFFECT, values: [mode, key ?? null, id, attempt, process.pid] })
 }
-box.consumer('effects', { 'order.placed': handler }, { mode, leaseMs: 1_000 })
+box.consumer('effects', { 'order.placed': handler }, { mode, leaseMs: 1_000, ...options })
 box.from(adapter.source(settings, sourceOptions))
 
 process.on('message', ({ command: name }) => {

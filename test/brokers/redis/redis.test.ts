@@ -63,6 +63,16 @@ function sink(options: Partial<RedisSinkOptions> = {}): Sink {
 }
 
 describe('a source', () => {
+  test('acknowledges on its next connection what was handled while it lost one, and delivers none of it again', async () => {
+    await addNumbered(5)
+    const recorder = new Recorder(async () => {
+      if (recorder.batches.length <= 3) await command('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
+    })
+    await source().start(recorder.deliver)
+    await waitUntil(allDone, { timeoutMs: 50_000 })
+    expect(recorder.messages.map(({ id }) => id)).toEqual(['m-0', 'm-1', 'm-2', 'm-3', 'm-4'])
+  })
+
   test('keeps what it holds for as long as the box takes', async () => {
     await addNumbered(4)
     const { passed, open } = gate()
