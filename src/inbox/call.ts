@@ -56,7 +56,9 @@ export async function callHandler(
   }
   let result: unknown
   try {
-    result = await withDeadline(consumer, call, context, finish)
+    // A client such as an ORM may have something to do around it.
+    const run = loan?.run ? (ctx: HandlerContext) => loan.run!(async () => call.run(ctx)) : call.run
+    result = await withDeadline(consumer, { ...call, run }, context, finish)
   } finally {
     context.close()
   }
