@@ -54,10 +54,12 @@ export function callHandler(
     const handler = consumer.handlerOf(messages[0]!.type)
     const many = batchRun(handler)
     const one = handler as (message: Message, ctx: HandlerContext) => unknown
+    const handle = (): unknown => (many ? many(subject, context) : one(subject[0]!, context))
     const call = {
       subject,
       context,
-      run: (): unknown => (many ? many(subject, context) : one(subject[0]!, context)),
+      // A client such as an ORM may have something to do around it.
+      run: loan?.run ? (): unknown => loan.run!(async () => handle()) : handle,
       finish(): void | Promise<void> {
         context.checkCalls()
         context.close()

@@ -58,8 +58,9 @@ export interface Driver<Tx, TxIn = Tx> {
 
   /**
    * Wraps the transaction for one handler call. `giveBack` rejects if the handler left a statement unanswered
-   * (`UNAWAITED_QUERY`, once it is answered: to cut it short would reject promises that nobody looks at) or the transaction is no longer the one it was lent (`HANDLER_COMMITTED`); after it,
-   * the lent handle refuses every use with `TRANSACTION_CLOSED`. Optional: without it handlers get `tx` as it is.
+   * (`UNAWAITED_QUERY`, once it is answered: to cut it short would reject promises that nobody looks at) or the
+   * transaction is no longer the one it was lent (`HANDLER_COMMITTED`); after it, the lent handle refuses every use with
+   * `TRANSACTION_CLOSED`. Optional: without it handlers get `tx` as it is.
    */
   lend?(tx: Tx): Loan<Tx>
 
@@ -81,5 +82,11 @@ export interface Driver<Tx, TxIn = Tx> {
 
 export interface Loan<Tx> {
   readonly tx: Tx
+  /**
+   * Calls the handler, for a client that has something to do around it: run it in an async context of its own, send what it
+   * has kept back once the handler has returned, add the `cause` of errors that it wraps. All of it is a part of the call:
+   * within its time, and what it rejects with is the handler's failure. `giveBack` comes after it.
+   */
+  run?<R>(handler: () => Promise<R>): Promise<R>
   giveBack(): void | Promise<void>
 }

@@ -13,7 +13,7 @@ import { firstWords, nextToken, type Token } from './sql-text.js'
 /** The error to refuse `text` with, or undefined. */
 export function refusal(text: unknown): OnceboxError | undefined {
   if (typeof text !== 'string') return undefined
-  const first = refusalOf(firstWords(text, 0))
+  const first = PLAIN.test(text) ? undefined : refusalOf(firstWords(text, 0))
   // Nearly every text ends here. Escapes may hide a name.
   if (first || !(text.includes(';') || LASTING.test(text))) return first
   const calls = new Calls()
@@ -26,6 +26,8 @@ export function refusal(text: unknown): OnceboxError | undefined {
   return undefined
 }
 
+/** How nearly every text begins, which is looked at for each statement of each handler. */
+const PLAIN = /^\s*(?:select|insert|update|delete|with|merge)\s/i
 const LASTING = /set_config|advisory_lock|u&"/i
 
 /** Where statements begin. */
@@ -62,38 +64,18 @@ function isWord(token: Token | undefined, text: string): boolean {
   return token?.kind === 'word' && token.text === text
 }
 
-function refusalOf([first, second, third, fourth]: readonly string[]): OnceboxError | undefined {
-  switch (first) {
-    case 'BEGIN':
-    case 'START':
-    case 'COMMIT':
-    case 'END':
-    case 'ABORT':
-      return handlerCommitted(first)
-    case 'ROLLBACK': {
-      const next = second === 'WORK' || second === 'TRANSACTION' ? third : second
-      return next === 'TO' ? undefined : handlerCommitted(first)
-    }
-    case 'PREPARE':
-      return second === 'TRANSACTION' ? handlerCommitted('PREPARE TRANSACTION') : undefined
-    case 'SET':
-      if (second === 'CONSTRAINTS' && third === 'ALL' && fourth === 'IMMEDIATE') return constraintsChecked()
-      return second === 'LOCAL' || second === 'TRANSACTION' || second === 'CONSTRAINTS'
-        ? undefined
-        : sessionChanged(first)
-    case 'DEALLOCATE':
-      return second === 'ALL' || (second === 'PREPARE' && third === 'ALL')
-        ? sessionChanged('DEALLOCATE ALL')
-        : undefined
-    case 'RESET':
-    case 'DISCARD':
-    case 'LISTEN':
-    case 'UNLISTEN':
-    case 'LOAD':
-      return sessionChanged(first)
-    default:
-      return undefined
-  }
+const ENDS =
+  /^(?:BEGIN|START|COMMIT|END|ABORT|PREPARE TRANSACTION|ROLLBACK(?!(?: WORK| TRANSACTION)? TO(?: |$)))(?= |$)/
+const CHANGES_SESSION =
+  /^(?:SET(?! (?:LOCAL|TRANSACTION|CONSTRAINTS)(?: |$))|DEALLOCATE(?: PREPARE)? ALL|RESET|DISCARD|LISTEN|UNLISTEN|LOAD)(?= |$)/
+
+function refusalOf(words: readonly string[]): OnceboxError | undefined {
+  const start = words.join(' ')
+  const [end] = ENDS.exec(start) ?? []
+  if (end) return handlerCommitted(end)
+  const [change] = CHANGES_SESSION.exec(start) ?? []
+  if (change) return sessionChanged(change)
+  return start === 'SET CONSTRAINTS ALL IMMEDIATE' ? constraintsChecked() : undefined
 }
 
 /** Calls whose effect outlives the transaction, whatever is nested in what. */
@@ -105,22 +87,19 @@ class Calls {
     const name = this.#name
     this.#name = token.kind === 'word' || token.kind === 'name' ? token.text : ''
     const inner = this.#open.at(-1)
-    if (token.kind !== 'sign') {
-      // As much as it takes for a name, an arrow and a value.
-      if (inner && inner.tokens.length < 4) inner.tokens.push(token)
-      return undefined
-    }
-    if (token.text === '(') {
+    const sign = token.kind === 'sign' ? token.text : ''
+    if (sign === '(') {
       if (LASTING_LOCK.test(name)) return lockKept(name)
       this.#open.push({ name, argument: 0, tokens: [] })
       return undefined
     }
-    if (token.text !== ',' && token.text !== ')') {
+    if (sign !== ',' && sign !== ')') {
+      // As much as it takes for a name, an arrow and a value.
       if (inner && inner.tokens.length < 4) inner.tokens.push(token)
       return undefined
     }
     const error = inner?.name === 'set_config' && isKept(inner.argument, inner.tokens) ? settingKept() : undefined
-    if (token.text === ')') this.#open.pop()
+    if (sign === ')') this.#open.pop()
     else if (inner) {
       inner.argument += 1
       inner.tokens = []

@@ -12,17 +12,34 @@ export interface Token {
   readonly end: number
 }
 
+const BLANK = /[\0- \ufeff]+|--[^\n\r]*/y
+const COMMENT_EDGE = /\/\*|\*\//g
+/** A dollar sign may be inside of a word, and then opens no string. */
+const WORD = /[A-Za-z_\u0080-\ufefe\uff00-\uffff][\w$\u0080-\ufefe\uff00-\uffff]*/y
+const NUMBER = /[\d$][\w$\u0080-\ufefe\uff00-\uffff]*/y
+const DOLLAR_QUOTE = /\$(?:[A-Za-z_\u0080-\uffff][\w\u0080-\uffff]*)?\$/y
+/** What stands before the quote of E'…', U&'…' and U&"…". */
+const PREFIX = /e(?=')|u&(?=['"])/iy
+/** Where a quoted text may end. One that is doubled, or escaped in an E'…', stands for itself. */
+const QUOTES = { "'": /''|'/g, '"': /""|"/g, escaped: /\\[^]|''|'/g }
+
 /** The next token, past white space and comments; undefined at the end of the text. */
 export function nextToken(text: string, start: number): Token | undefined {
   const at = skipBlanks(text, start)
-  const char = text[at]
-  if (char === undefined) return undefined
-  if (char === "'") return quoted(text, at, at, 'string')
-  if (char === '"') return quoted(text, at, at, 'name')
-  if (char === '$') return dollar(text, at)
-  if (isWordStart(text.charCodeAt(at))) return word(text, at)
-  if (isDigit(text.charCodeAt(at))) return { kind: 'other', text: '', end: wordEnd(text, at) }
-  return { kind: 'sign', text: char, end: at + 1 }
+  if (at >= text.length) return undefined
+  const prefix = found(PREFIX, text, at).toLowerCase()
+  const quote = text[at + prefix.length]
+  if (quote === "'" || quote === '"') {
+    const token = quoted(text, at + prefix.length, QUOTES[prefix === 'e' ? 'escaped' : quote])
+    return prefix === 'u&' ? unicode(text, token) : token
+  }
+  const tag = found(DOLLAR_QUOTE, text, at)
+  if (tag !== '') return between(text, at + tag.length, text.indexOf(tag, at + tag.length), tag)
+  const word = found(WORD, text, at)
+  if (word !== '') return { kind: 'word', text: word.toLowerCase(), end: at + word.length }
+  const number = found(NUMBER, text, at)
+  if (number !== '') return { kind: 'other', text: '', end: at + number.length }
+  return { kind: 'sign', text: text[at]!, end: at + 1 }
 }
 
 /** The first four words in upper case, past white space, comments and empty statements. */
@@ -35,115 +52,61 @@ export function firstWords(text: string, start: number): string[] {
   return words
 }
 
-function skipBlanks(text: string, start: number): number {
-  let at = start
-  for (;;) {
-    const char = text[at]
-    if (char === undefined) return at
-    if (char <= ' ' || char === '\ufeff') at += 1
-    else if (char === '-' && text[at + 1] === '-') at = lineEnd(text, at)
-    else if (char === '/' && text[at + 1] === '*') at = commentEnd(text, at)
-    else return at
-  }
+/** What the pattern finds at this very place, or nothing. */
+function found(pattern: RegExp, text: string, at: number): string {
+  pattern.lastIndex = at
+  return pattern.exec(text)?.[0] ?? ''
 }
 
-function lineEnd(text: string, start: number): number {
-  let at = start
-  while (at < text.length && text[at] !== '\n' && text[at] !== '\r') at += 1
-  return at
+function skipBlanks(text: string, start: number): number {
+  for (let at = start; ;) {
+    const end = text.startsWith('/*', at) ? commentEnd(text, at) : at + found(BLANK, text, at).length
+    if (end === at) return at
+    at = end
+  }
 }
 
 /** Block comments nest in PostgreSQL. */
 function commentEnd(text: string, start: number): number {
-  let depth = 0
-  let at = start
-  while (at < text.length) {
-    if (text[at] === '/' && text[at + 1] === '*') {
-      depth += 1
-      at += 2
-    } else if (text[at] === '*' && text[at + 1] === '/') {
-      depth -= 1
-      at += 2
-      if (depth === 0) return at
-    } else at += 1
+  COMMENT_EDGE.lastIndex = start
+  for (let depth = 0, edge = COMMENT_EDGE.exec(text); edge; edge = COMMENT_EDGE.exec(text)) {
+    depth += edge[0] === '/*' ? 1 : -1
+    if (depth === 0) return COMMENT_EDGE.lastIndex
   }
-  return at
+  return text.length
 }
 
-/** A word, or the string or name whose prefix it is: E'…', U&'…', U&"…". */
-function word(text: string, start: number): Token {
-  const end = wordEnd(text, start)
-  if (end === start + 1) {
-    const letter = text[start]!.toLowerCase()
-    if (letter === 'e' && text[end] === "'") return quoted(text, start, end, 'string')
-    const quote = text[end + 1]
-    if (letter === 'u' && text[end] === '&' && (quote === "'" || quote === '"')) return unicode(text, end + 1)
-  }
-  return { kind: 'word', text: text.slice(start, end).toLowerCase(), end }
+/** From the opening quote to the one that closes it. */
+function quoted(text: string, open: number, quotes: RegExp): Token {
+  quotes.lastIndex = open + 1
+  let close = quotes.exec(text)
+  while (close && close[0].length > 1) close = quotes.exec(text)
+  return between(text, open + 1, close ? close.index : -1, text[open]!)
 }
 
-/** From the opening quote at `open` to the one that closes it; a doubled one stands for itself. */
-function quoted(text: string, start: number, open: number, kind: 'string' | 'name'): Token {
-  const quote = text[open]!
-  const escapes = open > start
-  let at = open + 1
-  let from = at
-  let content = ''
-  for (; at < text.length; at += 1) {
-    if (escapes && text[at] === '\\') at += 1
-    else if (text[at] === quote) {
-      if (text[at + 1] !== quote) break
-      content += text.slice(from, at + 1)
-      at += 1
-      from = at + 1
-    }
-  }
-  return { kind, text: content + text.slice(from, at), end: Math.min(at + 1, text.length) }
+/** A string or name from `start` to what closes it; one that is never closed has the rest of the text. */
+function between(text: string, start: number, close: number, quote: string): Token {
+  const content = text.slice(start, close < 0 ? undefined : close)
+  const end = close < 0 ? text.length : close + quote.length
+  return { kind: quote === '"' ? 'name' : 'string', text: content.replaceAll(quote + quote, quote), end }
 }
 
 /** U&"…": four or six hexadecimal digits after a backslash, or after another character that UESCAPE names. */
-function unicode(text: string, open: number): Token {
-  const { kind, text: raw, end } = quoted(text, open, open, text[open] === '"' ? 'name' : 'string')
-  const clause = /^uescape$/i.test(text.slice(skipBlanks(text, end), skipBlanks(text, end) + 7))
-  const escape = clause ? nextToken(text, skipBlanks(text, end) + 7) : undefined
-  const char = escape?.kind === 'string' ? escape.text : '\\'
+function unicode(text: string, { kind, text: raw, end }: Token): Token {
+  const clause = found(UESCAPE, text, skipBlanks(text, end))
+  const at = clause === '' ? end : skipBlanks(text, skipBlanks(text, end) + clause.length)
+  const named = clause === '' ? '' : found(ESCAPE, text, at)
   const decoded = raw.replace(UNICODE, (whole, sign: string, six?: string, four?: string) =>
-    sign === char ? fromHex(six ?? four!) : whole,
+    sign === (named[1] ?? '\\') ? fromHex(six ?? four!) : whole,
   )
-  return { kind, text: decoded, end: clause && escape ? escape.end : end }
+  return { kind, text: decoded, end: named === '' ? end : at + named.length }
 }
 
+const UESCAPE = /uescape(?![\w$\u0080-\uffff])/iy
+const ESCAPE = /'[^']'/y
 const UNICODE = /([^\w\s'"])(?:\+([\da-f]{6})|([\da-f]{4}))/gi
 
 function fromHex(digits: string): string {
   const code = parseInt(digits, 16)
   return code <= 0x10ffff ? String.fromCodePoint(code) : ''
-}
-
-const DOLLAR_QUOTE = /\$(?:[A-Za-z_\u0080-\uffff][\w\u0080-\uffff]*)?\$/y
-
-/** A string in dollar quotes, or a parameter. */
-function dollar(text: string, start: number): Token {
-  DOLLAR_QUOTE.lastIndex = start
-  const tag = DOLLAR_QUOTE.exec(text)?.[0]
-  if (tag === undefined) return { kind: 'other', text: '', end: wordEnd(text, start + 1) }
-  const close = text.indexOf(tag, start + tag.length)
-  const end = close < 0 ? text.length : close
-  return { kind: 'string', text: text.slice(start + tag.length, end), end: close < 0 ? end : end + tag.length }
-}
-
-/** A dollar sign may be inside of a word, and then opens no string. */
-function wordEnd(text: string, start: number): number {
-  let at = start
-  for (let code = text.charCodeAt(at); isWordStart(code) || isDigit(code) || code === 36;) code = text.charCodeAt(++at)
-  return at
-}
-
-function isWordStart(code: number): boolean {
-  const isLetter = (code >= 65 && code <= 90) || (code >= 97 && code <= 122) || code === 95
-  return isLetter || (code >= 0x80 && code !== 0xfeff)
-}
-
-function isDigit(code: number): boolean {
-  return code >= 48 && code <= 57
 }
