@@ -38,18 +38,33 @@ const AGAIN_MS = { first: 250, most: 60_000 }
 /** The database is away. */
 const AWAY_MS = { first: 100, most: 5_000 }
 
-/** `makeRoom` is told what waits here, so that the broker hands out others. */
+/**
+ * Of a source, from channel to channel. What a lost channel had in flight comes again on the next one, and is not delivered
+ * while the box is still busy with it: it would be told so, and wait for longer each time.
+ */
+export interface Lanes {
+  readonly inFlight: Set<string>
+  /** Looks for what can be delivered now, on the channel of the moment. */
+  look(): void
+}
+
+export interface Box {
+  readonly deliver: Deliver
+  readonly lanes: Lanes
+  /** Told what waits here, so that the broker hands out others. */
+  makeRoom(held: Held): void
+}
+
 export function consume(
   session: Session<RabbitChannel>,
   options: ResolvedSource,
-  deliver: Deliver,
-  makeRoom: (held: Held) => void,
+  { deliver, lanes, makeRoom }: Box,
 ): Consumption {
   /** In the order of the queue. */
   let waiting: Delivery[] = []
   /** Tags that the broker waits for, in order. */
   const unacknowledged = new Set<number>()
-  const keys = new Set<string>()
+  const { inFlight: keys } = lanes
   const inFlight = new Set<Promise<void>>()
   let away = 0
   let pausedUntil = 0
@@ -82,7 +97,7 @@ export function consume(
       const run = deliverBatch(batch).finally(() => {
         inFlight.delete(run)
         for (const { incoming } of batch) if (incoming.key !== undefined) keys.delete(incoming.key)
-        pump()
+        lanes.look()
       })
       inFlight.add(run)
     }
@@ -161,6 +176,8 @@ export function consume(
       session.fail(error)
     }
   }
+
+  lanes.look = pump
 
   return {
     add(raw) {

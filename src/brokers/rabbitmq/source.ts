@@ -3,7 +3,7 @@ import { backoffMs, sleep } from '../../backoff.js'
 import { createRunner, type Ends, type Run } from '../run.js'
 import type { Source } from '../source.js'
 import { inTime, openSource, type RabbitChannel, type RabbitMessage, type Session } from './client.js'
-import { consume, type Consumption } from './consumption.js'
+import { consume, type Consumption, type Lanes } from './consumption.js'
 import type { ResolvedSource } from './options.js'
 import { assertQueue } from './topology.js'
 import { warningsOf, warnOfCount } from './warnings.js'
@@ -25,7 +25,8 @@ export function createSource(options: ResolvedSource): Source {
 
 async function begin(options: ResolvedSource, box: Ends): Promise<Run> {
   const { report } = box
-  let consuming: Consuming | undefined = await openConsuming(options, box)
+  const lanes: Lanes = { inFlight: new Set(), look: () => undefined }
+  let consuming: Consuming | undefined = await openConsuming(options, box, lanes)
   /** Deliveries of lost channels that the box is still busy with. */
   const leftovers = new Set<Promise<void>>()
   let stopping = false
@@ -48,7 +49,7 @@ async function begin(options: ResolvedSource, box: Ends): Promise<Run> {
       await sleep(backoffMs(attempt++, RECONNECT_MS.first, RECONNECT_MS.most), stopped)
       if (stopping) return
       try {
-        consuming = await openConsuming(options, box)
+        consuming = await openConsuming(options, box, lanes)
         attempt = 0
         report()
       } catch (error) {
@@ -70,7 +71,7 @@ async function begin(options: ResolvedSource, box: Ends): Promise<Run> {
   }
 }
 
-async function openConsuming(options: ResolvedSource, { deliver, warn }: Ends): Promise<Consuming> {
+async function openConsuming(options: ResolvedSource, { deliver, warn }: Ends, lanes: Lanes): Promise<Consuming> {
   const session = await openSource(options)
   try {
     const { channel, version } = session
@@ -79,7 +80,7 @@ async function openConsuming(options: ResolvedSource, { deliver, warn }: Ends): 
       consumption.add(raw)
     }
     const windows = createWindows(session, options, take, warn)
-    const consumption = consume(session, options, deliver, windows.adjust)
+    const consumption = consume(session, options, { deliver, lanes, makeRoom: windows.adjust })
     const begin = async (): Promise<void> => {
       await assertQueue(channel, options)
       await windows.open()

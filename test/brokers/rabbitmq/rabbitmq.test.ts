@@ -324,6 +324,43 @@ describe('a source', { timeout: TIMEOUT_MS }, () => {
     expect(await stopping).toBe(true)
   })
 
+  test('delivers nothing again that the box is still busy with since its connection was cut', async () => {
+    const { queue, exchange } = await fresh()
+    const cuttable = cutting()
+    const source = open(rabbitmq({ url: service.url, queue, connect: cuttable.connect }))
+    let release = (): void => undefined
+    const held = new Promise<void>((resolve) => (release = resolve))
+    const ids: unknown[] = []
+    const problems: unknown[] = []
+    const deliver = async (batch: readonly Incoming[]): Promise<Outcome[]> => {
+      ids.push(...batch.map(({ id }) => id))
+      if (ids.length === 1) await held
+      return batch.map(taken)
+    }
+    const publish = (id: string): void => {
+      const attributes = { specversion: '1.0', id, source: 'elsewhere', type: 'x', partitionkey: `key of ${id}` }
+      const headers = Object.fromEntries(
+        Object.entries(attributes).map(([name, value]) => [`cloudEvents_${name}`, value]),
+      )
+      channel.publish(exchange, 'x', Buffer.from('{}'), { headers, contentType: 'application/json' })
+    }
+    try {
+      await source.start(deliver, (problem) => void problems.push(problem))
+      publish('held')
+      await waitUntil(() => ids.length === 1)
+      cuttable.cut()
+      await waitUntil(() => problems.length > 0)
+      // It is behind the other one in the queue.
+      publish('next')
+      await waitUntil(() => ids.includes('next'), { timeoutMs: 90_000 })
+      expect(ids).toEqual(['held', 'next'])
+    } finally {
+      release()
+    }
+    await waitUntil(() => ids.length === 3)
+    expect(ids).toEqual(['held', 'next', 'held'])
+  })
+
   test('that is started while it starts consumes once', async () => {
     const { queue } = await fresh()
     const source = open(rabbitmq({ url: service.url, queue }))
