@@ -130,8 +130,8 @@ async function runInTurn(run: Run, message: HeldMessage): Promise<void> {
   message.suspect = false
   setAttempts(message, before + 1)
   const { source, id, lane, attempts: total } = message
-  const count = { c: consumer.name, k: held.lease!.token, s: source, i: id, lane, total }
-  const rows = await runtime.db.run(COUNT_ATTEMPT, count)
+  const claim = { consumer: consumer.name, token: held.lease!.token }
+  const rows = await runtime.db.run(COUNT_ATTEMPT, { ...claim, source, id, lane, total })
   if (rows.length === 0) throw ownError('CLAIM_LOST', `message ${id} was claimed by another worker`)
   await message.read?.()
   return message.problem === undefined ? runAlone(run, message) : quarantineInvalid(run, message)

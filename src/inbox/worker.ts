@@ -1,13 +1,13 @@
 /** Runs a consumer: its loop claims what is due and hands it to `group.ts`. */
 import { OnceboxError } from '../errors.js'
 import { watch, type Runtime } from '../runtime.js'
-import { DRAIN_UNTIL, NEXT_DUE } from '../postgres/sql/claim.js'
+import { DRAIN_UNTIL, NEXT_DUE, type Due } from '../postgres/sql/claim.js'
 import { Abort } from '../worker/abort.js'
 import { createLoop, type Loop } from '../worker/loop.js'
 import { Pace } from '../worker/pace.js'
 import type { Trouble } from '../worker/trouble.js'
 import { sleep } from '../backoff.js'
-import { claimMessages, type Due } from './claim.js'
+import { claimMessages } from './claim.js'
 import type { ConsumerDeclaration } from './consumer.js'
 import { runClaim } from './group.js'
 import { watched, type Claim } from './held.js'
@@ -186,11 +186,11 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
   }
 
   const nextDueMs = async (): Promise<number | undefined> => {
-    const rows = await runtime.db.run(NEXT_DUE, [name])
-    const ms = rows[0]?.['ms']
+    const [row] = await runtime.db.run(NEXT_DUE, { consumer: name })
+    const ms = row?.ms ?? undefined
     // The database answers, and there is nothing to do. What is due may still fail.
     if (ms !== '0') trouble.worked()
-    if (typeof ms !== 'string') return undefined
+    if (ms === undefined) return undefined
     // Something is due that a look at messages alone did not find.
     if (ms === '0') lastLanes = -Infinity
     return Number(ms)
