@@ -49,7 +49,7 @@ async function attemptCalmly(run: Run, message: HeldMessage): Promise<void> {
     } catch (error) {
       if (!isConflict(error) && !(error instanceof CommitFailed)) throw error
       if (tries >= patience.tries || performance.now() > end || run.worker.stopping() || run.abort.aborted) throw error
-      await sleep(backoffMs(tries, 2, 50))
+      await sleep(backoffMs(tries, patience.pauseMs, 20 * patience.pauseMs))
     }
   }
 }

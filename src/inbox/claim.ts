@@ -1,6 +1,7 @@
 /** Claim: leases a batch of due messages to this worker, under one random token. */
 import { randomUUID } from 'node:crypto'
 import type { Retrial } from '../hooks.js'
+import { toMessage } from '../message.js'
 import { CLAIM, EXTEND, EXTEND_ONE, type ClaimedRow, type Due } from '../postgres/sql/claim.js'
 import {
   FAIL,
@@ -16,7 +17,6 @@ import { validate, type Validated } from '../validate.js'
 import type { ConsumerDeclaration } from './consumer.js'
 import { leaseOf } from './extend.js'
 import { removeAll, type Claim, type Done, type HeldMessage } from './held.js'
-import { toMessage } from './prepare.js'
 import type { Verdict } from './verdict.js'
 
 /** Released messages go ahead of the backlog that piled up since they were claimed. */
@@ -167,7 +167,7 @@ export function looseClaim(
 }
 
 /** After a few collisions in a row a message goes back to the queue. */
-export const LEASED_PATIENCE = { tries: 5, ms: Infinity }
+export const LEASED_PATIENCE = { tries: 5, ms: Infinity, pauseMs: 2 }
 
 /** A message in the list of a settlement. */
 export function settlementOf({ message: { source, id, n } }: Done): NumberedKey {

@@ -39,7 +39,7 @@ function unrecorded({ runtime, consumer }: Worker, arrivals: Arrivals): Held<Arr
     settled(done) {
       for (const { message, result } of done) arrivals.answer(message, handled(consumer.name, result))
     },
-    isSettled: () => Promise.resolve(false),
+    isSettled: (_, status) => Promise.resolve(status === 'committed'),
     fail(message, { failure, ...verdict }) {
       // Its policy is for those who keep count.
       const recorded = { ...(failure ? { attempts: 0, failure } : verdict), retryBy: 'source' as const }

@@ -286,11 +286,11 @@ export async function resolveUnknown(
   for (let attempt = 0; ; attempt++) {
     try {
       const [row] = await db.run(TRANSACTION_STATUS, { xid: unknown.xid })
-      if (row?.status !== 'in progress') return await held.isSettled(done)
+      if (row?.status !== 'in progress') return await held.isSettled(done, row?.status)
     } catch (error) {
       if (!isConnectionLoss(error) && sqlState(error) !== '22023') throw error
       // 22023: the transaction id is in the future, so this is another server after a failover; only rows count.
-      if (sqlState(error) === '22023') return held.isSettled(done)
+      if (sqlState(error) === '22023') return held.isSettled(done, undefined)
     }
     if (abort.aborted || performance.now() > end) throw unknown
     await sleep(backoffMs(attempt, 20, 500))

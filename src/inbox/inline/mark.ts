@@ -21,7 +21,10 @@ import type { Verdict } from '../verdict.js'
 import { horizonOf, judgeKnown } from './known.js'
 
 /** A sender waits: it is told `busy` after a while, or nothing, in time to deliver again. */
-export const ARRIVAL_PATIENCE = { patience: { tries: Infinity, ms: 500 }, commitWaitMs: 10_000 } as const
+export const ARRIVAL_PATIENCE = {
+  patience: { tries: Infinity, ms: 500, pauseMs: 5 },
+  commitWaitMs: 10_000,
+} as const
 
 /** Marks, and those of the messages that could not be marked: they are known already, or held elsewhere. */
 export interface Marks extends Held<Arrival> {
