@@ -157,3 +157,35 @@ export function defineMessages<const M extends MessageMap>(messages: M): M {
 export function unchecked<T>(): StandardSchemaV1<T, T> {
   return { '~standard': { version: 1, vendor: 'oncebox', validate: (value) => ({ value: value as T }) } }
 }
+
+/** Builds what a handler gets. */
+export function toMessage(
+  row: {
+    readonly id: string
+    readonly source: string
+    readonly type: string
+    readonly key: string | undefined
+    readonly envelope: string | null
+    readonly receivedMs: number
+    readonly attempts: number
+  },
+  data: unknown,
+): Message {
+  const rest = row.envelope === null ? undefined : (JSON.parse(row.envelope) as Record<string, never>)
+  const headers = (rest?.['headers'] ?? {}) as Record<string, string>
+  const message: { -readonly [K in keyof Message]: Message[K] } = {
+    id: row.id,
+    source: row.source,
+    type: row.type,
+    data,
+    headers,
+    receivedAt: new Date(row.receivedMs),
+    attempt: row.attempts + 1,
+    correlationId: headers['correlationid'] ?? row.id,
+  }
+  if (row.key !== undefined) message.key = row.key
+  if (rest?.['subject'] !== undefined) message.subject = rest['subject']
+  if (rest?.['time'] !== undefined) message.time = new Date(rest['time'])
+  if (headers['causationid'] !== undefined) message.causationId = headers['causationid']
+  return message
+}

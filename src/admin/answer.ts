@@ -31,12 +31,12 @@ export async function answer(runtime: Runtime, at: AnswerAt, given: Answer, opti
   const result = given.happened ? resultText(given.result) : null
   const param = { consumer, id, source: source ?? null, effect, quoted: quoteEffect(effect), happened, result, by, why }
   const rows = await runtime.db.run(ANSWER_EFFECT, param)
-  if (rows.some((row) => row['answered'] === 'true')) return
+  if (rows.some(({ answered }) => answered === 'true')) return
   if (rows.length === 0) {
     const what = `no message ${id} of consumer ${consumer}`
     throw new OnceboxError('NOT_FOUND', `${what} waits for an answer about effect '${effect}'`)
   }
-  const sources = [...new Set(rows.map((row) => String(row['origin'])))].sort().join(', ')
+  const sources = [...new Set(rows.map(({ origin }) => origin))].sort().join(', ')
   throw new OnceboxError(
     'FILTER_INVALID',
     `answer: messages ${id} of several sources wait (${sources}); say which source`,

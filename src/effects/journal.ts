@@ -17,19 +17,19 @@ import { DAY_MS } from '../figures.js'
 import type { EffectOptions } from '../handler.js'
 import type { Json } from '../message.js'
 import { callback, integer, oneOf, optional, resolve } from '../options.js'
-import type { Row } from '../postgres/database.js'
 import { notTheDatabase } from '../postgres/errors.js'
-import { FORGET_EFFECT, INTEND, READ_EFFECTS, RECORD_EFFECT, RESUME_RECORDED } from '../postgres/sql/effects.js'
+import {
+  FORGET_EFFECT,
+  INTEND,
+  READ_EFFECTS,
+  RECORD_EFFECT,
+  RESUME_RECORDED,
+  type EffectSubject,
+} from '../postgres/sql/effects.js'
+import type { Statement } from '../postgres/statement.js'
 import type { Runtime } from '../runtime.js'
 import { backoffMs, sleep } from '../backoff.js'
 import { failpoint } from '../worker/failpoints.js'
-
-/** Whose effect it is: the key of a message in its consumer's journal. */
-export interface EffectSubject {
-  readonly consumer: string
-  readonly source: string
-  readonly id: string
-}
 
 export interface WantedEffect {
   readonly name: string
@@ -166,10 +166,8 @@ export class EffectJournal {
   }
 
   async #read(tx: unknown): Promise<Map<string, string | null>> {
-    const { consumer, source, id } = this.#subject
-    const rows = await this.#runtime.db.run(READ_EFFECTS, [consumer, source, id], tx)
-    const done = rows.filter((row) => row['state'] === 'done')
-    return new Map(done.map((row) => [row['name'] as string, row['result'] as string | null]))
+    const rows = await this.#runtime.db.run(READ_EFFECTS, this.#subject, tx)
+    return new Map(rows.filter(({ state }) => state === 'done').map(({ name, result }) => [name, result]))
   }
 
   async #intend(wanted: WantedEffect, token: string, leaseMs: number, abort: Abortable): Promise<Intent> {
@@ -184,7 +182,7 @@ export class EffectJournal {
         if (intent) await this.#forget(intent)
         throw ownError('CLAIM_LOST', `message ${this.#subject.id} was claimed by another worker`)
       }
-      intent = { name, call, ...(row as Pick<Intent, 'before' | 'result' | 'called'>) }
+      intent = { name, call, ...row }
       // A process that was frozen while the answer was on its way asks again: the lease has run out, and another worker
       // may have called meanwhile.
       if (performance.now() - asked < leaseMs || abort.aborted) return intent
@@ -198,7 +196,7 @@ export class EffectJournal {
     await this.#write(FORGET_EFFECT, { ...this.#subject, name, call, called })
   }
 
-  async #write(statement: string, param: object): Promise<readonly Row[]> {
+  async #write<In, Out>(statement: Statement<In, Out>, param: In): Promise<readonly Out[]> {
     try {
       return await this.#runtime.db.run(statement, param)
     } catch (error) {
@@ -252,8 +250,9 @@ export class EffectJournal {
   async #succeeded(name: string, result: unknown): Promise<void> {
     failpoint('called', this.#runtime.db)
     const text = toText(result)
-    const [row] = await this.#record(name, text)
-    this.#recorded!.set(name, row ? (row['result'] as string | null) : text)
+    const record = { ...this.#subject, name, result: text }
+    const [row] = await patiently(() => this.#write(RECORD_EFFECT, record))
+    this.#recorded!.set(name, row ? row.result : text)
   }
 
   async #failed({ name, options }: WantedEffect, intent: Intent, error: unknown): Promise<never> {
@@ -261,10 +260,6 @@ export class EffectJournal {
     if (isDefinite(error, options)) await patiently(() => this.#forget(intent))
     else if (options.onUnknown === 'park') throw new EffectUnknown(name, error)
     throw error
-  }
-
-  #record(name: string, text: string | null): Promise<readonly Row[]> {
-    return patiently(() => this.#write(RECORD_EFFECT, { ...this.#subject, name, result: text }))
   }
 
   /** Whoever called has gone on without the outcome. */

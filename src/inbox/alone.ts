@@ -50,7 +50,7 @@ async function attemptCalmly(run: Run, message: HeldMessage): Promise<void> {
     } catch (error) {
       if (!isConflict(error) && !(error instanceof CommitFailed)) throw error
       if (tries >= patience.tries || performance.now() > end || run.worker.stopping() || run.abort.aborted) throw error
-      await sleep(backoffMs(tries, 2, 50))
+      await sleep(backoffMs(tries, patience.pauseMs, 20 * patience.pauseMs))
     }
   }
 }
@@ -131,8 +131,8 @@ async function runInTurn(run: Run, message: HeldMessage): Promise<void> {
   message.suspect = false
   setAttempts(message, before + 1)
   const { source, id, lane, attempts: total } = message
-  const count = { c: consumer.name, k: held.lease!.token, s: source, i: id, lane, total }
-  const rows = await runtime.db.run(COUNT_ATTEMPT, count)
+  const claim = { consumer: consumer.name, token: held.lease!.token }
+  const rows = await runtime.db.run(COUNT_ATTEMPT, { ...claim, source, id, lane, total })
   if (rows.length === 0) throw ownError('CLAIM_LOST', `message ${id} was claimed by another worker`)
   await message.read?.()
   return message.problem === undefined ? runAlone(run, message) : quarantineInvalid(run, message)

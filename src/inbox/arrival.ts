@@ -1,8 +1,9 @@
 /** Arrivals: messages that run as they come, and what is to be answered of each of them. */
+import { toMessage } from '../message.js'
 import { validate } from '../validate.js'
 import type { HeldMessage } from './held.js'
 import { busy, type Ackable } from './outcome.js'
-import { toMessage, type Prepared } from './prepare.js'
+import type { Prepared } from './prepare.js'
 import { identityOf } from './receive.js'
 import type { Worker } from './run.js'
 

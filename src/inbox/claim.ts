@@ -1,15 +1,22 @@
 /** Claim: leases a batch of due messages to this worker, under one random token. */
 import { randomUUID } from 'node:crypto'
 import type { Retrial } from '../hooks.js'
-import type { Row } from '../postgres/database.js'
-import { CLAIM, EXTEND, EXTEND_ONE } from '../postgres/sql/claim.js'
-import { FAIL, SETTLE, SETTLE_ONE, STILL_CLAIMED } from '../postgres/sql/settle.js'
+import { toMessage } from '../message.js'
+import { CLAIM, EXTEND, EXTEND_ONE, type ClaimedRow, type Due } from '../postgres/sql/claim.js'
+import {
+  FAIL,
+  SETTLE,
+  SETTLE_ONE,
+  STILL_CLAIMED,
+  type FailureRow,
+  type Key,
+  type NumberedKey,
+} from '../postgres/sql/settle.js'
 import type { Runtime } from '../runtime.js'
 import { validate, type Validated } from '../validate.js'
 import type { ConsumerDeclaration } from './consumer.js'
-import { leaseOf, waitText } from './extend.js'
+import { leaseOf } from './extend.js'
 import { removeAll, type Claim, type Done, type HeldMessage } from './held.js'
-import { toMessage } from './prepare.js'
 import type { Verdict } from './verdict.js'
 
 /** Released messages go ahead of the backlog that piled up since they were claimed. */
@@ -21,13 +28,6 @@ const FIRST_IN_LINE_MS = -3_600_000
  */
 export const CLAIM_BYTES = 1 << 20
 
-/** What a claim takes of what is due. */
-export interface Due {
-  readonly until: string | undefined
-  /** Nothing that somebody holds, even if the lease is over. */
-  readonly calm: boolean
-}
-
 export async function claimMessages(
   runtime: Runtime,
   consumer: ConsumerDeclaration,
@@ -35,11 +35,9 @@ export async function claimMessages(
   due: Due & { readonly low: string | undefined },
 ): Promise<Claim | undefined> {
   const token = randomUUID()
-  const { leaseMs } = consumer.options
-  const rows = await runtime.db.run(CLAIM, {
-    ...{ c: consumer.name, k: token, lease: leaseMs, n: limit, bytes: CLAIM_BYTES },
-    ...due,
-  })
+  const { name, options } = consumer
+  const asked = { consumer: name, token, leaseMs: options.leaseMs, limit, bytes: CLAIM_BYTES, ...due }
+  const rows = await runtime.db.run(CLAIM, asked)
   if (rows.length === 0) return undefined
   const messages = await decodeRows(runtime, rows)
   // Groups that touch their rows in the same order do not deadlock; messages of one key are likely to share rows.
@@ -54,7 +52,7 @@ function byKey(a: HeldMessage, b: HeldMessage): number {
 }
 
 /** The messages of claimed rows, with their bodies, but for suspects: to read a body may be what killed their worker. */
-export async function decodeRows(runtime: Runtime, rows: readonly Row[]): Promise<HeldMessage[]> {
+export async function decodeRows(runtime: Runtime, rows: readonly ClaimedRow[]): Promise<HeldMessage[]> {
   const messages: HeldMessage[] = []
   for (const row of rows) {
     const message = toHeld(row)
@@ -66,38 +64,29 @@ export async function decodeRows(runtime: Runtime, rows: readonly Row[]): Promis
 }
 
 /** Handlers get the output of this parse. */
-async function readBody(runtime: Runtime, row: Row, message: HeldMessage): Promise<void> {
+async function readBody(runtime: Runtime, { body }: ClaimedRow, message: HeldMessage): Promise<void> {
   message.read = undefined
-  const data = JSON.parse(row['body'] as string) as unknown
+  const data = JSON.parse(body) as unknown
   const parsed = validate(runtime.schemaOf(message.type), data)
   const checked: Validated = parsed instanceof Promise ? await parsed : parsed
   message.problem = 'problem' in checked ? checked.problem : undefined
   message.message = { ...message.message, data: 'value' in checked ? checked.value : data }
 }
 
-function toHeld(row: Row): HeldMessage {
-  const type = row['type'] as string
-  const attempts = Number(row['attempts'])
+function toHeld(row: ClaimedRow): HeldMessage {
+  const { source, id, n, type, lane } = row
+  const attempts = Number(row.attempts)
   const envelope = {
-    id: (row['origin_id'] ?? row['id']) as string,
-    source: (row['origin_source'] ?? row['source']) as string,
+    id: row.originId ?? id,
+    source: row.originSource ?? source,
     type,
-    key: (row['key'] ?? undefined) as string | undefined,
-    envelope: row['envelope'] as string | null,
-    receivedMs: Number(row['received']),
+    key: row.key ?? undefined,
+    envelope: row.envelope,
+    receivedMs: Number(row.received),
     attempts,
   }
-  return {
-    source: row['source'] as string,
-    id: row['id'] as string,
-    n: row['n'] as string | null,
-    type,
-    lane: (row['lane'] ?? undefined) as string | undefined,
-    attempts,
-    suspect: row['suspect'] === 'true',
-    message: toMessage(envelope, undefined),
-    problem: undefined,
-  }
+  const message = toMessage(envelope, undefined)
+  return { source, id, n, type, lane, attempts, suspect: row.suspect === 'true', message, problem: undefined }
 }
 
 /**
@@ -113,11 +102,12 @@ export function looseClaim(
   const held = new Set(queue)
   /** Their settlement or failure was sent, and may have committed before we hear of it. */
   let leaving = new Set<HeldMessage>()
-  const who = { c: name, k: token }
+  const who = { consumer: name, token }
   const { leaseMs } = options
   const parked = retryBy === 'source' ? 'failed' : undefined
-  const keys = (list: readonly HeldMessage[]): [string, string][] => list.map(({ source, id }) => [source, id])
-  const record = async (f: readonly object[]): Promise<boolean> => (await db.run(FAIL, { ...who, f })).length > 0
+  const keys = (list: readonly HeldMessage[]): Key[] => list.map(({ source, id }) => [source, id])
+  const record = async (failures: readonly FailureRow[]): Promise<boolean> =>
+    (await db.run(FAIL, { ...who, failures })).length > 0
   return {
     queue,
     journaled: true,
@@ -127,12 +117,11 @@ export function looseClaim(
       leaseMs,
       rows: () => [...held],
       async extendFree(list) {
-        const rows = await db.run(EXTEND, { ...who, lease: leaseMs, d: keys(list) })
-        return new Map(rows.map((row) => [list[Number(row['at'])]!, row['extended'] === 'true']))
+        const rows = await db.run(EXTEND, { ...who, leaseMs, messages: keys(list) })
+        return new Map(rows.map(({ at, extended }) => [list[Number(at)]!, extended === 'true']))
       },
       async extendLocked({ source, id }, waitMs) {
-        const wait = waitText(waitMs)
-        return (await db.run(EXTEND_ONE, { ...who, lease: leaseMs, s: source, i: id, wait })).length > 0
+        return (await db.run(EXTEND_ONE, { ...who, leaseMs, source, id, waitMs })).length > 0
       },
       has: (message) => held.has(message),
       isLeaving: (message) => leaving.has(message),
@@ -141,18 +130,19 @@ export function looseClaim(
     enter: (messages) => Promise.resolve(messages),
     settle(done, { xid, guard, tx }) {
       leaving = new Set(done.map(({ message }) => message))
-      const open = { ...who, x: xid, g: guard }
-      if (done.length !== 1) return { settlement: db.run(SETTLE, { ...open, d: done.map(settlementOf) }, tx) }
+      if (done.length !== 1) {
+        return { settlement: db.run(SETTLE, { ...who, xid, guard, done: done.map(settlementOf) }, tx) }
+      }
       const { source, id, n } = done[0]!.message
-      return { settlement: db.run(SETTLE_ONE, { ...open, s: source, i: id, n }, tx) }
+      return { settlement: db.run(SETTLE_ONE, { c: name, k: token, x: xid, g: guard, s: source, i: id, n }, tx) }
     },
     settled(done) {
       for (const { message } of done) held.delete(message)
       removeAll(queue, done)
     },
     async isSettled(done) {
-      const d = keys(done.map(({ message }) => message))
-      return (await db.run(STILL_CLAIMED, { ...who, d })).length === 0
+      const messages = keys(done.map(({ message }) => message))
+      return (await db.run(STILL_CLAIMED, { ...who, messages })).length === 0
     },
     async fail(message, verdict) {
       leaving.add(message)
@@ -177,24 +167,16 @@ export function looseClaim(
 }
 
 /** After a few collisions in a row a message goes back to the queue. */
-export const LEASED_PATIENCE = { tries: 5, ms: Infinity }
+export const LEASED_PATIENCE = { tries: 5, ms: Infinity, pauseMs: 2 }
 
 /** A message in the list of a settlement. */
-export function settlementOf({ message: { source, id, n } }: Done): [source: string, id: string, n: string | null] {
+export function settlementOf({ message: { source, id, n } }: Done): NumberedKey {
   return [source, id, n]
 }
 
 /** `parked`: whom it waits for; undefined if it runs again by itself. */
-export function failureRow(message: HeldMessage, verdict: Verdict, parked: string | undefined): object {
-  return {
-    s: message.source,
-    i: message.id,
-    n: verdict.attempts,
-    ms: verdict.delayMs ?? 0,
-    at: verdict.at,
-    p: parked,
-    r: verdict.reason,
-    e: verdict.failure && JSON.stringify(verdict.failure),
-    h: verdict.failure !== undefined,
-  }
+export function failureRow({ source, id }: HeldMessage, verdict: Verdict, parked: string | undefined): FailureRow {
+  const { attempts, delayMs = 0, at, reason, failure } = verdict
+  const error = failure && JSON.stringify(failure)
+  return { source, id, attempts, delayMs, at, parked, reason, error, history: failure !== undefined }
 }

@@ -47,7 +47,7 @@ export async function deliver(
   const { only, unrouted } = options
   const now = options.consumers.filter(({ consumer }) => options.how(consumer) !== 'store' && isMeant(consumer, only))
   if (now.length === 0) return receive(runtime, messages, { consumers: declared, only, unrouted })
-  return deliverNow(runtime, messages, declared, now, options)
+  return deliverNow(runtime, messages, options, now)
 }
 
 /** A source of the user's may hand over anything: what cannot even be looked at is refused, and its neighbours are not. */
@@ -66,10 +66,10 @@ function isMeant({ name }: ConsumerDeclaration, only: readonly string[] | undefi
 async function deliverNow(
   runtime: Runtime,
   messages: readonly (Prepared | Refused)[],
-  declared: readonly ConsumerDeclaration[],
-  now: readonly Worker[],
   options: DeliverOptions,
+  now: readonly Worker[],
 ): Promise<Outcome[]> {
+  const declared = options.consumers.map(({ consumer }) => consumer)
   const accepted = messages.filter((message): message is Prepared => !('reason' in message))
   const refused = messages.filter((message): message is Refused => 'reason' in message)
   await quarantine(

@@ -35,11 +35,11 @@ function unrecorded({ runtime, consumer }: Worker, arrivals: Arrivals): Held<Arr
     journaled: false,
     atOnce: () => 1,
     enter: (messages) => Promise.resolve(messages),
-    settle: (_, { xid, guard, tx }) => ({ settlement: runtime.db.run(SETTLE_INLINE, { x: xid, g: guard }, tx) }),
+    settle: (_, { xid, guard, tx }) => ({ settlement: runtime.db.run(SETTLE_INLINE, { xid, guard, handled: [] }, tx) }),
     settled(done) {
       for (const { message, result } of done) arrivals.answer(message, handled(consumer.name, result))
     },
-    isSettled: () => Promise.resolve(false),
+    isSettled: (_, status) => Promise.resolve(status === 'committed'),
     fail(message, { failure, ...verdict }) {
       // Its policy is for those who keep count.
       const recorded = { ...(failure ? { attempts: 0, failure } : verdict), retryBy: 'source' as const }

@@ -1,10 +1,9 @@
 /** Turns rows of the journal and of the quarantine into entries: what people and archives get to see. */
 import type { Entry } from '../hooks.js'
-import type { Failure, MessageMap, QuarantineReason, State } from '../message.js'
+import { toMessage, type Failure, type MessageMap, type QuarantineReason, type State } from '../message.js'
 import type { Row } from '../postgres/database.js'
 import { readData } from './body.js'
 import { fromResult, parseFailure } from './outcome.js'
-import { toMessage } from './prepare.js'
 
 /** The data is as it was stored: no schema has been run over it. */
 export function toEntry<M extends MessageMap>(row: Row): Entry<M> {

@@ -71,8 +71,3 @@ export function leaseOf<T>(token: string, leased: LeasedRows<T>): Lease {
     },
   }
 }
-
-/** As the statements take it. */
-export function waitText(waitMs: number): string {
-  return `${waitMs}ms`
-}

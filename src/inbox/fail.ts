@@ -56,8 +56,8 @@ const PUT_BACK_MS = 2_000
 /** How many of its attempts found no handler: they ran nothing, so nothing but a missing handler is judged by them. */
 export async function missedAttempts({ runtime, consumer }: Worker, message: HeldMessage): Promise<number> {
   const { source, id, attempts } = message
-  const rows = await runtime.db.run(MISSED_ATTEMPTS, { c: consumer.name, s: source, i: id, attempts })
-  return Number(rows[0]!['missed'])
+  const [row] = await runtime.db.run(MISSED_ATTEMPTS, { consumer: consumer.name, source, id, attempts })
+  return Number(row!.missed)
 }
 
 /** A lost claim is no error: whoever took it runs its messages. */

@@ -54,8 +54,8 @@ export interface Held<M extends HeldMessage = HeldMessage> {
   readonly lease?: Lease
   /** Is there a record of its messages, for results and effects? */
   readonly journaled: boolean
-  /** How often, and for how long, a message that collides with others is tried again before it is given back. */
-  readonly patience: { readonly tries: number; readonly ms: number }
+  /** How often, for how long, and after which pause a message that collides is tried again before it is given back. */
+  readonly patience: { readonly tries: number; readonly ms: number; readonly pauseMs: number }
   /** How long a COMMIT without an answer may be asked about. */
   readonly commitWaitMs: number
   /** How long entering waits for a lock, where handlers may wait for longer. */
@@ -68,8 +68,8 @@ export interface Held<M extends HeldMessage = HeldMessage> {
   settle(done: readonly Done<M>[], open: Opened): Settlement | Promise<Settlement>
   /** The settlement has committed; `late` if the answer to COMMIT was none, or a warning. */
   settled(done: readonly Done<M>[], late?: CommitUnknown): void
-  /** After a COMMIT without an answer: did it take effect? */
-  isSettled(done: readonly Done<M>[]): Promise<boolean>
+  /** After a COMMIT without an answer: did it take effect? `status` is the server's word; only rows outlive a failover. */
+  isSettled(done: readonly Done<M>[], status: string | null | undefined): Promise<boolean>
   /** Records a failure. Answers what was recorded: nothing if somebody else decides the fate of the message by now. */
   fail(message: M, verdict: Verdict): Promise<Recorded | undefined>
   /** Runs a message under a lease, where it has none and cannot do without. */

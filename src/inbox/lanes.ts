@@ -3,6 +3,7 @@
  * key; it settles lanes and messages together. Nothing behind a failed message of a lane runs before it.
  */
 import { randomUUID } from 'node:crypto'
+import type { Due } from '../postgres/sql/claim.js'
 import {
   CLAIM_LANES,
   EXTEND_LANE,
@@ -14,9 +15,9 @@ import {
 } from '../postgres/sql/lanes.js'
 import { STILL_CLAIMED } from '../postgres/sql/settle.js'
 import type { Runtime } from '../runtime.js'
-import { CLAIM_BYTES, decodeRows, failureRow, LEASED_PATIENCE, settlementOf, type Due } from './claim.js'
+import { CLAIM_BYTES, decodeRows, failureRow, LEASED_PATIENCE, settlementOf } from './claim.js'
 import type { ConsumerDeclaration } from './consumer.js'
-import { leaseOf, waitText } from './extend.js'
+import { leaseOf } from './extend.js'
 import { removeAll, type Claim, type Done, type HeldMessage } from './held.js'
 
 interface Lane {
@@ -34,20 +35,21 @@ export async function claimLanes(
   due: Due,
 ): Promise<Claim | undefined> {
   const token = randomUUID()
-  const who = { c: consumer.name, k: token }
-  const claimed = await runtime.db.run(CLAIM_LANES, { ...who, lease: consumer.options.leaseMs, n: limit, ...due })
+  const { name, options } = consumer
+  const asked = { consumer: name, token, leaseMs: options.leaseMs, limit, ...due }
+  const claimed = await runtime.db.run(CLAIM_LANES, asked)
   if (claimed.length === 0) return undefined
-  const keys = claimed.map((row) => row['key'] as string)
+  const keys = claimed.map(({ key }) => key)
   // A hot key is read many at a time; many keys share the batch.
   const depth = Math.max(1, Math.ceil((2 * limit) / keys.length))
-  const rows = await runtime.db.run(READ_LANES, { c: consumer.name, lanes: keys, n: depth, bytes: CLAIM_BYTES })
-  const suspects = new Set(claimed.filter((row) => row['suspect'] === 'true').map((row) => row['key']))
-  const judged = rows.map((row) => (suspects.has(row['lane']) ? { ...row, suspect: 'true' } : row))
+  const rows = await runtime.db.run(READ_LANES, { consumer: name, lanes: keys, depth, bytes: CLAIM_BYTES })
+  const suspects = new Set(claimed.filter(({ suspect }) => suspect === 'true').map(({ key }) => key))
+  const judged = rows.map((row) => (suspects.has(row.lane) ? { ...row, suspect: 'true' as const } : row))
   const messages = await decodeRows(runtime, judged)
   const lanes = new Map<string, Lane>()
   const read = new Map<string, Set<HeldMessage>>(keys.map((key) => [key, new Set()]))
   for (const message of messages) read.get(message.lane!)!.add(message)
-  const full = rows[0]?.['full'] === 'true'
+  const full = rows[0]?.full === 'true'
   for (const [key, own] of read) lanes.set(key, { key, messages: own, more: full || own.size >= depth })
   return laneClaim(runtime, consumer, token, { lanes, queue: messages })
 }
@@ -58,7 +60,7 @@ function laneClaim(
   token: string,
   { lanes, queue }: { readonly lanes: Map<string, Lane>; readonly queue: HeldMessage[] },
 ): Claim {
-  const who = { c: name, k: token }
+  const who = { consumer: name, token }
   const { leaseMs, onDead } = options
   /** Given back by a statement that was sent, and may have committed before we hear of it. */
   let leaving = new Set<string>()
@@ -84,11 +86,11 @@ function laneClaim(
       leaseMs,
       rows: () => [...lanes.keys()],
       async extendFree(keys) {
-        const rows = await db.run(EXTEND_LANES, { ...who, lease: leaseMs, lanes: keys })
-        return new Map(rows.map((row) => [row['key'] as string, row['extended'] === 'true']))
+        const rows = await db.run(EXTEND_LANES, { ...who, leaseMs, lanes: keys })
+        return new Map(rows.map(({ key, extended }) => [key, extended === 'true']))
       },
       async extendLocked(key, waitMs) {
-        return (await db.run(EXTEND_LANE, { ...who, lease: leaseMs, key, wait: waitText(waitMs) })).length > 0
+        return (await db.run(EXTEND_LANE, { ...who, leaseMs, key, waitMs })).length > 0
       },
       has: (key) => lanes.has(key),
       isLeaving: (key) => leaving.has(key),
@@ -98,9 +100,12 @@ function laneClaim(
     settle(done, { xid, guard, tx }) {
       const { through, kept } = split(done)
       leaving = new Set(through.map(({ key }) => key))
-      const rel = through.map(({ key, more }) => [key, more])
-      const lists = { d: done.map(settlementOf), rel, keep: kept.map(({ key }) => key) }
-      return { settlement: db.run(SETTLE_LANES, { ...who, x: xid, g: guard, ...lists }, tx) }
+      const lists = {
+        done: done.map(settlementOf),
+        release: through.map(({ key, more }) => [key, more] as const),
+        keep: kept.map(({ key }) => key),
+      }
+      return { settlement: db.run(SETTLE_LANES, { ...who, xid, guard, ...lists }, tx) }
     },
     settled(done) {
       const { through } = split(done)
@@ -109,8 +114,8 @@ function laneClaim(
       removeAll(queue, done)
     },
     async isSettled(done) {
-      const d = done.map(({ message: { source, id } }) => [source, id])
-      return (await db.run(STILL_CLAIMED, { ...who, d })).length === 0
+      const messages = done.map(({ message: { source, id } }) => [source, id] as const)
+      return (await db.run(STILL_CLAIMED, { ...who, messages })).length === 0
     },
     async fail(message, verdict) {
       const key = message.lane!
@@ -124,13 +129,15 @@ function laneClaim(
     async release() {
       if (lanes.size === 0) return
       // A lane that was empty when it was read sleeps until something arrives.
-      const rel = [...lanes.values()].map(({ key, messages, more }) => [key, messages.size > 0 || more ? 0 : null])
-      const undo = [...lanes.values()].flatMap(({ messages }) =>
-        [...messages]
-          .filter(({ attemptsBefore }) => attemptsBefore !== undefined)
-          .map(({ source, id, attemptsBefore }) => [source, id, attemptsBefore]),
+      const release = [...lanes.values()].map(
+        ({ key, messages, more }) => [key, messages.size > 0 || more ? 0 : null] as const,
       )
-      await db.run(RELEASE_LANES, { ...who, rel, undo })
+      const undo = [...lanes.values()].flatMap(({ messages }) =>
+        [...messages].flatMap(({ source, id, attemptsBefore }) =>
+          attemptsBefore === undefined ? [] : [[source, id, attemptsBefore] as const],
+        ),
+      )
+      await db.run(RELEASE_LANES, { ...who, release, undo })
       lanes.clear()
       queue.length = 0
     },

@@ -66,5 +66,6 @@ export async function isToBlame(worker: Worker, message: HeldMessage, error: unk
 }
 
 async function readServer({ runtime }: Worker): Promise<string> {
-  return (await runtime.db.run(SERVER, null))[0]!['started'] as string
+  const [row] = await runtime.db.run(SERVER, null)
+  return row!.started
 }

@@ -6,11 +6,12 @@ import { OnceboxError } from '../errors.js'
 import { DEFAULT_RETAIN_MS } from '../figures.js'
 import type { OnceOutcome } from '../message.js'
 import { sqlState } from '../postgres/errors.js'
+import type { Horizon } from '../postgres/sql/inline.js'
 import { ONCE_BEGIN, ONCE_CHECK, ONCE_OPTIONS } from '../postgres/sql/once.js'
 import { STORE_RESULTS } from '../postgres/sql/settle.js'
 import type { Runtime } from '../runtime.js'
 import { identityUnknown, type ConsumerDeclaration } from './consumer.js'
-import { horizonOf, judgeKnown, type Horizon } from './inline/known.js'
+import { horizonOf, judgeKnown } from './inline/known.js'
 import { mark, type Keyed, type Mark } from './inline/mark.js'
 import { fromResult, refuseError, toResult, type Ackable } from './outcome.js'
 import { prepare, PROPERTIES_TAKEN, type Prepared, type Refused } from './prepare.js'
@@ -126,12 +127,12 @@ interface Begun {
 async function begin(where: OnceIn, prepared: Prepared, untyped: boolean): Promise<Begun> {
   const { runtime, tx, name, declared } = where
   const horizon = await horizonFor(where)
-  const [begun] = await runtime.db.run(ONCE_BEGIN, [name], tx)
-  if (begun!['keyed'] === 'true' && !declared?.options.identity) throw identityUnknown(name)
+  const [begun] = await runtime.db.run(ONCE_BEGIN, { consumer: name }, tx)
+  if (begun!.keyed === 'true' && !declared?.options.identity) throw identityUnknown(name)
   const [, source, id] = identityOf(prepared, name)
   const message = { prepared, source, id }
   const marks = await mark(runtime, { ...horizon, restore: true, untyped }, [message], tx)
-  return { xid: begun!['xid'] as string, horizon, message, ours: marks.get(message) }
+  return { xid: begun!.xid, horizon, message, ours: marks.get(message) }
 }
 
 /** What is neither open nor in quarantine has been decided: it is not handled again. */
@@ -143,8 +144,8 @@ function known({ outcome }: Ackable): OnceOutcome<unknown> {
 async function settle({ runtime: { db }, tx, name }: OnceIn, begun: Begun, result: string | undefined): Promise<void> {
   const { source, id } = begun.message
   try {
-    if (result !== undefined) await db.run(STORE_RESULTS, { c: name, r: [[source, id, result]] }, tx)
-    await db.run(ONCE_CHECK, [begun.xid, begun.ours!.n], tx)
+    if (result !== undefined) await db.run(STORE_RESULTS, { consumer: name, results: [[source, id, result]] }, tx)
+    await db.run(ONCE_CHECK, { xid: begun.xid, n: begun.ours!.n }, tx)
   } catch (error) {
     const outside = error instanceof OnceboxError && error.code === 'TRANSACTION_REQUIRED'
     if (!outside && sqlState(error) !== 'OB002') throw error
@@ -156,8 +157,8 @@ async function settle({ runtime: { db }, tx, name }: OnceIn, begun: Begun, resul
 /** By its declaration, here or in another process. */
 async function horizonFor({ runtime, tx, name, declared }: OnceIn): Promise<Horizon> {
   if (declared) return horizonOf(declared)
-  const [row] = await runtime.db.run(ONCE_OPTIONS, [name], tx)
-  return { c: name, r: Number(row?.['retainMs'] ?? DEFAULT_RETAIN_MS), u: (row?.['untimed'] ?? 'accept') as string }
+  const [row] = await runtime.db.run(ONCE_OPTIONS, { consumer: name }, tx)
+  return { consumer: name, retainMs: Number(row?.retainMs ?? DEFAULT_RETAIN_MS), untimed: row?.untimed ?? 'accept' }
 }
 
 function busy(consumer: string, id: string, cause?: unknown): OnceboxError {

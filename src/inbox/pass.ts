@@ -52,7 +52,11 @@ export async function pass(run: Run, { messages, lockTimeout, call }: Pass): Pro
 async function settle({ worker, held }: Run, open: Opened, done: readonly Done[]): Promise<Settlement> {
   const { runtime, consumer } = worker
   if (open.outgoing.length > 0) await writeOutgoing(runtime, open.outgoing, open.tx)
-  const r = done.flatMap(({ message: { source, id }, result }) => (result === undefined ? [] : [[source, id, result]]))
-  if (r.length > 0 && held.journaled) await runtime.db.run(STORE_RESULTS, { c: consumer.name, r }, open.tx)
+  const results = done.flatMap(({ message: { source, id }, result }) =>
+    result === undefined ? [] : [[source, id, result] as const],
+  )
+  if (results.length > 0 && held.journaled) {
+    await runtime.db.run(STORE_RESULTS, { consumer: consumer.name, results }, open.tx)
+  }
   return held.settle(done, open)
 }

@@ -4,7 +4,7 @@ import { codecProblem } from '../brokers/codec.js'
 import { nameProblem, nearest } from '../check-options.js'
 import { OnceboxError } from '../errors.js'
 import { toFailure } from '../failure.js'
-import type { Incoming, Message, QuarantineReason } from '../message.js'
+import { toMessage, type Incoming, type Message, type QuarantineReason } from '../message.js'
 import type { Origin, Runtime } from '../runtime.js'
 import { validate, type Validated } from '../validate.js'
 import { decodeBody, fingerprint, fingerprintBytes } from './body.js'
@@ -383,36 +383,4 @@ function escapeType(type: string): string {
 function viewOf(prepared: Omit<Prepared, 'ids' | 'unfit'>, data: unknown): Message {
   const row = { ...prepared, attempts: 0, receivedMs: Date.now() }
   return toMessage(row, data)
-}
-
-/** Builds what a handler gets. */
-export function toMessage(
-  row: {
-    readonly id: string
-    readonly source: string
-    readonly type: string
-    readonly key: string | undefined
-    readonly envelope: string | null
-    readonly receivedMs: number
-    readonly attempts: number
-  },
-  data: unknown,
-): Message {
-  const rest = row.envelope === null ? undefined : (JSON.parse(row.envelope) as Record<string, never>)
-  const headers = (rest?.['headers'] ?? {}) as Record<string, string>
-  const message: { -readonly [K in keyof Message]: Message[K] } = {
-    id: row.id,
-    source: row.source,
-    type: row.type,
-    data,
-    headers,
-    receivedAt: new Date(row.receivedMs),
-    attempt: row.attempts + 1,
-    correlationId: headers['correlationid'] ?? row.id,
-  }
-  if (row.key !== undefined) message.key = row.key
-  if (rest?.['subject'] !== undefined) message.subject = rest['subject']
-  if (rest?.['time'] !== undefined) message.time = new Date(rest['time'])
-  if (headers['causationid'] !== undefined) message.causationId = headers['causationid']
-  return message
 }

@@ -2,12 +2,12 @@
 import { storableText } from '../failure.js'
 import { MAX_BATCH_BYTES } from '../figures.js'
 import type { Entry } from '../hooks.js'
-import type { Message, MessageMap, QuarantineReason } from '../message.js'
+import { toMessage, type Message, type MessageMap, type QuarantineReason } from '../message.js'
 import type { Row } from '../postgres/database.js'
 import { CONFIRM, QUARANTINE, QUARANTINE_OF_NOBODY } from '../postgres/sql/receive.js'
 import { tell, type Runtime } from '../runtime.js'
 import { readData } from './body.js'
-import { toMessage, type Prepared, type Refused } from './prepare.js'
+import type { Prepared, Refused } from './prepare.js'
 import { noteUse, QuarantineFull } from './quota.js'
 
 /** Consumer of messages that no consumer asked for, or that were refused before anybody was asked. */

@@ -129,9 +129,9 @@ async function open(
   }
   try {
     await db.transaction(async (tx) => {
-      const lock = lockTimeout ?? held.lockTimeout ?? null
-      const rows = await db.run(OPEN, { lock, idle: String(timeoutMs + 5_000) }, tx)
-      const [id, guard] = (rows[0]!['opened'] as string).split(' ') as [string, string]
+      const limits = { lockTimeout: lockTimeout ?? held.lockTimeout ?? null, idleMs: timeoutMs + 5_000 }
+      const [row] = await db.run(OPEN, limits, tx)
+      const [id, guard] = row!.opened.split(' ') as [string, string]
       xid = id
       failpoint('opened', db)
       const opened = { tx, xid, guard, lockTimeout, outgoing: [], call }
@@ -185,8 +185,8 @@ export function blameOf(error: unknown): unknown {
 }
 
 async function hasRights(db: Database): Promise<boolean> {
-  const rows = await db.run(RIGHTS, null)
-  return rows[0]!['complete'] === 'true'
+  const [row] = await db.run(RIGHTS, null)
+  return row!.complete === 'true'
 }
 
 /** A handler's own connections break with the same errors as ours: asking the server tells them apart. */
@@ -263,12 +263,12 @@ export async function resolveUnknown(
   const end = performance.now() + held.commitWaitMs
   for (let attempt = 0; ; attempt++) {
     try {
-      const rows = await db.run(TRANSACTION_STATUS, [unknown.xid])
-      if (rows[0]?.['status'] !== 'in progress') return await held.isSettled(done)
+      const [row] = await db.run(TRANSACTION_STATUS, { xid: unknown.xid })
+      if (row?.status !== 'in progress') return await held.isSettled(done, row?.status)
     } catch (error) {
       if (!isConnectionLoss(error) && sqlState(error) !== '22023') throw error
       // 22023: the transaction id is in the future, so this is another server after a failover; only rows count.
-      if (sqlState(error) === '22023') return held.isSettled(done)
+      if (sqlState(error) === '22023') return held.isSettled(done, undefined)
     }
     if (abort.aborted || performance.now() > end) throw unknown
     await sleep(backoffMs(attempt, 20, 500))

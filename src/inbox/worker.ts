@@ -1,4 +1,12 @@
-/** Runs a consumer: its loop claims what is due and hands it to `group.ts`. */
+/**
+ * Runs a consumer: its loop claims what is due and hands it to `group.ts`.
+ *
+ *     idle ──start──> running ──stop──> stopping ──all that runs has ended──> idle
+ *
+ * A drain may run beside the loop, or without it; what arrives runs in any state. A stop ends the loop and every drain, and
+ * the stop of a whole box the arrivals too: nothing new begins, and what still runs when its patience is at an end is
+ * aborted. A start that a stop has overtaken starts nothing.
+ */
 import { OnceboxError } from '../errors.js'
 import { CALM_MS } from '../figures.js'
 import { watch, type Runtime } from '../runtime.js'
@@ -8,14 +16,13 @@ import { createLoop, type Loop } from '../worker/loop.js'
 import { Pace } from '../worker/pace.js'
 import type { Trouble } from '../worker/trouble.js'
 import { sleep } from '../backoff.js'
-import { claimMessages, type Due } from './claim.js'
+import { Claims } from './claims.js'
 import type { ConsumerDeclaration } from './consumer.js'
 import { runClaim } from './group.js'
 import { watched, type Claim } from './held.js'
-import { claimLanes } from './lanes.js'
+import type { Loss } from './losses.js'
 import { createPlans } from './plans.js'
 import type { Worker } from './run.js'
-import { isAway } from './transaction.js'
 
 export interface ConsumerWorker {
   readonly consumer: ConsumerDeclaration
@@ -45,18 +52,6 @@ export interface ConsumerWorker {
   drain(): () => Promise<boolean>
 }
 
-/** Consumers without order look for lanes too, in case they had one before: no row may be out of everybody's sight. */
-const LANES_LOOK_MS = 5_000
-/** The low-water hint is left out so often, to find what committed late. */
-const LATE_LOOK_MS = 1_000
-/** Commits may lag behind their time by this much before they wait for the next look without the hint. */
-const LATE_MARGIN_MS = 2_000
-/**
- * For so long after an outage nothing is taken from others whose lease ran out in it. They met it too, and give back what
- * they hold within a second; taken from them, it would count as a death.
- */
-const GRACE_MS = 3_000
-
 export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): ConsumerWorker {
   const { options, name } = consumer
   const pace = new Pace(options.group, options.concurrency)
@@ -70,67 +65,23 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
   let halting: Promise<unknown> | undefined
   const draining = new Set<Promise<unknown>>()
   let inFlight = 0
-  let lastLanes = -Infinity
-  let lanesFirst = options.order === 'key'
-  /** When the database was away last. */
-  let lastAway = -Infinity
-  let low: { readonly at: string; readonly until: number } | undefined
 
-  const losses: Worker['losses'] = new Map()
-  const releasing = new Set<Promise<void>>()
-  const noteAway = (error: unknown): void => {
-    if (isAway(error)) lastAway = performance.now()
+  const claims = new Claims(runtime, consumer, pace)
+  const shared = {
+    ...{ runtime, consumer, pace },
+    losses: new Map<string, Loss>(),
+    releasing: claims.releasing,
+    calm: () => claims.calm,
+    noteAway: (error: unknown) => claims.noteAway(error),
   }
-  // What waits to be given back here was cut off in an outage that may not be over.
-  const calm = (): boolean => releasing.size > 0 || performance.now() - lastAway < GRACE_MS
-  const shared = { runtime, consumer, pace, calm, noteAway, losses, releasing }
   const worker = (): Worker => ({ ...shared, stop, stopping: () => stopping })
   const freshenPlans = createPlans(runtime)
-
-  const claim = async (until?: string): Promise<Claim | undefined> => {
-    // Leases that ran out while the database was away are ours to give back: to claim them would count as a death.
-    if (releasing.size > 0) {
-      await Promise.allSettled(releasing)
-      lastAway = performance.now()
-    }
-    const size = pace.claimSize
-    const due: Due = { until, calm: calm() }
-    const loose = async (): Promise<Claim | undefined> => {
-      const hinted = hint()
-      let found = await claimMessages(runtime, consumer, size, { low: hinted, ...due })
-      if (!found && hinted !== undefined) {
-        low = undefined
-        found = await claimMessages(runtime, consumer, size, { low: undefined, ...due })
-      }
-      pace.claimed(found?.queue.length ?? 0, size)
-      return found
-    }
-    const lanes = (): Promise<Claim | undefined> => claimLanes(runtime, consumer, size, due)
-    if (options.order === 'none') {
-      const found = await loose()
-      if (found) return remember(found)
-      if (performance.now() - lastLanes < LANES_LOOK_MS) return undefined
-      lastLanes = performance.now()
-      return lanes()
-    }
-    // Messages without a key must not starve behind those with one, nor the other way round.
-    lanesFirst = !lanesFirst
-    return lanesFirst ? ((await lanes()) ?? (await loose())) : ((await loose()) ?? (await lanes()))
-  }
-  const hint = (): string | undefined => (low && performance.now() < low.until ? low.at : undefined)
-  const remember = (found: Claim): Claim => {
-    if (!hint()) {
-      const earliest = Math.min(...found.queue.map(({ message }) => message.receivedAt.getTime()))
-      low = { at: new Date(earliest - LATE_MARGIN_MS).toISOString(), until: performance.now() + LATE_LOOK_MS }
-    }
-    return found
-  }
 
   const trouble = watch(runtime, { name, where: { consumer: name }, of: 'the database', calmMs: CALM_MS })
   const step = async (foundSome: () => void, drain?: DrainRound): Promise<boolean> => {
     inFlight++
     try {
-      const found = await claim(drain?.until)
+      const found = await claims.next(drain?.until)
       if (!found) {
         trouble.worked()
         return false
@@ -155,10 +106,9 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
         if (!('retryBy' in fate) || fate.failure || fate.parked) progressed = true
       })
     const round: DrainRound = { until: row!.until, isOver, watch }
-    lastLanes = -Infinity
     const slot = async (): Promise<void> => {
       while (!isOver()) {
-        low = undefined
+        claims.lookEverywhere()
         const found = await step(() => undefined, round).catch((error: unknown) => {
           // What a stop has aborted is given back: that is no failure of the drain.
           if (!isOver()) throw error
@@ -174,7 +124,7 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
   }
 
   const failed = (error: unknown): void => {
-    noteAway(error)
+    claims.noteAway(error)
     if (!stopping) trouble.failed(error)
   }
   const tellTakeover = ({ queue }: Claim): void => {
@@ -185,13 +135,13 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
   }
 
   const nextDueMs = async (): Promise<number | undefined> => {
-    const rows = await runtime.db.run(NEXT_DUE, [name])
-    const ms = rows[0]?.['ms']
+    const [row] = await runtime.db.run(NEXT_DUE, { consumer: name })
+    const ms = row?.ms ?? undefined
     // The database answers, and there is nothing to do. What is due may still fail.
     if (ms !== '0') trouble.worked()
-    if (typeof ms !== 'string') return undefined
+    if (ms === undefined) return undefined
     // Something is due that a look at messages alone did not find.
-    if (ms === '0') lastLanes = -Infinity
+    if (ms === '0') claims.lookEverywhere()
     return Number(ms)
   }
 
@@ -207,7 +157,7 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
     try {
       await ended
       // What was given back on arrival while the database was away is on its way.
-      await Promise.allSettled(releasing)
+      await Promise.allSettled(claims.releasing)
     } finally {
       clearTimeout(timer)
       ending = false

@@ -5,8 +5,7 @@ import type { Refusal, Sink } from '../brokers/sink.js'
 import { OnceboxError } from '../errors.js'
 import { toFailure } from '../failure.js'
 import type { Retry } from '../retry.js'
-import { toMessage } from '../inbox/prepare.js'
-import type { Failure, Message } from '../message.js'
+import { toMessage, type Failure, type Message } from '../message.js'
 import type { Row } from '../postgres/database.js'
 
 /** An event, on its way to one sink. */

@@ -17,12 +17,12 @@ import { DEAF, SESSION_DEFAULTS } from './sql/session.js'
 import { COUNT_ATTEMPT, FAIL, STILL_CLAIMED, TRANSACTION_STATUS } from './sql/settle.js'
 
 /** Sent while a handler runs, to keep its claim. */
-const URGENT = new Set([EXTEND, EXTEND_ONE, EXTEND_LANES, EXTEND_LANE, EXTEND_SHARDS])
+const URGENT = new Set<string>([EXTEND, EXTEND_ONE, EXTEND_LANES, EXTEND_LANE, EXTEND_SHARDS])
 
 /** Those of them that wait for a row that somebody has locked. */
-const WAITING = new Set([EXTEND_ONE, EXTEND_LANE])
+const WAITING = new Set<string>([EXTEND_ONE, EXTEND_LANE])
 
-const SHORT = new Set([
+const SHORT = new Set<string>([
   ...[CLAIM, CLAIM_LANES, CLAIM_SHARDS, READ_LANES, READ_SHARDS, NEXT_DUE, DRAIN_UNTIL, HEALTH, RECORD_EFFECT],
   ...[RECEIVE, CLASSIFY, UNPARK_FAILED, NOTIFY, COMPLETE],
   ...[FAIL, FAIL_INLINE, FAIL_LANE, COUNT_ATTEMPT, RELEASE_LANES, RELEASE_SHARDS, STILL_CLAIMED, TRANSACTION_STATUS],
@@ -40,12 +40,20 @@ export class Limits {
   shortMs = BEFORE_ANY_LEASE_MS
 
   optionsOf(statement: string, param: unknown): StatementOptions {
-    const { lease, wait } = (param ?? {}) as { lease?: unknown; wait?: unknown }
-    if (typeof lease === 'number') this.shortMs = Math.max(SHORTEST_MS, Math.min(this.shortMs, lease / 2))
-    const pulseMs = typeof lease === 'number' ? Math.max(SHORTEST_PULSE_MS, lease / 3) : this.shortMs
-    // What it may wait for a lock is said as PostgreSQL reads it, in ms.
-    const lockMs = WAITING.has(statement) ? Number.parseInt(String(wait), 10) : 0
+    const { leaseMs, waitMs } = named(param)
+    if (leaseMs !== undefined) this.shortMs = Math.max(SHORTEST_MS, Math.min(this.shortMs, leaseMs / 2))
+    const pulseMs = leaseMs === undefined ? this.shortMs : Math.max(SHORTEST_PULSE_MS, leaseMs / 3)
+    const lockMs = WAITING.has(statement) ? waitMs! : 0
     if (URGENT.has(statement)) return { limitMs: pulseMs + lockMs, urgent: true }
     return { limitMs: SHORT.has(statement) ? this.shortMs : LONG_MS }
+  }
+}
+
+/** What statements that lease say of it in their parameters, by these names. */
+function named(param: unknown): { readonly leaseMs?: number; readonly waitMs?: number } {
+  const { lease, leaseMs = lease, waitMs } = (param ?? {}) as Record<string, unknown>
+  return {
+    ...(typeof leaseMs === 'number' && { leaseMs }),
+    ...(typeof waitMs === 'number' && { waitMs }),
   }
 }

@@ -6,8 +6,15 @@ import type { BoxOptions } from '../box-options.js'
 import { STATES } from '../admin/filter.js'
 import { checkKnown, checkOneOf } from '../check-options.js'
 import { OnceboxError } from '../errors.js'
-import type { Incoming, Message, MessageMap, MessageOf, Outcome, State } from '../message.js'
-import { toMessage } from '../inbox/prepare.js'
+import {
+  toMessage,
+  type Incoming,
+  type Message,
+  type MessageMap,
+  type MessageOf,
+  type Outcome,
+  type State,
+} from '../message.js'
 import { bindDatabase, type Database } from '../postgres/database.js'
 import type { Driver } from '../postgres/driver.js'
 import { fromPglite } from '../postgres/drivers/pglite.js'

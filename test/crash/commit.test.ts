@@ -41,6 +41,7 @@ const SHAPES: Record<string, Shape> = {
   'a batch of stored messages': { door: 'receive', messages: 5, consumer: { batched: true, options: { group } } },
   'a message handled on arrival': { door: 'handle', messages: 1, consumer: { options: { group, mode: 'inline' } } },
   'a group handled on arrival': { door: 'handle', messages: 5, consumer: { options: { group, mode: 'inline' } } },
+  'a message handled directly': { door: 'handle', messages: 1, consumer: { options: { group, mode: 'direct' } } },
   'a batch handled on arrival': {
     door: 'handle',
     messages: 5,

@@ -15,8 +15,8 @@ test.each([
   ['RECORD_EFFECT', RECORD_EFFECT],
 ])('%s has half of the shortest lease in use', (_, statement) => {
   const limits = new Limits()
-  limits.optionsOf(CLAIM, { lease: 60_000 })
-  limits.optionsOf(CLAIM, { lease: 10_000 })
+  limits.optionsOf(CLAIM, { leaseMs: 60_000 })
+  limits.optionsOf(CLAIM, { leaseMs: 10_000 })
   expect(limits.optionsOf(statement, null)).toEqual({ limitMs: 5_000 })
 })
 
@@ -25,14 +25,14 @@ test.each([
   ['EXTEND_LANES', EXTEND_LANES],
   ['EXTEND_SHARDS', EXTEND_SHARDS],
 ])('%s has a third of its lease, on the connection for heartbeats', (_, statement) => {
-  expect(new Limits().optionsOf(statement, { lease: 9_000 })).toEqual({ limitMs: 3_000, urgent: true })
+  expect(new Limits().optionsOf(statement, { leaseMs: 9_000 })).toEqual({ limitMs: 3_000, urgent: true })
 })
 
 test.each([
   ['EXTEND_ONE', EXTEND_ONE],
   ['EXTEND_LANE', EXTEND_LANE],
 ])('%s has a third of its lease beside what it waits for a lock, on the same connection', (_, statement) => {
-  expect(new Limits().optionsOf(statement, { lease: 9_000, wait: '2000ms' })).toEqual({ limitMs: 5_000, urgent: true })
+  expect(new Limits().optionsOf(statement, { leaseMs: 9_000, waitMs: 2_000 })).toEqual({ limitMs: 5_000, urgent: true })
 })
 
 test('retention may take its time', () => {

@@ -390,7 +390,7 @@ describe('looking for work', () => {
     await using box = await server.open()
     box.consumer('a', { note() {} })
     await box.migrate()
-    const due = async (): Promise<unknown> => (await box.sql(NEXT_DUE, [JSON.stringify(['a'])]))[0]?.['ms']
+    const due = async (): Promise<unknown> => (await box.sql(NEXT_DUE, [JSON.stringify({ consumer: 'a' })]))[0]?.['ms']
     expect(await due()).toBeNull()
     await box.receive(note('1'))
     expect(await due()).toBe('0')

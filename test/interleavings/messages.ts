@@ -100,10 +100,10 @@ const copy = (scene: Scene, id: string) => ({
 /** As a receiver has it. */
 const retained = ({ state }: Scene) => (state.forgetsSooner ? FOR_EVER_MS : RETAIN_MS)
 
-async function opened(hand: Hand): Promise<{ x: string; g: string }> {
-  const [row] = await hand.run(OPEN, { lock: null, idle: 600_000 })
-  const [x = '', g = ''] = String(row!['opened']).split(' ')
-  return { x, g }
+async function opened(hand: Hand): Promise<{ xid: string; guard: string }> {
+  const [row] = await hand.run(OPEN, { lockTimeout: null, idleMs: 600_000 })
+  const [xid = '', guard = ''] = String(row!['opened']).split(' ')
+  return { xid, guard }
 }
 
 /** The number of the message in the journal, which its holder has read with it. */
@@ -125,8 +125,8 @@ const receive = (id: string): Party => ({
 })
 
 async function mark(hand: Hand, scene: Scene): Promise<Row | undefined> {
-  const param = { c: scene.consumer, m: [copy(scene, 'm')], restore: false, r: retained(scene), u: 'accept' }
-  const rows = await hand.run(MARK, param)
+  const horizon = { consumer: scene.consumer, retainMs: retained(scene), untimed: 'accept' }
+  const rows = await hand.run(MARK, { ...horizon, restore: false, messages: [copy(scene, 'm')] })
   return rows.find((row) => row['id'] === 'm')
 }
 
@@ -134,7 +134,8 @@ const failInline = (name: string, fields: object, counted: number): Party => ({
   name: `FAIL_INLINE ${name}`,
   statements: ['FAIL_INLINE'],
   async act(hand, scene) {
-    const row = { c: scene.consumer, ...copy(scene, 'm'), n: counted, ms: 0, hist: false, ...fields }
+    const failure = { attempts: counted, delayMs: 0, history: false, ...fields }
+    const row = { consumer: scene.consumer, message: copy(scene, 'm'), ...failure }
     const rows = await hand.run(FAIL_INLINE, row)
     return rows.length > 0 ? { id: 'm', counted } : {}
   },
@@ -145,8 +146,9 @@ const fail = (name: string, fields: object, attempts: Pick<Deed, 'counted' | 'to
   statements: ['FAIL'],
   async act(hand, { consumer }) {
     const { counted = 0, total } = attempts
-    const f = [{ s: 's', i: 'm', n: counted, total: total?.is, ms: 0, h: false, ...fields }]
-    const rows = await hand.run(FAIL, { c: consumer, k: A, f })
+    const counts = { attempts: counted, total: total?.is }
+    const failures = [{ source: 's', id: 'm', ...counts, delayMs: 0, history: false, ...fields }]
+    const rows = await hand.run(FAIL, { consumer, token: A, failures })
     return rows.length > 0 ? { id: 'm', gaveBack: A, ...attempts } : {}
   },
 })
@@ -176,8 +178,8 @@ const failLane = (name: string, fields: object, counted: number): Party => ({
   statements: ['FAIL_LANE'],
   never: ({ empty }) => empty === true,
   async act(hand, { consumer }) {
-    const row = { c: consumer, k: A, key: 'K', s: 's', i: 'm', n: counted, ms: 0, h: false, block: false, ...fields }
-    const rows = await hand.run(FAIL_LANE, row)
+    const failure = { source: 's', id: 'm', attempts: counted, delayMs: 0, history: false, ...fields }
+    const rows = await hand.run(FAIL_LANE, { consumer, token: A, key: 'K', block: false, ...failure })
     return rows.length > 0 ? { id: 'm', gaveBack: A, counted } : {}
   },
 })
@@ -187,9 +189,10 @@ const settleLanes = (name: string, only: (state: State) => boolean, fields: obje
   statements: ['SETTLE_LANES'],
   never: (state) => !only(state),
   async act(hand, scene) {
-    const d = [['s', 'm', await numberOf(hand, scene)]]
-    await hand.run(SETTLE_LANES, { c: scene.consumer, k: A, ...(await opened(hand)), d, rel: [], keep: [], ...fields })
-    return { id: 'm', handled: true, ...('rel' in fields ? { gaveBack: A } : {}) }
+    const done = [['s', 'm', await numberOf(hand, scene)]]
+    const claim = { consumer: scene.consumer, token: A, ...(await opened(hand)) }
+    await hand.run(SETTLE_LANES, { ...claim, done, release: [], keep: [], ...fields })
+    return { id: 'm', handled: true, ...('release' in fields ? { gaveBack: A } : {}) }
   },
 })
 
@@ -198,7 +201,7 @@ const releaseLanes = (name: string, only: (state: State) => boolean, fields: obj
   statements: ['RELEASE_LANES'],
   never: (state) => !only(state),
   async act(hand, { consumer }) {
-    const rows = await hand.run(RELEASE_LANES, { c: consumer, k: A, rel: [['K', 0]], undo: [], ...fields })
+    const rows = await hand.run(RELEASE_LANES, { consumer, token: A, release: [['K', 0]], undo: [], ...fields })
     return rows.length > 0 ? { id: 'm', gaveBack: A, ...deed } : {}
   },
 })
@@ -266,7 +269,7 @@ const COMMON: Party[] = [
     name: 'COUNT_ATTEMPT',
     statements: ['COUNT_ATTEMPT'],
     async act(hand, { consumer }) {
-      const rows = await hand.run(COUNT_ATTEMPT, { c: consumer, s: 's', i: 'm', k: A, lane: 'K', total: 1 })
+      const rows = await hand.run(COUNT_ATTEMPT, { consumer, token: A, source: 's', id: 'm', lane: 'K', total: 1 })
       return rows.length > 0 ? { id: 'm', total: { by: A, is: 1 } } : {}
     },
   },
@@ -327,11 +330,11 @@ export const LOOSE_PARTIES: Party[] = [
     name: 'MARK, ONCE_CHECK',
     statements: ['MARK', 'ONCE_CHECK'],
     async act(hand, scene) {
-      const [row] = await hand.run(ONCE_BEGIN, null)
+      const [row] = await hand.run(ONCE_BEGIN, { consumer: scene.consumer })
       // It would wait for a tenth of a second, which may be too short for who looks whether it waits.
-      await hand.run(LOCK_TIMEOUT, ['60s'])
+      await hand.run(LOCK_TIMEOUT, { lockTimeout: '60s' })
       const ours = await mark(hand, scene)
-      await hand.run(ONCE_CHECK, [row!['xid'], ours?.['n'] ?? null])
+      await hand.run(ONCE_CHECK, { xid: row!['xid'], n: ours?.['n'] ?? null })
       return ours ? { id: 'm', handled: true } : {}
     },
   },
@@ -343,20 +346,20 @@ export const LOOSE_PARTIES: Party[] = [
       const ours = await mark(hand, scene)
       // What is known is not dropped: its transaction is rolled back.
       if (ours && ours['attempts'] !== null) throw new Error('abandoned')
-      if (ours) await hand.run(DROP_MARKS, { c: scene.consumer, drop: [['s', 'm']] })
+      if (ours) await hand.run(DROP_MARKS, { consumer: scene.consumer, drop: [['s', 'm']] })
       await hand.run(SETTLE_INLINE, { ...open, handled: [] })
       return {}
     },
   },
-  failInline('count', { p: 'failed' }, 1),
-  failInline('retry by the box', { err: '{}' }, 1),
-  failInline('dead', { p: 'dead', err: '{}', hist: true }, 1),
+  failInline('count', { parked: 'failed' }, 1),
+  failInline('retry by the box', { error: '{}' }, 1),
+  failInline('dead', { parked: 'dead', error: '{}', history: true }, 1),
   {
     name: 'ADOPT',
     statements: ['ADOPT'],
     async act(hand, scene) {
-      const param = { c: scene.consumer, ...copy(scene, 'm'), token: hand.token, lease: LEASE_MS, wait: '60s' }
-      const rows = await hand.run(ADOPT, param)
+      const claim = { consumer: scene.consumer, token: hand.token, leaseMs: LEASE_MS, lockTimeout: '60s', reason: null }
+      const rows = await hand.run(ADOPT, { ...claim, message: copy(scene, 'm') })
       return rows.length > 0 ? { id: 'm', leased: hand.token } : {}
     },
   },
@@ -364,7 +367,7 @@ export const LOOSE_PARTIES: Party[] = [
     name: 'CLAIM',
     statements: ['CLAIM'],
     async act(hand, { consumer }) {
-      const rows = await hand.run(CLAIM, { c: consumer, k: hand.token, lease: LEASE_MS, n: 10 })
+      const rows = await hand.run(CLAIM, { consumer, token: hand.token, leaseMs: LEASE_MS, limit: 10, bytes: 1_000 })
       return rows.length > 0 ? { id: 'm', leased: hand.token } : {}
     },
   },
@@ -372,11 +375,12 @@ export const LOOSE_PARTIES: Party[] = [
     name: 'EXTEND',
     statements: ['EXTEND', 'EXTEND_ONE'],
     async act(hand, { consumer }) {
-      const who = { c: consumer, k: A, lease: EXTENDED_MS }
-      const [row] = await hand.run(EXTEND, { ...who, d: [['s', 'm']] })
+      const who = { consumer, token: A, leaseMs: EXTENDED_MS }
+      const [row] = await hand.run(EXTEND, { ...who, messages: [['s', 'm']] })
       if (!row) return {}
       const extended =
-        row['extended'] === 'true' || (await hand.run(EXTEND_ONE, { ...who, s: 's', i: 'm', wait: '60s' })).length > 0
+        row['extended'] === 'true' ||
+        (await hand.run(EXTEND_ONE, { ...who, source: 's', id: 'm', waitMs: 60_000 })).length > 0
       return extended ? { id: 'm', kept: A } : {}
     },
   },
@@ -387,8 +391,8 @@ export const LOOSE_PARTIES: Party[] = [
       const { consumer } = scene
       const n = await numberOf(hand, scene)
       const open = await opened(hand)
-      await hand.run(STORE_RESULTS, { c: consumer, r: [['s', 'm', '1']] })
-      await hand.run(SETTLE, { c: consumer, k: A, ...open, d: [['s', 'm', n]] })
+      await hand.run(STORE_RESULTS, { consumer, results: [['s', 'm', '1']] })
+      await hand.run(SETTLE, { consumer, token: A, ...open, done: [['s', 'm', n]] })
       return { id: 'm', handled: true, gaveBack: A }
     },
   },
@@ -397,15 +401,16 @@ export const LOOSE_PARTIES: Party[] = [
     statements: ['SETTLE_ONE'],
     async act(hand, scene) {
       const n = await numberOf(hand, scene)
-      await hand.run(SETTLE_ONE, { c: scene.consumer, k: A, ...(await opened(hand)), s: 's', i: 'm', n })
+      const { xid: x, guard: g } = await opened(hand)
+      await hand.run(SETTLE_ONE, { c: scene.consumer, k: A, x, g, s: 's', i: 'm', n })
       return { id: 'm', handled: true, gaveBack: A }
     },
   },
-  fail('retry', { e: '{}', h: true }, { counted: 1 }),
-  fail('dead', { p: 'dead', e: '{}' }, { counted: 1 }),
+  fail('retry', { error: '{}', history: true }, { counted: 1 }),
+  fail('dead', { parked: 'dead', error: '{}' }, { counted: 1 }),
   fail('release', {}, {}),
   fail('undo', {}, { total: { by: A, is: 0 } }),
-  ...parks(fail('unknown', { p: 'quarantined', r: 'effect-unknown' }, {})),
+  ...parks(fail('unknown', { parked: 'quarantined', reason: 'effect-unknown' }, {})),
   {
     name: 'UNPARK_FAILED',
     statements: ['UNPARK_FAILED'],
@@ -423,28 +428,28 @@ export const LANE_PARTIES: Party[] = [
     name: 'CLAIM_LANES',
     statements: ['CLAIM_LANES'],
     async act(hand, { consumer }) {
-      const rows = await hand.run(CLAIM_LANES, { c: consumer, k: hand.token, lease: LEASE_MS, n: 10 })
+      const rows = await hand.run(CLAIM_LANES, { consumer, token: hand.token, leaseMs: LEASE_MS, limit: 10 })
       return rows.length > 0 ? { leased: hand.token } : {}
     },
   },
-  settleLanes('through', ({ two, empty }) => !two && !empty, { rel: [['K', false]] }),
+  settleLanes('through', ({ two, empty }) => !two && !empty, { release: [['K', false]] }),
   settleLanes('keep', ({ two }) => two === true, { keep: ['K'] }),
-  releaseLanes('empty', ({ empty }) => empty === true, { rel: [['K', null]] }),
+  releaseLanes('empty', ({ empty }) => empty === true, { release: [['K', null]] }),
   releaseLanes('at once', ({ empty }) => !empty, {}),
   releaseLanes('undo', ({ empty }) => !empty, { undo: [['s', 'm', 0]] }, { total: { by: A, is: 0 } }),
-  failLane('retry', { e: '{}', h: true }, 1),
-  failLane('dead, block', { p: 'dead', e: '{}', block: true }, 1),
-  failLane('dead, skip', { p: 'dead', e: '{}' }, 1),
-  ...parks(failLane('unknown', { p: 'quarantined', r: 'effect-unknown', block: true }, 0)),
+  failLane('retry', { error: '{}', history: true }, 1),
+  failLane('dead, block', { parked: 'dead', error: '{}', block: true }, 1),
+  failLane('dead, skip', { parked: 'dead', error: '{}' }, 1),
+  ...parks(failLane('unknown', { parked: 'quarantined', reason: 'effect-unknown', block: true }, 0)),
   {
     name: 'EXTEND_LANES',
     statements: ['EXTEND_LANES', 'EXTEND_LANE'],
     async act(hand, { consumer }) {
-      const who = { c: consumer, k: A, lease: EXTENDED_MS }
+      const who = { consumer, token: A, leaseMs: EXTENDED_MS }
       const [row] = await hand.run(EXTEND_LANES, { ...who, lanes: ['K'] })
       if (!row) return {}
       const extended =
-        row['extended'] === 'true' || (await hand.run(EXTEND_LANE, { ...who, key: 'K', wait: '60s' })).length > 0
+        row['extended'] === 'true' || (await hand.run(EXTEND_LANE, { ...who, key: 'K', waitMs: 60_000 })).length > 0
       return extended ? { id: 'm', kept: A } : {}
     },
   },

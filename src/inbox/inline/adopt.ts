@@ -6,7 +6,6 @@
  */
 import { isConflict } from '../../postgres/errors.js'
 import { randomUUID } from 'node:crypto'
-import type { Row } from '../../postgres/database.js'
 import { ADOPT } from '../../postgres/sql/effects.js'
 import type { Arrival } from '../arrival.js'
 import { looseClaim } from '../claim.js'
@@ -15,7 +14,7 @@ import { hold, runNext } from '../group.js'
 import { setAttempts, watched, type Fate, type HeldMessage } from '../held.js'
 import { failed, handled, type Ackable } from '../outcome.js'
 import type { Worker } from '../run.js'
-import { markRow } from './mark.js'
+import { arrivalRow } from './mark.js'
 
 /** How long to wait for the mark of a copy in flight. */
 const LOCK_WAIT = '5ms'
@@ -26,10 +25,10 @@ export async function runAdopted(worker: Worker, arrival: Arrival): Promise<Acka
   const token = randomUUID()
   const row = await adopt(worker, arrival, token)
   if (row === undefined) return undefined
-  const message: HeldMessage = { ...arrival, n: row['n'] as string | null, suspect: row['suspect'] === 'true' }
-  setAttempts(message, Number(row['attempts']))
+  const message: HeldMessage = { ...arrival, n: row.n, suspect: row.suspect === 'true' }
+  setAttempts(message, Number(row.attempts))
   // What the box has stored it goes on with itself: its sender has forgotten it.
-  const retryBy = row['stored'] === 'true' ? 'box' : consumer.options.retryBy
+  const retryBy = row.stored === 'true' ? 'box' : consumer.options.retryBy
   const claim = looseClaim(runtime, consumer, token, { messages: [message], retryBy })
   let fate: Fate | undefined
   const noted = watched(claim, (ended) => (fate = ended))
@@ -45,11 +44,12 @@ function answerOf(consumer: string, fate: Fate | undefined): Ackable | undefined
   return { ...handled(consumer, fate.result), ...(fate.warned && { ack: false }) }
 }
 
-async function adopt({ runtime, consumer, calm }: Worker, arrival: Arrival, token: string): Promise<Row | undefined> {
-  const { leaseMs: lease, retryBy } = consumer.options
-  const claim = { token, lease, wait: LOCK_WAIT, reason: retryBy === 'source' ? 'arrival' : null, calm: calm() }
+async function adopt({ runtime, consumer, calm }: Worker, arrival: Arrival, token: string) {
+  const { leaseMs, retryBy } = consumer.options
+  const reason = retryBy === 'source' ? 'arrival' : null
+  const claim = { consumer: consumer.name, token, leaseMs, lockTimeout: LOCK_WAIT, reason, calm: calm() } as const
   try {
-    const [row] = await runtime.db.run(ADOPT, { c: consumer.name, ...markRow(arrival), ...claim })
+    const [row] = await runtime.db.run(ADOPT, { ...claim, message: arrivalRow(arrival) })
     return row
   } catch (error) {
     if (isConflict(error)) return undefined

@@ -1,5 +1,5 @@
 /** What is to be said of messages that were not ours to run: what they are known for, by consumer. */
-import { IS_FRESH } from '../../postgres/sql/inline.js'
+import { IS_FRESH, type Horizon } from '../../postgres/sql/inline.js'
 import type { Runtime } from '../../runtime.js'
 import type { ConsumerDeclaration } from '../consumer.js'
 import { quarantined, type Ackable } from '../outcome.js'
@@ -7,15 +7,8 @@ import type { Prepared } from '../prepare.js'
 import { quarantine, refuse } from '../quarantine.js'
 import { classify, confirmKnown, CONFLICT, knownOutcome, tooOld, type Known } from '../receive.js'
 
-/** A consumer and its dedup horizon, in the form that the statements take. */
-export interface Horizon {
-  readonly c: string
-  readonly r: number
-  readonly u: string
-}
-
 export function horizonOf({ name, options }: ConsumerDeclaration): Horizon {
-  return { c: name, r: options.retainMs, u: options.untimed }
+  return { consumer: name, retainMs: options.retainMs, untimed: options.untimed }
 }
 
 export interface Judging {
@@ -33,7 +26,7 @@ export async function judgeKnown(
   judging: Judging,
 ): Promise<(Ackable | undefined)[]> {
   const { horizon, tx, untyped } = judging
-  const consumer = horizon.c
+  const { consumer } = horizon
   const known = await classify(
     runtime,
     messages.map((message) => ({ consumer, message: untyped ? { ...message, type: undefined } : message })),
@@ -55,10 +48,10 @@ export async function judgeKnown(
 /** Unknown, and not marked either: too old, or retention has just taken it and it is tried again. */
 async function judgeAge(runtime: Runtime, message: Prepared, { horizon, tx }: Judging): Promise<Ackable | undefined> {
   const [row] = await runtime.db.run(IS_FRESH, { ...horizon, at: message.time }, tx)
-  if (row!['fresh'] === 'true') return undefined
+  if (row!.fresh === 'true') return undefined
   const refused = refuse(message, 'too-old', tooOld(message))
-  await quarantine(runtime, [{ consumer: horizon.c, refused }], tx)
-  return quarantined(horizon.c, 'too-old')
+  await quarantine(runtime, [{ consumer: horizon.consumer, refused }], tx)
+  return quarantined(horizon.consumer, 'too-old')
 }
 
 /** Its fate is not decided: somebody runs it, or will. */

@@ -1,8 +1,15 @@
 /** Marks: the dedup rows of messages that run on arrival, made and settled in the transaction of their handlers. */
 import { isConflict } from '../../postgres/errors.js'
 import { OnceboxError } from '../../errors.js'
-import type { Row } from '../../postgres/database.js'
-import { DROP_MARKS, FAIL_INLINE, LOCK_TIMEOUT, MARK, SETTLE_INLINE } from '../../postgres/sql/inline.js'
+import {
+  DROP_MARKS,
+  FAIL_INLINE,
+  LOCK_TIMEOUT,
+  MARK,
+  SETTLE_INLINE,
+  type ArrivalRow,
+  type Horizon,
+} from '../../postgres/sql/inline.js'
 import type { Runtime } from '../../runtime.js'
 import type { Arrival, Arrivals } from '../arrival.js'
 import { setAttempts, type Held } from '../held.js'
@@ -11,10 +18,13 @@ import type { Prepared } from '../prepare.js'
 import { classify } from '../receive.js'
 import type { Worker } from '../run.js'
 import type { Verdict } from '../verdict.js'
-import { horizonOf, judgeKnown, type Horizon } from './known.js'
+import { horizonOf, judgeKnown } from './known.js'
 
 /** A sender waits: it is told `busy` after a while, or nothing, in time to deliver again. */
-export const ARRIVAL_PATIENCE = { patience: { tries: Infinity, ms: 500 }, commitWaitMs: 10_000 } as const
+export const ARRIVAL_PATIENCE = {
+  patience: { tries: Infinity, ms: 500, pauseMs: 5 },
+  commitWaitMs: 10_000,
+} as const
 
 /** Marks, and those of the messages that could not be marked: they are known already, or held elsewhere. */
 export interface Marks extends Held<Arrival> {
@@ -59,10 +69,10 @@ export function marksOf(worker: Worker, arrivals: Arrivals): Marks {
       const left = [...marked].filter(([message]) => !ran.has(message))
       // A known message that was marked and did not run keeps its row: rolling back is simpler than restoring it.
       if (left.some(([, { known }]) => known)) throw new OnceboxError('GROUP_ABANDONED', 'run alone')
-      const drop = left.map(([{ source, id }]) => [source, id])
-      if (drop.length > 0) await db.run(DROP_MARKS, { c: consumer.name, drop }, tx)
-      const ns = done.flatMap(({ message: { n } }) => n ?? [])
-      return { settlement: db.run(SETTLE_INLINE, { x: xid, g: guard, handled: ns }, tx) }
+      const drop = left.map(([{ source, id }]) => [source, id] as const)
+      if (drop.length > 0) await db.run(DROP_MARKS, { consumer: consumer.name, drop }, tx)
+      const numbers = done.flatMap(({ message: { n } }) => n ?? [])
+      return { settlement: db.run(SETTLE_INLINE, { xid, guard, handled: numbers }, tx) }
     },
     settled(done, late) {
       for (const { message, result } of done) {
@@ -126,16 +136,17 @@ export async function mark<K extends Keyed>(
   messages: readonly K[],
   tx: unknown,
 ): Promise<Map<K, Mark>> {
-  const rows = await db.run(MARK, { ...marking, m: messages.map(markRow) }, tx)
-  const byKey = new Map<string, Row>()
-  // One row says nothing of a message: it stands for the lock timeout.
-  for (const row of rows) if (row['id'] !== null) byKey.set(keyOf(row as unknown as Keyed), row)
+  const rows = await db.run(MARK, { ...marking, messages: messages.map(arrivalRow) }, tx)
+  const byKey = new Map<string, Mark>()
+  for (const { source, id, n, attempts } of rows) {
+    // One row says nothing of a message: it stands for the lock timeout.
+    if (source === null || id === null) continue
+    byKey.set(keyOf({ source, id }), { n, attempts: Number(attempts ?? 0), known: attempts !== null })
+  }
   const marks = new Map<K, Mark>()
   for (const message of messages) {
-    const row = byKey.get(keyOf(message))
-    if (row === undefined) continue
-    const { n, attempts } = row as { n: string | null; attempts: string | null }
-    marks.set(message, { n, attempts: Number(attempts ?? 0), known: attempts !== null })
+    const own = byKey.get(keyOf(message))
+    if (own) marks.set(message, own)
   }
   return marks
 }
@@ -145,7 +156,7 @@ export function keyOf({ source, id }: Pick<Keyed, 'source' | 'id'>): string {
   return `${source}\0${id}`
 }
 
-export function markRow({ prepared, source, id }: Keyed): Record<string, unknown> {
+export function arrivalRow({ prepared, source, id }: Keyed): ArrivalRow {
   const renamed = id !== prepared.id || source !== prepared.source
   return {
     s: source,
@@ -166,18 +177,18 @@ async function record({ runtime, consumer }: Worker, message: Arrival, verdict: 
   const { db } = runtime
   const { retryBy } = consumer.options
   const row = {
-    c: consumer.name,
-    ...markRow(message),
-    n: verdict.attempts,
-    ms: verdict.at ? Math.max(0, verdict.at.getTime() - Date.now()) : (verdict.delayMs ?? 0),
-    p: verdict.parked ?? (retryBy === 'source' ? 'failed' : undefined),
+    consumer: consumer.name,
+    message: arrivalRow(message),
+    attempts: verdict.attempts,
+    delayMs: verdict.at ? Math.max(0, verdict.at.getTime() - Date.now()) : (verdict.delayMs ?? 0),
+    parked: verdict.parked ?? (retryBy === 'source' ? 'failed' : undefined),
     reason: verdict.reason,
-    err: JSON.stringify(verdict.failure ?? verdict.asked),
-    hist: verdict.failure !== undefined,
+    error: JSON.stringify(verdict.failure ?? verdict.asked),
+    history: verdict.failure !== undefined,
   }
   try {
     return await db.transaction(async (tx) => {
-      await db.run(LOCK_TIMEOUT, ['1s'], tx)
+      await db.run(LOCK_TIMEOUT, { lockTimeout: '1s' }, tx)
       return (await db.run(FAIL_INLINE, row, tx)).length > 0
     })
   } catch (error) {

@@ -1,61 +1,92 @@
 /** Statements that lease messages to a worker, one by one (no order). For ordered consumers see lanes.ts. */
 import { statement } from '../statement.js'
+import type { ClaimOf, Key } from './settle.js'
+
+/** What a claim takes of what is due. */
+export interface Due {
+  /** Nothing that has fallen due since: a drain would go on for ever with what asks to be run again at once. */
+  readonly until: string | undefined
+  /** Nothing that carries a token, even if its lease is over: after an outage its holder, if it lives, gives it back. */
+  readonly calm: boolean
+}
+
+/** A message that was claimed, with its lane if it has one. */
+export interface ClaimedRow {
+  readonly source: string
+  readonly id: string
+  readonly n: string | null
+  readonly lane?: string
+  readonly attempts: string
+  readonly suspect: 'true' | 'false'
+  readonly type: string
+  readonly key: string | null
+  readonly body: string
+  readonly envelope: string | null
+  readonly originSource: string | null
+  readonly originId: string | null
+  /** When it was received, in ms since 1970. */
+  readonly received: string
+}
 
 /**
- * Claims due messages. In: `{ c consumer, k token, lease ms, n limit, bytes, low, until, calm }`. Out: the claimed
- * messages, the first ones whose bodies come to no more than `bytes` and the body that passes them: whoever sends large
- * ones must not choose how much a worker reads at once.
+ * Claims due messages. Out: the claimed messages, the first ones whose bodies come to no more than `bytes` and the body that
+ * passes them: whoever sends large ones must not choose how much a worker reads at once.
  *
  * A claim counts nothing: it only notes that a token was still there (`suspect`), which means that the last worker
  * died. `ctid = any(array(…))` fixes the plan: as a join, a generic plan would hash a million rows. `low` skips the
  * dead index entries that a pinned xmin keeps alive; it is left out once a second, so late commits are found.
- * `until` leaves out what has fallen due since: a drain would go on for ever with what asks to be run again at once.
- * `calm` leaves out what carries a token: after an outage its holder, if it lives, is about to give it back.
  *
  * Nobody waits for a claim to reach the disk: a server that crashes forgets it together with everything that was done
  * under it, because the log keeps its order. What is settled under a claim is as durable as ever.
  */
-export const CLAIM = `
-with p as materialized (select $1::text::jsonb j, set_config('synchronous_commit', 'off', true)),
+export const CLAIM = statement<
+  ClaimOf & Due & { leaseMs: number; limit: number; bytes: number; low: string | undefined },
+  ClaimedRow
+>(`
+with input as materialized (select $1::text::jsonb j, set_config('synchronous_commit', 'off', true)),
 due as materialized (
   select ctid place, consumer, source, id, due_at, seq from ob.work
-  where consumer = (select j->>'c' from p) and lane is null and parked is null
-    and due_at <= ob.now() and due_at >= (select coalesce((j->>'low')::timestamptz, '-infinity') from p)
-    and due_at <= (select coalesce((j->>'until')::timestamptz, 'infinity') from p)
-    and (token is null or (select (j->>'calm')::boolean is not true from p))
-    and not exists (select 1 from ob.consumer o where o.name = (select j->>'c' from p) and o.paused)
-  order by due_at, seq limit (select (j->>'n')::int from p) for update skip locked
+  where consumer = (select j->>'consumer' from input) and lane is null and parked is null
+    and due_at <= ob.now() and due_at >= (select coalesce((j->>'low')::timestamptz, '-infinity') from input)
+    and due_at <= (select coalesce((j->>'until')::timestamptz, 'infinity') from input)
+    and (token is null or (select (j->>'calm')::boolean is not true from input))
+    and not exists (select 1 from ob.consumer o where o.name = (select j->>'consumer' from input) and o.paused)
+  order by due_at, seq limit (select (j->>'limit')::int from input) for update skip locked
 ),
 found as materialized (
   select due.place, m.*, sum(octet_length(m.body)) over (order by due.due_at, due.seq) - octet_length(m.body) before
   from due cross join lateral (select * from ob.message m
     where m.consumer = due.consumer and m.source = due.source and m.id = due.id limit 1) m
 ),
-c as (
-  update ob.work w set suspect = (w.token is not null), reason = null, token = (select (j->>'k')::uuid from p),
-    due_at = ob.now() + (select (j->>'lease')::float8 * interval '1 ms' from p)
-  where w.ctid = any (array(select place from found where before < (select (j->>'bytes')::bigint from p)))
+claimed as (
+  update ob.work w set suspect = (w.token is not null), reason = null,
+    token = (select (j->>'token')::uuid from input),
+    due_at = ob.now() + (select (j->>'leaseMs')::float8 * interval '1 ms' from input)
+  where w.ctid = any (array(select place from found where before < (select (j->>'bytes')::bigint from input)))
   returning w.source, w.id, w.attempts, w.suspect, w.seq
 )
-select c.source, c.id, m.n::text, c.attempts::text, c.suspect::text, m.type, m.key, m.body, m.envelope, m.origin_source,
-       m.origin_id, (extract(epoch from m.received_at) * 1000.0)::bigint::text received
-from c join found m on m.source = c.source and m.id = c.id
-order by c.seq`
+select c.source, c.id, m.n::text, c.attempts::text, c.suspect::text, m.type, m.key, m.body, m.envelope,
+       m.origin_source "originSource", m.origin_id "originId",
+       (extract(epoch from m.received_at) * 1000.0)::bigint::text received
+from claimed c join found m on m.source = c.source and m.id = c.id
+order by c.seq`)
 
 /**
- * Heartbeat: extends the lease of a claim. In: `{ c, k, lease, d: [[source, id], …] }`. Out: the messages that still carry
- * our token, by their position, and whether they were extended: what is locked is skipped, and is EXTEND_ONE's to wait
- * for. A message missing from the answer was lost, or is settled. Like a claim it does not wait for the disk: a server
- * that crashes forgets one heartbeat of three.
+ * Heartbeat: extends the lease of a claim. Out: the messages that still carry our token, by their position, and whether
+ * they were extended: what is locked is skipped, and is EXTEND_ONE's to wait for. A message missing from the answer was
+ * lost, or is settled. Like a claim it does not wait for the disk: a server that crashes forgets one heartbeat of three.
  */
-export const EXTEND = `
-with p as materialized (select $1::text::jsonb j, set_config('synchronous_commit', 'off', true)),
+export const EXTEND = statement<
+  ClaimOf & { leaseMs: number; messages: readonly Key[] },
+  { at: string; extended: 'true' | 'false' }
+>(`
+with input as materialized (select $1::text::jsonb j, set_config('synchronous_commit', 'off', true)),
 asked as materialized (
-  select ord, j->>'c' consumer, x->>0 source, x->>1 id, (j->>'k')::uuid token
-  from p, unnest(array(select jsonb_array_elements(j->'d') from p)) with ordinality a(x, ord)
+  select ord, j->>'consumer' consumer, x->>0 source, x->>1 id, (j->>'token')::uuid token
+  from input, unnest(array(select jsonb_array_elements(j->'messages') from input)) with ordinality a(x, ord)
 ),
 extended as (
-  update ob.work w set due_at = ob.now() + (select (j->>'lease')::float8 * interval '1 ms' from p)
+  update ob.work w set due_at = ob.now() + (select (j->>'leaseMs')::float8 * interval '1 ms' from input)
   where w.ctid = any (array(
     select w.ctid from asked, ob.work w
     where w.consumer = asked.consumer and w.source = asked.source and w.id = asked.id and w.token = asked.token
@@ -65,36 +96,40 @@ extended as (
 select (asked.ord - 1)::text "at",
   exists (select 1 from extended e where e.source = w.source and e.id = w.id)::text extended
 from asked join ob.work w
-  on w.consumer = asked.consumer and w.source = asked.source and w.id = asked.id and w.token = asked.token`
+  on w.consumer = asked.consumer and w.source = asked.source and w.id = asked.id and w.token = asked.token`)
 
 /**
  * Heartbeat of a message whose row is locked: waits for its turn, one for each statement, so that nothing can deadlock.
- * In: `{ c, k, lease, s source, i id, wait }`. No row back: it was lost, or is settled.
+ * No row back: it was lost, or is settled.
  */
-export const EXTEND_ONE = `
-with p as materialized (
-  select j, set_config('lock_timeout', j->>'wait', true), set_config('synchronous_commit', 'off', true)
+export const EXTEND_ONE = statement<
+  ClaimOf & { leaseMs: number; source: string; id: string; waitMs: number },
+  { id: string }
+>(`
+with input as materialized (
+  select j, set_config('lock_timeout', j->>'waitMs', true), set_config('synchronous_commit', 'off', true)
   from (select $1::text::jsonb j) x
 )
-update ob.work w set due_at = ob.now() + (p.j->>'lease')::float8 * interval '1 ms'
-from p where w.consumer = p.j->>'c' and w.source = p.j->>'s' and w.id = p.j->>'i' and w.token = (p.j->>'k')::uuid
-returning w.id`
+update ob.work w set due_at = ob.now() + (j->>'leaseMs')::float8 * interval '1 ms'
+from input where w.consumer = j->>'consumer' and w.source = j->>'source' and w.id = j->>'id'
+  and w.token = (j->>'token')::uuid
+returning w.id`)
 
 /** The time by which a round of a drain takes what is due, in microseconds. */
 export const DRAIN_UNTIL = statement<null, { until: string }>(
   `select to_json(ob.now())#>>'{}' until where $1::text is not null`,
 )
 
-/** When the next message of a consumer falls due: milliseconds from now, null if none is waiting. */
-export const NEXT_DUE = `
-with p as materialized (select $1::text::jsonb->>0 consumer),
-d as materialized (
+/** When the next message of a consumer falls due: milliseconds from now, null if none is waiting. No row: it is paused. */
+export const NEXT_DUE = statement<{ consumer: string }, { ms: string | null }>(`
+with input as materialized (select $1::text::jsonb->>'consumer' consumer),
+next as materialized (
   select least(
-    (select due_at from ob.work where consumer = (select consumer from p) and lane is null and parked is null
+    (select due_at from ob.work where consumer = (select consumer from input) and lane is null and parked is null
       order by due_at limit 1),
-    (select due_at from ob.lane where consumer = (select consumer from p) and due_at < 'infinity'
+    (select due_at from ob.lane where consumer = (select consumer from input) and due_at < 'infinity'
       order by due_at limit 1)) due
 )
-select case when d.due is not null
-  then greatest(0, extract(epoch from d.due - ob.now()) * 1000.0)::bigint::text end ms
-from p, d where not exists (select 1 from ob.consumer o where o.name = p.consumer and o.paused)`
+select case when next.due is not null
+  then greatest(0, extract(epoch from next.due - ob.now()) * 1000.0)::bigint::text end ms
+from input, next where not exists (select 1 from ob.consumer o where o.name = input.consumer and o.paused)`)

@@ -1,14 +1,31 @@
 /** Statements of the effects journal. But for the read, none runs in a handler's transaction. */
+import { statement } from '../statement.js'
+import type { ArrivalRow } from './inline.js'
 
-/** What is on record for a message. In: `[consumer, source, id]`. */
-export const READ_EFFECTS = `
-with p as materialized (select $1::text::jsonb j)
-select e.name, e.state, e.result from p, ob.effect e
-where e.consumer = j->>0 and e.source = j->>1 and e.id = j->>2`
+/** Whose effect it is: the key of a message in its consumer's journal. */
+export interface EffectSubject {
+  readonly consumer: string
+  readonly source: string
+  readonly id: string
+}
+
+interface Resumed {
+  /** The message was parked for want of this, and runs again. */
+  readonly resumed: 'true' | 'false'
+}
+
+/** What is on record for a message. */
+export const READ_EFFECTS = statement<
+  EffectSubject,
+  { name: string; state: 'intent' | 'done'; result: string | null }
+>(`
+with input as materialized (select $1::text::jsonb j)
+select e.name, e.state, e.result from input, ob.effect e
+where e.consumer = j->>'consumer' and e.source = j->>'source' and e.id = j->>'id'`)
 
 /**
- * Commits the intent to call, and extends the lease that it is made under. In: `{ consumer, source, id, name, token of the
- * claim, call token of this call, leaseMs, park }`. Out: `before`, what was on record: null for nothing, 'intent' for a
+ * Commits the intent to call, and extends the lease that it is made under. `token` is the claim's, `call` is a token of this
+ * call. Out: `before`, what was on record: null for nothing, 'intent' for a
  * call that may have happened, 'done' for an outcome, then with its `result`; and `called`, when the intent was made.
  * No row back: another worker holds the message.
  *
@@ -16,7 +33,10 @@ where e.consumer = j->>0 and e.source = j->>1 and e.id = j->>2`
  * upsert found in its own row: a snapshot would not show what another call has just written. With `park` an intent that
  * is there stays its caller's, because nothing will be called for it. Indexes: the primary keys.
  */
-export const INTEND = `
+export const INTEND = statement<
+  EffectSubject & { name: string; token: string; call: string; leaseMs: number; park: boolean },
+  { before: 'intent' | 'done' | null; result: string | null; called: string }
+>(`
 with input as materialized (select $1::text::jsonb j),
 loose as (
   update ob.work w set due_at = ob.now() + (j->>'leaseMs')::float8 * interval '1 ms' from input
@@ -44,10 +64,10 @@ intended as (
 )
 select case when state = 'done' then 'done' when token = (j->>'call')::uuid and calls = 1 then null else 'intent' end before,
   result, to_json(called_at)#>>'{}' called
-from input, intended`
+from input, intended`)
 
 /**
- * Records the outcome of a call. In: `{ consumer, source, id, name, result }`. Out: the `result` on record, which is the
+ * Records the outcome of a call. Out: the `result` on record, which is the
  * first one. It stands whoever holds the message by now, and whatever became of the intent: a call that happened has
  * happened. A message that was parked because nobody knew the outcome runs again. No row back: retention has taken the
  * message.
@@ -56,7 +76,10 @@ from input, intended`
  * and sees this (RESUME_RECORDED). So is the message: retention would delete it together with the effects that it sees,
  * and leave this one behind for ever. Indexes: the primary keys.
  */
-export const RECORD_EFFECT = `
+export const RECORD_EFFECT = statement<
+  EffectSubject & { name: string; result: string | null },
+  Resumed & { result: string | null }
+>(`
 with input as materialized (select $1::text::jsonb j),
 locked as materialized (
   select 1 from input, ob.work w
@@ -73,14 +96,13 @@ recorded as (
     done_at = coalesce(e.done_at, excluded.done_at)
   returning e.consumer, e.source, e.id, e.result
 )
-select result, ob.resume_parked(consumer, source, id)::text resumed from recorded`
+select result, ob.resume_parked(consumer, source, id)::text resumed from recorded`)
 
 /**
- * Takes an intent back: the call certainly did not happen. In: `{ consumer, source, id, name, call, called }`, as
- * INTEND was given and gave them. A message that was parked because of it runs again. No row back: by now the intent
+ * Takes an intent back: the call certainly did not happen. `call` and `called` are as INTEND was given and gave them. A message that was parked because of it runs again. No row back: by now the intent
  * is another caller's, or an outcome is on record. Indexes: the primary keys.
  */
-export const FORGET_EFFECT = `
+export const FORGET_EFFECT = statement<EffectSubject & { name: string; call: string; called: string }, Resumed>(`
 with input as materialized (select $1::text::jsonb j),
 locked as materialized (
   select 1 from input, ob.work w
@@ -93,28 +115,40 @@ forgotten as (
     and e.state = 'intent' and e.token = (j->>'call')::uuid and e.called_at = (j->>'called')::timestamptz
   returning e.consumer, e.source, e.id
 )
-select ob.resume_parked(consumer, source, id)::text resumed from forgotten`
+select ob.resume_parked(consumer, source, id)::text resumed from forgotten`)
 
 /**
- * Runs a message again whose outcome was recorded while it was being parked for want of it. In: `{ consumer, source, id,
- * name }`. No row back: the outcome is unknown still. Indexes: the primary keys.
+ * Runs a message again whose outcome was recorded while it was being parked for want of it. No row back: the outcome is unknown still. Indexes: the primary keys.
  */
-export const RESUME_RECORDED = `
+export const RESUME_RECORDED = statement<EffectSubject & { name: string }, Resumed>(`
 with input as materialized (select $1::text::jsonb j)
 select ob.resume_parked(e.consumer, e.source, e.id)::text resumed from input, ob.effect e
 where e.consumer = j->>'consumer' and e.source = j->>'source' and e.id = j->>'id' and e.name = j->>'name'
-  and e.state = 'done'`
+  and e.state = 'done'`)
 
 /**
- * A person's answer for a parked message: it happened, with this result, or it did not. In: `{ consumer, id producer's id,
- * source or null, effect, quoted the effect's name as its error has it, happened, result, by who answers, why }`. Out:
- * the sources of the messages that wait for this answer, each with whether it was `answered`: of several sources none is, of one the
- * message that came first. No row back: no such message waits.
+ * A person's answer for a parked message: it happened, with this result, or it did not. `id` and `source` are the
+ * producer's, `quoted` is the effect's name as its error has it, `by` says who answers, and `why`. Out: the sources of the
+ * messages that wait for this answer, each with whether it was `answered`: of several sources none is, of one the message
+ * that came first. No row back: no such message waits.
  *
  * A message waits for the answer if the effect is on record for it, or if its error names the effect: an older version
  * of the library may have deleted the intent. An outcome that is on record by now stands. Index: work_parked.
  */
-export const ANSWER_EFFECT = `
+export const ANSWER_EFFECT = statement<
+  {
+    consumer: string
+    id: string
+    source: string | null
+    effect: string
+    quoted: string
+    happened: boolean
+    result: string | null
+    by?: string | undefined
+    why?: string | undefined
+  },
+  { origin: string; answered: 'true' | 'false' }
+>(`
 with input as materialized (select $1::text::jsonb j),
 waiting as materialized (
   select w.consumer, w.source, w.id, w.seq, coalesce(m.origin_source, m.source) origin from input, ob.work w
@@ -150,52 +184,64 @@ noted as (
   from input, chosen c join waiting w using (consumer, source, id)
 )
 select w.origin, (c.id is not null and ob.resume_parked(c.consumer, c.source, c.id))::text answered
-from waiting w left join chosen c using (consumer, source, id)`
+from waiting w left join chosen c using (consumer, source, id)`)
 
 /**
- * Takes an inline message into the box, claimed by us, so that its effects can be called with no transaction open and
- * no copy of it runs meanwhile. In: `{ c, s, i, t, k key, b, h, e, at, os, oi, token, lease, wait lock timeout,
- * reason, calm }`, where the reason 'arrival' says that its source still has it: until it is settled, no copy of it may be
- * acknowledged. Raises 40001 if retention has forgotten messages of this age. Out: its number in the journal, the attempts
- * so far, whether it was `stored`: then its sender has forgotten it, and the box goes on with it whatever comes; and whether
- * it is `suspect`: somebody died holding it.
+ * Takes a message on arrival into the box, claimed by us, so that its effects can be called with no transaction open and
+ * no copy of it runs meanwhile. The reason 'arrival' says that its source still has it: until it is settled, no copy of it
+ * may be acknowledged. Raises 40001 if retention has forgotten messages of this age. Out: its number in the journal, the
+ * attempts so far, whether it was `stored`: then its sender has forgotten it, and the box goes on with it whatever comes;
+ * and whether it is `suspect`: somebody died holding it.
  * No row back: it is known and not ours to take; with `calm`, as in CLAIM, neither is what carries a token. As in FAIL_INLINE,
  * only a new message gets new work.
  */
-export const ADOPT = `
-with p as materialized (
-  select j, set_config('lock_timeout', j->>'wait', true) from (select $1::text::jsonb j offset 0) input
+export const ADOPT = statement<
+  {
+    consumer: string
+    message: ArrivalRow
+    token: string
+    leaseMs: number
+    lockTimeout: string
+    reason: 'arrival' | null
+    calm?: boolean
+  },
+  { n: string | null; attempts: string; stored: 'true' | 'false'; suspect: 'true' | 'false' }
+>(`
+with input as materialized (
+  select j, j->'message' m, set_config('lock_timeout', j->>'lockTimeout', true)
+  from (select $1::text::jsonb j offset 0) given
 ),
-ins as (
+inserted as (
   insert into ob.message as t (consumer, source, id, type, key, body, hash, envelope, origin_source, origin_id)
-  select j->>'c', j->>'s', j->>'i', j->>'t', j->>'k', j->>'b', decode(j->>'h', 'hex'), j->>'e', j->>'os', j->>'oi'
-  from p on conflict do nothing returning t.n
+  select j->>'consumer', m->>'s', m->>'i', m->>'t', m->>'k', m->>'b', decode(m->>'h', 'hex'), m->>'e', m->>'os', m->>'oi'
+  from input on conflict do nothing returning t.n
 ),
 first as (
   insert into ob.work as w (consumer, source, id, due_at, token, reason)
-  select j->>'c', j->>'s', j->>'i', ob.now() + (j->>'lease')::float8 * interval '1 ms', (j->>'token')::uuid, j->>'reason'
-  from p where case when exists (select 1 from ins)
-    then ob.refuse_forgotten(j->>'c', (j->>'at')::timestamptz) is not null else false end
+  select j->>'consumer', m->>'s', m->>'i', ob.now() + (j->>'leaseMs')::float8 * interval '1 ms', (j->>'token')::uuid,
+    j->>'reason'
+  from input where case when exists (select 1 from inserted)
+    then ob.refuse_forgotten(j->>'consumer', (m->>'at')::timestamptz) is not null else false end
   returning w.attempts, false stored, false suspect
 ),
 was as materialized (
-  select w.consumer, w.source, w.id, w.attempts, w.parked, w.token from p, ob.work w
-  where not exists (select 1 from ins) and w.consumer = j->>'c' and w.source = j->>'s' and w.id = j->>'i'
+  select w.consumer, w.source, w.id, w.attempts, w.parked, w.token from input, ob.work w
+  where not exists (select 1 from inserted) and w.consumer = j->>'consumer' and w.source = m->>'s' and w.id = m->>'i'
     and w.lane is null and (w.parked = 'failed' or w.parked is null and (w.token is null
       or w.due_at <= ob.now() and (j->>'calm')::boolean is not true))
     and exists (select 1 from ob.message t where t.consumer = w.consumer and t.source = w.source and t.id = w.id
-      and (t.hash is null or j->>'h' is null or t.hash = decode(j->>'h', 'hex') or j->>'oi' is not null
-        and (t.origin_id, t.origin_source) is distinct from (j->>'oi', j->>'os'))
-      and t.type = j->>'t')
+      and (t.hash is null or m->>'h' is null or t.hash = decode(m->>'h', 'hex') or m->>'oi' is not null
+        and (t.origin_id, t.origin_source) is distinct from (m->>'oi', m->>'os'))
+      and t.type = m->>'t')
   for update of w
 ),
 again as (
-  update ob.work w set parked = null, due_at = ob.now() + (j->>'lease')::float8 * interval '1 ms',
+  update ob.work w set parked = null, due_at = ob.now() + (j->>'leaseMs')::float8 * interval '1 ms',
     token = (j->>'token')::uuid, suspect = (was.token is not null),
     reason = case when was.parked is not null then j->>'reason' end
-  from p, was where w.consumer = was.consumer and w.source = was.source and w.id = was.id
+  from input, was where w.consumer = was.consumer and w.source = was.source and w.id = was.id
   returning w.attempts, was.parked is null stored, w.suspect
 )
-select attempts::text, stored::text, suspect::text, coalesce((select n from ins), (select t.n from p, ob.message t
-  where t.consumer = j->>'c' and t.source = j->>'s' and t.id = j->>'i'))::text n
-from (select * from first union all select * from again) w`
+select attempts::text, stored::text, suspect::text, coalesce((select n from inserted), (select t.n from input, ob.message t
+  where t.consumer = j->>'consumer' and t.source = m->>'s' and t.id = m->>'i'))::text n
+from (select * from first union all select * from again) w`)

@@ -1,25 +1,26 @@
 /** Statements for `once`, which runs in a transaction that its caller opened and will end. */
+import { statement } from '../statement.js'
 
 /**
- * Bounds the wait for a copy in flight; MARK puts the old limit back. In: `[consumer]`. Out: the transaction's id, and
- * whether a process has registered the consumer with a business key. Index: the primary key of `consumer`.
+ * Bounds the wait for a copy in flight; MARK puts the old limit back. Out: the transaction's id, and whether a process has
+ * registered the consumer with a business key. Index: the primary key of `consumer`.
  */
-export const ONCE_BEGIN = `
+export const ONCE_BEGIN = statement<{ consumer: string }, { xid: string; keyed: 'true' | 'false' }>(`
 select pg_current_xact_id()::text xid,
-  exists (select 1 from ob.consumer o where o.name = $1::text::jsonb->>0 and o.identity)::text keyed,
+  exists (select 1 from ob.consumer o where o.name = $1::text::jsonb->>'consumer' and o.identity)::text keyed,
   set_config('oncebox.lock_timeout', current_setting('lock_timeout'), true),
-  set_config('lock_timeout', '100ms', true)`
+  set_config('lock_timeout', '100ms', true)`)
 
-/** What is registered of a consumer that this process has not declared. In: `[name]`. No row back: it is not registered. */
-export const ONCE_OPTIONS = `
-select retain_ms::text "retainMs", untimed from ob.consumer where name = $1::text::jsonb->>0`
+/** What is registered of a consumer that this process has not declared. No row back: it is not registered. */
+export const ONCE_OPTIONS = statement<{ consumer: string }, { retainMs: string; untimed: string }>(`
+select retain_ms::text "retainMs", untimed from ob.consumer where name = $1::text::jsonb->>'consumer'`)
 
-/** Notes when the message was handled. In: `[xid, n]`. Raises if the transaction is not the one in which it was marked. */
-export const ONCE_CHECK = `
-with p as materialized (select $1::text::jsonb j),
+/** Notes when the message was handled. Raises if the transaction is not the one in which it was marked. */
+export const ONCE_CHECK = statement<{ xid: string; n: string | null }>(`
+with input as materialized (select $1::text::jsonb j),
 handled as (
-  insert into ob.handled (n, at) select (j->>1)::bigint, ob.now() from p where j->>1 is not null
+  insert into ob.handled (n, at) select (j->>'n')::bigint, ob.now() from input where j->>'n' is not null
   on conflict (n) do update set at = excluded.at
 )
-select case when pg_current_xact_id() <> (j->>0)::xid8
-  then ob.refuse('OB002', 'the transaction is not the one that was opened') end from p`
+select case when pg_current_xact_id() <> (j->>'xid')::xid8
+  then ob.refuse('OB002', 'the transaction is not the one that was opened') end from input`)

@@ -1,0 +1,107 @@
+/** Claims: what a consumer claims next, of messages and of lanes, and from whom it takes nothing for the moment. */
+import type { Runtime } from '../runtime.js'
+import type { Pace } from '../worker/pace.js'
+import { claimMessages } from './claim.js'
+import type { ConsumerDeclaration } from './consumer.js'
+import type { Claim } from './held.js'
+import { claimLanes } from './lanes.js'
+import { isAway } from './transaction.js'
+
+/** Consumers without order look for lanes too, in case they had one before: no row may be out of everybody's sight. */
+const LANES_LOOK_MS = 5_000
+/** The low-water hint is left out so often, to find what committed late. */
+const LATE_LOOK_MS = 1_000
+/** Commits may lag behind their time by this much before they wait for the next look without the hint. */
+const LATE_MARGIN_MS = 2_000
+/**
+ * For so long after an outage nothing is taken from others whose lease ran out in it. They met it too, and give back what
+ * they hold within a second; taken from them, it would count as a death.
+ */
+const GRACE_MS = 3_000
+
+export class Claims {
+  /** Claims that wait for the database to be given back. */
+  readonly releasing = new Set<Promise<void>>()
+  readonly #runtime: Runtime
+  readonly #consumer: ConsumerDeclaration
+  readonly #pace: Pace
+  #lanesFirst: boolean
+  #lastLanes = -Infinity
+  /** When the database was away last. */
+  #lastAway = -Infinity
+  /** Nothing earlier was due when everything was looked at last. */
+  #low: { readonly at: string; readonly until: number } | undefined
+
+  constructor(runtime: Runtime, consumer: ConsumerDeclaration, pace: Pace) {
+    this.#runtime = runtime
+    this.#consumer = consumer
+    this.#pace = pace
+    this.#lanesFirst = consumer.options.order === 'key'
+  }
+
+  noteAway(error: unknown): void {
+    if (isAway(error)) this.#lastAway = performance.now()
+  }
+
+  /** What waits to be given back here was cut off in an outage that may not be over. */
+  get calm(): boolean {
+    return this.releasing.size > 0 || performance.now() - this.#lastAway < GRACE_MS
+  }
+
+  /** The next claim leaves nothing out. */
+  lookEverywhere(): void {
+    this.#lastLanes = -Infinity
+    this.#low = undefined
+  }
+
+  /** Claims some of what is due: what has fallen due by `until`, if it is given. */
+  async next(until?: string): Promise<Claim | undefined> {
+    // Leases that ran out while the database was away are ours to give back: to claim them would count as a death.
+    if (this.releasing.size > 0) {
+      await Promise.allSettled(this.releasing)
+      this.#lastAway = performance.now()
+    }
+    if (this.#consumer.options.order === 'none') {
+      const found = await this.#messages(until)
+      if (found) this.#remember(found)
+      if (found || performance.now() - this.#lastLanes < LANES_LOOK_MS) return found
+      this.#lastLanes = performance.now()
+      return this.#lanes(until)
+    }
+    // Messages without a key must not starve behind those with one, nor the other way round.
+    this.#lanesFirst = !this.#lanesFirst
+    if (this.#lanesFirst) return (await this.#lanes(until)) ?? (await this.#messages(until))
+    return (await this.#messages(until)) ?? (await this.#lanes(until))
+  }
+
+  #lanes(until: string | undefined): Promise<Claim | undefined> {
+    return claimLanes(this.#runtime, this.#consumer, this.#pace.claimSize, { until, calm: this.calm })
+  }
+
+  async #messages(until: string | undefined): Promise<Claim | undefined> {
+    const size = this.#pace.claimSize
+    const claim = (low: string | undefined): Promise<Claim | undefined> =>
+      claimMessages(this.#runtime, this.#consumer, size, { low, until, calm: this.calm })
+    const low = this.#hint
+    let found = await claim(low)
+    if (!found && low !== undefined) {
+      this.#low = undefined
+      found = await claim(undefined)
+    }
+    this.#pace.claimed(found?.queue.length ?? 0, size)
+    return found
+  }
+
+  get #hint(): string | undefined {
+    return this.#low && performance.now() < this.#low.until ? this.#low.at : undefined
+  }
+
+  #remember({ queue }: Claim): void {
+    if (this.#hint) return
+    const earliest = Math.min(...queue.map(({ message }) => message.receivedAt.getTime()))
+    this.#low = {
+      at: new Date(earliest - LATE_MARGIN_MS).toISOString(),
+      until: performance.now() + LATE_LOOK_MS,
+    }
+  }
+}
