@@ -92,8 +92,8 @@ l as materialized (
   where l.consumer = r.consumer and l.key = r.key and l.token = r.token order by l.key for update of l
 ),
 b as (
-  update ob.work w set attempts = (e->>2)::int from p, jsonb_array_elements(j->'undo') e, l
-  where w.consumer = j->>'c' and w.source = e->>0 and w.id = e->>1 and w.lane = l.key
+  update ob.work w set attempts = (e->>2)::int from p, unnest(array(select jsonb_array_elements(j->'undo') from p)) e
+  where w.consumer = j->>'c' and w.source = e->>0 and w.id = e->>1 and w.lane in (select key from l)
 )
 update ob.lane x set token = null, suspect = false, dirty = false,
   due_at = case when r.ms is not null then ob.now() + r.ms * interval '1 ms'

@@ -135,11 +135,12 @@ w as materialized (
 i as (
   insert into ob.delivery (n, sink, shard, key, due_at, waiting)
   select d.n, w.name, d.shard, d.key, d.due_at, d.due_at > ob.now()
-  from w join ob.delivery d on d.n = w.n and d.sink = '' order by d.n
+  from w cross join lateral (select * from ob.delivery d where d.n = w.n and d.sink = '' limit 1) d order by d.n
   on conflict do nothing
 ),
-d as (delete from ob.delivery d where d.sink = '' and d.n in (select n from w)),
-a as (update ob.delivery d set waiting = true where d.sink = '' and d.n in (select n from u except select n from w))
+d as (delete from ob.delivery d where d.sink = '' and d.n = any (array(select n from w))),
+a as (update ob.delivery d set waiting = true
+  where d.sink = '' and d.n = any (array(select n from u except select n from w)))
 select count(*)::text looked from u`
 
 /**
@@ -329,7 +330,7 @@ seen as materialized (
 o as materialized (
   select o.n from ob.outbox o
   where o.n = any (array(
-      select seen.n from seen where not exists (select 1 from ob.delivery d where d.n = seen.n)))
+      select seen.n from seen where (select 1 from ob.delivery d where d.n = seen.n limit 1) is null))
     and o.published_at is null
   order by o.n for update skip locked
 ),
@@ -362,7 +363,8 @@ update ob.shard h set token = null, due_at = ob.now() from p where h.sink = j->>
 /**
  * Removes a sink, under LOCK_SINKS, unless it is in use. In: `{ sink, ms for which a process counts without a sign of
  * life }`. Out: whether it is `known`, and `users`: the processes that have it attached, as JSON; it stays if there is one, or
- * if a relay holds one of its shards (`leased`). And `last`, the number of the last event that was sent until now.
+ * if a relay holds one of its shards (`leased`). And `last`, the number of the last event that was sent until now. Indexes:
+ * delivery_live, delivery_waiting and delivery_parked, each named by the order under its limit, as in the statements below.
  */
 export const REMOVE_SINK = `
 with p as materialized (select $1::text::jsonb j),
@@ -378,8 +380,13 @@ free as materialized (
   select 1 where not exists (select 1 from users) and not exists (select 1 from shards where live)
 ),
 known as materialized (
-  select exists (select 1 from p, ob.sink k where k.name = j->>'sink') or exists (
-    select 1 from p, ob.delivery d where d.sink = j->>'sink' and j->>'sink' <> '') it
+  select exists (select 1 from ob.sink k where k.name = j->>'sink') or j->>'sink' <> '' and coalesce(
+    (select d.n from ob.delivery d where d.sink = j->>'sink' and d.parked is null and not d.waiting
+      order by d.shard, d.n limit 1),
+    (select d.n from ob.delivery d where d.sink = j->>'sink' and d.parked is null and d.waiting
+      order by d.due_at limit 1),
+    (select d.n from ob.delivery d where d.sink = j->>'sink' and d.parked is not null
+      order by d.parked, d.n limit 1)) is not null it from p
 ),
 declarations as (delete from ob.sink_declaration d using p, free where d.sink = j->>'sink'),
 catching_up as (delete from ob.catch_up c using p, free where c.sink = j->>'sink'),
@@ -405,13 +412,13 @@ free as materialized (select 1 from stand where not exists (select 1 from p join
 delete from ob.delivery d where exists (select 1 from free) and d.ctid = any (
     array(select d.ctid from ob.delivery d
       where d.sink = (select sink from p) and d.parked is null and not d.waiting and d.n <= (select last from p)
-      limit (select n from p) for update skip locked)
+      order by d.shard, d.n limit (select n from p) for update skip locked)
     || array(select d.ctid from ob.delivery d
       where d.sink = (select sink from p) and d.parked is null and d.waiting and d.n <= (select last from p)
-      limit (select n from p) for update skip locked)
+      order by d.due_at limit (select n from p) for update skip locked)
     || array(select d.ctid from ob.delivery d
       where d.sink = (select sink from p) and d.parked is not null and d.n <= (select last from p)
-      limit (select n from p) for update skip locked))
+      order by d.parked, d.n limit (select n from p) for update skip locked))
 returning d.n::text`
 
 /**
@@ -423,9 +430,13 @@ with p as materialized (select j->>'sink' sink, (j->>'last')::bigint last from (
 state as materialized (
   select case when not exists (select 1 from stand) then 'more'
     when exists (select 1 from ob.sink k where k.name = p.sink) then 'back'
-    when exists (select 1 from ob.delivery d where d.sink = p.sink and d.parked is null and not d.waiting and d.n <= p.last)
-      or exists (select 1 from ob.delivery d where d.sink = p.sink and d.parked is null and d.waiting and d.n <= p.last)
-      or exists (select 1 from ob.delivery d where d.sink = p.sink and d.parked is not null and d.n <= p.last) then 'more'
+    when coalesce(
+      (select d.n from ob.delivery d where d.sink = p.sink and d.parked is null and not d.waiting and d.n <= p.last
+        order by d.shard, d.n limit 1),
+      (select d.n from ob.delivery d where d.sink = p.sink and d.parked is null and d.waiting and d.n <= p.last
+        order by d.due_at limit 1),
+      (select d.n from ob.delivery d where d.sink = p.sink and d.parked is not null and d.n <= p.last
+        order by d.parked, d.n limit 1)) is not null then 'more'
     else 'done' end state from p
 ),
 marked as (
@@ -446,12 +457,12 @@ removed as materialized (
 ),
 gone as (
   delete from ob.delivery d where d.ctid = any (
-    array(select d.ctid from removed r
-      join ob.delivery d on d.sink = r.sink and d.parked is null and not d.waiting and d.n <= r.n
-      limit (select n from p) for update of d skip locked)
-    || array(select d.ctid from removed r
-      join ob.delivery d on d.sink = r.sink and d.parked is null and d.waiting and d.n <= r.n
-      limit (select n from p) for update of d skip locked))
+    array(select d.ctid from removed r cross join lateral (
+      select d.ctid from ob.delivery d where d.sink = r.sink and d.parked is null and not d.waiting and d.n <= r.n
+      order by d.shard, d.n limit (select n from p) for update skip locked) d)
+    || array(select d.ctid from removed r cross join lateral (
+      select d.ctid from ob.delivery d where d.sink = r.sink and d.parked is null and d.waiting and d.n <= r.n
+      order by d.due_at limit (select n from p) for update skip locked) d))
   returning d.n, d.shard, d.key, d.due_at
 ),
 unassigned as (

@@ -61,38 +61,39 @@ update ob.consumer o set
   identity_until = case when c.identity then ${WORD_HOLDS} else o.identity_until end
 from c join locked using (name) where o.name = c.name`
 
+/** Of a row `q` of the quarantine: nobody wanted it until now, and it can still be released. */
+const RELEASABLE = `q.reason = 'unrouted' and q.discarded is null and q.body is not null and q.id is not null
+    and q.n > (select after from input)`
+
 /**
  * The numbers of messages that no consumer wanted until now, oldest first. In: `{ types, after }`, where `*` stands for
- * every type. Out: 50 000 at most. Without bodies: many are of types that nobody takes. Whether there is any of a type is
- * looked up first, and mostly there is none. Indexes: quarantine_type, then the primary key.
+ * every type. Out: 50 000 at most. Without bodies: there may be more than fit into memory. Indexes: quarantine_type, and the
+ * primary key where every type is wanted.
  */
 export const UNROUTED = `
-with input as materialized (select $1::text::jsonb j),
-wanted as materialized (select distinct jsonb_array_elements_text(j->'types') collate "C" as type from input),
-present as materialized (
-  select array(select wanted.type from wanted where wanted.type = (select q.type from ob.quarantine q
-      where q.reason = 'unrouted' and q.type >= wanted.type order by q.type limit 1)) types,
-    exists (select 1 from wanted where wanted.type = '*') every, (j->>'after')::bigint after
-  from input
-)
-select found.n::text from present cross join lateral (
-  select q.n from ob.quarantine q
-  where (present.every or cardinality(present.types) > 0) and (present.every or q.type = any (present.types))
-    and q.reason = 'unrouted' and q.discarded is null and q.body is not null and q.id is not null
-    and q.n > present.after order by q.n limit 50000
+with input as materialized (select j->'types' types, (j->>'after')::bigint after from (select $1::text::jsonb j) given),
+wanted as materialized (select distinct jsonb_array_elements_text(types) collate "C" as type from input),
+every as materialized (select exists (select 1 from wanted where type = '*') type)
+select found.n::text from (
+  (select q.n from ob.quarantine q where (select type from every) and ${RELEASABLE} order by q.n limit 50000)
+  union all
+  (select q.n from wanted cross join lateral (
+    select q.n from ob.quarantine q where not (select type from every) and q.type = wanted.type and ${RELEASABLE}) q
+   order by q.n limit 50000)
 ) found order by found.n`
 
 /**
  * Which consumers there are. In: the names that are asked for. Out: every registered one, and of those asked for the ones
- * that have messages, or did. No row back for a name: nobody has heard of it. Indexes: message's key, quarantine_reason.
+ * that have messages, or did. No row back for a name: nobody has heard of it. Indexes: message_received,
+ * quarantine_reason; as `exists` the planner would hash both tables.
  */
 export const KNOWN_CONSUMERS = `
 with input as materialized (select $1::text::jsonb names)
 select name from ob.consumer
 union
 select x.name collate "C" from input, jsonb_array_elements_text(names) x(name)
-where exists (select 1 from ob.message m where m.consumer = x.name collate "C")
-  or exists (select 1 from ob.quarantine q where q.consumer = x.name collate "C")`
+where (select 1 from ob.message m where m.consumer = x.name collate "C" order by m.received_at limit 1) is not null
+  or (select 1 from ob.quarantine q where q.consumer = x.name collate "C" order by q.reason limit 1) is not null`
 
 /**
  * What `health()` asks. In: `{ consumers, sinks }`, the names of the local ones, which may not be registered yet. Out, in one row: `lag`, the

@@ -54,7 +54,10 @@ from p cross join e q ${QUARANTINE_JUDGED}
 where f.fits or q.ord = (select count(*) from e) order by q.ord`,
 )
 
-/** A consumer's quarantine: one walk through the index for each reason there is, merged. Its position: the row's number. */
+/**
+ * A consumer's quarantine: one walk through the index for each reason there is, merged. Its position: the row's number. A range
+ * of one reason, because only quarantine_reason then has the order: by number alone it would read all.
+ */
 export const QUARANTINED_OF = bothWays(
   ({ order, ...way }) => `
 with recursive ${CRITERIA},
@@ -71,8 +74,9 @@ e as materialized (
   from (
     select q.* from r cross join lateral (
       select * from ob.quarantine q
-      where q.consumer = (select consumer from p) and q.reason = r.reason and ${QUARANTINE_POSITION(way)}
-      order by q.n ${order} limit (select n from p)) q
+      where q.consumer = (select consumer from p) and q.reason >= r.reason and q.reason <= r.reason
+        and ${QUARANTINE_POSITION(way)}
+      order by q.reason ${order}, q.n ${order} limit (select n from p)) q
     order by q.n ${order} limit (select n from p)) q
 )
 select ${QUARANTINE_COLUMNS}, q.ord::text
