@@ -101,8 +101,9 @@ where (select 1 from ob.message m where m.consumer = x.name collate "C" order by
  * sink; `writable`, false on a standby and on a read-only server; `waiting`, for each consumer `{ consumer, dueMs, held }`;
  * `sinks`, for each sink `{ sink, dueMs, held }`, where held means that a relay publishes to it right now.
  *
- * A message that is tried again is as old as its delay is over. What is held is looked for among the leases that end
- * next, a thousand of each kind: a stuck worker extends its own, so it stays among them. Indexes: work_due, lane_due,
+ * A message that is tried again is as old as its delay is over. What is held is looked for among what falls due next, a
+ * thousand of each kind: a lease ends among the delays of retries. Where none is found, and a message has been due for long
+ * enough to say that nobody runs its consumer, it is looked for among a hundred thousand. Indexes: work_due, lane_due,
  * work_lane, delivery_live, delivery_waiting. Events of a sink that is not registered (any more) count too: its name is
  * found by jumping along these indexes. So do events that have fallen due while no relay runs.
  */
@@ -115,7 +116,14 @@ awake as materialized (
   where not exists (select 1 from ob.consumer known where known.name = x.name collate "C")
 ),
 waiting as materialized (
-  select awake.name, due.ms due_ms, coalesce(held.some, false) held, held.ms held_ms
+  select awake.name, due.ms due_ms, held.ms held_ms, case when held.some then true when due.ms < 5000 then false
+    else due.ms is not null and (
+      exists (select 1 from (
+        select token from ob.work where consumer = awake.name and lane is null and parked is null and due_at > ob.now()
+        order by due_at limit 100000) ahead where ahead.token is not null)
+      or exists (select 1 from (
+        select token from ob.lane where consumer = awake.name and due_at > ob.now() and due_at < 'infinity'
+        order by due_at limit 100000) ahead where ahead.token is not null)) end held
   from awake
   left join lateral (
     select max(extract(epoch from ob.now() - case when oldest.token is not null and oldest.attempts = 0
