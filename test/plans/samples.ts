@@ -11,6 +11,7 @@ import * as link from '../../src/postgres/sql/link.js'
 import * as once from '../../src/postgres/sql/once.js'
 import * as outbox from '../../src/postgres/sql/outbox.js'
 import * as plans from '../../src/postgres/sql/plans.js'
+import * as quarantine from '../../src/postgres/sql/quarantine.js'
 import * as receive from '../../src/postgres/sql/receive.js'
 import * as registry from '../../src/postgres/sql/registry.js'
 import * as retain from '../../src/postgres/sql/retain.js'
@@ -80,19 +81,20 @@ const ARRIVED = {
   oi: null,
 }
 const QUARANTINED = {
-  c: 'orders',
-  s: 's1',
-  i: 'new',
-  t: 't1',
-  r: 'conflict',
-  d: 'why',
-  b: '{}',
-  h: 'ab',
-  e: '{}',
-  v: 'topic',
+  ...{
+    consumer: 'orders',
+    source: 's1',
+    id: 'new',
+    type: 't1',
+    key: undefined,
+    reason: 'conflict',
+    detail: 'why',
+    body: '{}',
+  },
+  ...{ bytes: undefined, hash: 'ab', envelope: '{}', account: 'topic', keepMs: undefined, meant: undefined },
 }
 const CALL = { consumer: 'orders', source: 's3', id: '15', name: 'charge' }
-const ROOM = { v: 'topic', rows: 1e6, bytes: 1e9, size: 2 }
+const ROOM = { account: 'topic', rows: 1e6, bytes: 1e9, size: 2 }
 const SHARDS = { sink: 'broker', k: TOKEN }
 const SAMPLED = 'looks at a sample of 10 000 rows'
 const SWITCHED = 'once, after a switch-over'
@@ -178,13 +180,15 @@ export const SAMPLES: ReadonlyMap<string, Sample> = new Map<string, Sample>([
 
   ['OUTGROWN', sample(plans.OUTGROWN, [['message', 'ob.message']], '')],
 
+  ['QUARANTINE', sample(quarantine.QUARANTINE, { messages: [QUARANTINED], limit: ROOM }, 'quarantine_once')],
+  ['QUARANTINE_OF_NOBODY', sample(quarantine.QUARANTINE_OF_NOBODY, { messages: [{ ...QUARANTINED, consumer: '' }], limit: ROOM }, 'quarantine_once')],
+  ['QUARANTINE_APART', sample(quarantine.QUARANTINE_APART, { messages: [{ ...QUARANTINED, fingerprint: 'cd' }], limit: ROOM }, 'quarantine_once')],
+  ['QUARANTINE_ACCOUNTS', sample(quarantine.QUARANTINE_ACCOUNTS, ['topic'], '')],
+
   ['RECEIVE', sample(receive.RECEIVE, { m: [MESSAGE, { ...MESSAGE, i: '1' }], c: [LOCAL], only: null, not: [], wait: '1s' }, '')],
   ['CLASSIFY', sample(receive.CLASSIFY, [[...PENDING, 'ab', null, null, 't1'], HANDLED], 'message_pkey work_pkey')],
   ['CONFIRM', sample(receive.CONFIRM, 'known', '')],
   ['UNPARK_FAILED', sample(receive.UNPARK_FAILED, [['mail', 's3', '39']], 'work_pkey')],
-  ['QUARANTINE', sample(receive.QUARANTINE, { m: [QUARANTINED], limit: ROOM }, 'quarantine_once')],
-  ['QUARANTINE_OF_NOBODY', sample(receive.QUARANTINE_OF_NOBODY, { m: [{ ...QUARANTINED, c: '' }], limit: ROOM }, 'quarantine_once')],
-  ['QUARANTINE_ACCOUNTS', sample(receive.QUARANTINE_ACCOUNTS, ['topic'], '')],
   ['OTHER_CONSUMERS', sample(receive.OTHER_CONSUMERS, { t: ['t1'], not: [], keyless: [] }, '')],
   ['NOTIFY', sample(receive.NOTIFY, ['oncebox'], '')],
 

@@ -166,7 +166,7 @@ sized as materialized (
   from input, jsonb_array_elements_text(j->'n') x join ob.quarantine q on q.n = x::bigint
 )
 select q.n::text, q.consumer, q.source, q.id, q.type, q.key, q.reason, q.body, encode(q.bytes, 'base64') bytes,
-  encode(q.hash, 'hex') hash, q.envelope, q.via, to_json(q.received_at)#>>'{}' since,
+  encode(coalesce(q.fingerprint, q.hash), 'hex') hash, q.envelope, q.via, to_json(q.received_at)#>>'{}' since,
   exists (select 1 from sized s, input where s.before >= (j->>'bytes')::bigint)::text more
 from input, sized join ob.quarantine q using (n) where sized.before < (j->>'bytes')::bigint order by q.n`
 

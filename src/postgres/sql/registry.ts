@@ -116,7 +116,7 @@ awake as materialized (
   where not exists (select 1 from ob.consumer known where known.name = x.name collate "C")
 ),
 waiting as materialized (
-  select awake.name, due.ms due_ms, held.ms held_ms, case when held.some then true when due.ms < 5000 then false
+  select awake.name, due.ms due_ms, held.ms held_ms, case when held.some then true when due.ms < 5000.0 then false
     else due.ms is not null and (
       exists (select 1 from (
         select token from ob.work where consumer = awake.name and lane is null and parked is null and due_at > ob.now()
