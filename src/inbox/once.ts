@@ -130,7 +130,7 @@ export async function once<R>(
     }
     if (isOpen(found)) throw busy(name, id)
     if (found.state === 'quarantined') return { status: 'quarantined', reason: found.reason ?? 'invalid' }
-    return { status: 'duplicate', result: fromResult((found.result ?? undefined) as string | undefined) }
+    return { status: 'duplicate', result: fromResult(found.result ?? undefined) }
   }
 
   async function settle(started: [xid: string, n: string | null], result: string | undefined): Promise<void> {

@@ -82,6 +82,8 @@ export const OUTSIDE: Readonly<Record<string, string>> = {
   CRITERIA: 'a piece of other statements',
   HELD_BACK: 'a piece of other statements',
   COUNTED: 'a piece of other statements',
+  FINISHED: 'a piece of other statements',
+  STATE: 'a piece of other statements',
   MAX_BIGINT: 'a number',
 }
 

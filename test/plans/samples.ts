@@ -21,7 +21,8 @@ import * as searchQuarantine from '../../src/postgres/sql/search-quarantine.js'
 import * as server from '../../src/postgres/sql/server.js'
 import * as session from '../../src/postgres/sql/session.js'
 import * as settle from '../../src/postgres/sql/settle.js'
-import type { Walk } from '../../src/postgres/sql/walk.js'
+import type { Criteria, Walk } from '../../src/postgres/sql/walk.js'
+import { STATES } from '../../src/admin/filter.js'
 
 export interface Sample {
   readonly text: string
@@ -42,7 +43,7 @@ function sample<In>(text: Statement<In, unknown> | string, given: In, relies: st
 function walk(
   name: string,
   { newest, oldest }: Walk,
-  given: object,
+  given: Partial<Criteria>,
   relies: string,
   whole: Whole = {},
 ): [string, Sample][] {
@@ -56,29 +57,15 @@ const TOKEN = '00000000-0000-4000-8000-000000000001'
 const OTHER = '00000000-0000-4000-8000-000000000002'
 const DAY = 86_400_000
 const NOW = new Date().toISOString()
-const CRITERIA = {
-  n: 100,
-  lean: false,
-  states: ['pending', 'dead', 'quarantined', 'handled', 'discarded', 'processing'],
-}
-/** Messages of the sample tables: one that waits, one that is handled, one in a lane, some that are parked. */
-const PENDING = ['orders', 's1', '1']
-const HANDLED = ['orders', 's1', '100001']
-const PARKED = ['mail', 's1', '29']
-const MESSAGE = { i: 'new', s: 's1', t: 't1', k: 'k1', b: '{}', h: 'ab', e: '{}', at: NOW }
-const LOCAL = { n: 'orders', o: false, r: DAY, u: 'accept', t: ['t1'] }
+const CRITERIA = { limit: 100, lean: false, states: STATES }
+/** Messages of the sample tables: one that waits, one that is handled, one that is parked. */
+const PENDING = ['orders', 's1', '1'] as const
+const HANDLED = ['orders', 's1', '100001'] as const
+const PARKED = ['mail', 's1', '29'] as const
+const MESSAGE = { i: 'new', s: 's1', t: 't1', k: 'k1', b: '{}', h: 'ab', e: '{}', at: NOW, r: undefined }
+const LOCAL = { name: 'orders', ordered: false, retainMs: DAY, untimed: 'accept', types: ['t1'], identity: false }
 const ARRIVED = {
-  c: 'orders',
-  s: 's1',
-  i: 'new',
-  t: 't1',
-  k: null,
-  b: '{}',
-  h: 'ab',
-  e: '{}',
-  at: NOW,
-  os: null,
-  oi: null,
+  ...{ c: 'orders', s: 's1', i: 'new', t: 't1', k: null, b: '{}', h: 'ab', e: '{}', at: NOW, os: null, oi: null },
 }
 const QUARANTINED = {
   ...{
@@ -95,7 +82,7 @@ const QUARANTINED = {
 }
 const CALL = { consumer: 'orders', source: 's3', id: '15', name: 'charge' }
 const ROOM = { account: 'topic', rows: 1e6, bytes: 1e9, size: 2 }
-const SHARDS = { sink: 'broker', k: TOKEN }
+const SHARDS = { sink: 'broker', token: TOKEN }
 const SAMPLED = 'looks at a sample of 10 000 rows'
 const SWITCHED = 'once, after a switch-over'
 
@@ -105,20 +92,20 @@ export const SAMPLES: ReadonlyMap<string, Sample> = new Map<string, Sample>([
   })],
   ['OUTBOX_STATUS', sample(admin.OUTBOX_STATUS, null, '', { outbox: 'counts', delivery: 'counts' })],
   ['ATTEMPTS', sample(admin.ATTEMPTS, [PENDING], 'attempt_pkey')],
-  ['SET_PAUSED', sample(admin.SET_PAUSED, { n: 'orders', p: true }, '')],
-  ['AUDIT', sample(audit.AUDIT, { a: 'retry', d: '{}', by: null }, '')],
-  ['READ_AUDIT', sample(audit.READ_AUDIT, { before: '1000', n: 10 }, 'audit_pkey')],
+  ['SET_PAUSED', sample(admin.SET_PAUSED, { name: 'orders', paused: true }, '')],
+  ['AUDIT', sample(audit.AUDIT, { action: 'retry', detail: '{}', actor: null }, '')],
+  ['READ_AUDIT', sample(audit.READ_AUDIT, { before: '1000', limit: 10 }, 'audit_pkey')],
 
   ['WALK_END', sample(bulk.WALK_END, null, 'quarantine_pkey outbox_pkey')],
-  ['RETRY', sample(bulk.RETRY, { k: [PARKED], s: ['dead'] }, 'work_pkey')],
-  ['REPLAY', sample(bulk.REPLAY, { k: [HANDLED], c: [{ n: 'orders', o: false }] }, 'message_pkey work_pkey')],
-  ['DISCARD', sample(bulk.DISCARD, { k: [PENDING, PARKED], s: ['dead', 'pending'] }, 'work_pkey')],
-  ['DISCARD_QUARANTINED', sample(bulk.DISCARD_QUARANTINED, { n: ['1', '2'], r: 'no use' }, 'quarantine_pkey')],
-  ['READ_QUARANTINED', sample(bulk.READ_QUARANTINED, { n: ['1', '2'], bytes: 1e6 }, 'quarantine_pkey')],
+  ['RETRY', sample(bulk.RETRY, { keys: [PARKED], states: ['dead'] }, 'work_pkey')],
+  ['REPLAY', sample(bulk.REPLAY, { keys: [HANDLED], consumers: [LOCAL] }, 'message_pkey work_pkey')],
+  ['DISCARD', sample(bulk.DISCARD, { keys: [PENDING, PARKED], states: ['dead', 'pending'] }, 'work_pkey')],
+  ['DISCARD_QUARANTINED', sample(bulk.DISCARD_QUARANTINED, { rows: ['1', '2'], reason: 'no use' }, 'quarantine_pkey')],
+  ['READ_QUARANTINED', sample(bulk.READ_QUARANTINED, { rows: ['1', '2'], bytes: 1e6 }, 'quarantine_pkey')],
   ['LOCK_QUARANTINED', sample(bulk.LOCK_QUARANTINED, { rows: [['1', 'quarantined']], wait: '1s' }, 'quarantine_pkey')],
   ['REMOVE_QUARANTINED', sample(bulk.REMOVE_QUARANTINED, ['1'], 'quarantine_pkey')],
-  ['RETRY_DELIVERIES', sample(bulk.RETRY_DELIVERIES, { k: [['10070', 'broker']], s: ['dead'] }, 'delivery_pkey')],
-  ['DISCARD_DELIVERIES', sample(bulk.DISCARD_DELIVERIES, { k: [['10070', 'broker']], s: ['dead'] }, 'delivery_pkey')],
+  ['RETRY_DELIVERIES', sample(bulk.RETRY_DELIVERIES, { keys: [['10070', 'broker']], states: ['dead'] }, 'delivery_pkey')],
+  ['DISCARD_DELIVERIES', sample(bulk.DISCARD_DELIVERIES, { keys: [['10070', 'broker']], states: ['dead'] }, 'delivery_pkey')],
 
   ['CLAIM', sample(claim.CLAIM, { c: 'orders', k: TOKEN, lease: 1_000, n: 100 }, 'work_due message_pkey')],
   ['EXTEND', sample(claim.EXTEND, { c: 'orders', k: TOKEN, lease: 1_000, d: [['s3', '15']] }, 'work_pkey')],
@@ -152,29 +139,29 @@ export const SAMPLES: ReadonlyMap<string, Sample> = new Map<string, Sample>([
   ['EXTEND_LANES', sample(lanes.EXTEND_LANES, { c: 'ledger', k: TOKEN, lease: 1_000, lanes: ['k7'] }, '')],
   ['EXTEND_LANE', sample(lanes.EXTEND_LANE, { c: 'ledger', k: TOKEN, lease: 1_000, key: 'k7', wait: '1s' }, '')],
 
-  ['MOVE', sample(link.MOVE, { ...SHARDS, depth: 50, n: 100, bytes: 1e6, wait: '1s', c: [LOCAL] }, 'delivery_live outbox_pkey delivery_pkey')],
+  ['MOVE', sample(link.MOVE, { ...SHARDS, shards: [], depth: 50, limit: 100, bytes: 1e6, wait: '1s', consumers: [LOCAL] }, 'delivery_live outbox_pkey delivery_pkey')],
 
   ['ONCE_BEGIN', sample(once.ONCE_BEGIN, ['orders'], '')],
   ['ONCE_OPTIONS', sample(once.ONCE_OPTIONS, ['orders'], '')],
   ['ONCE_CHECK', sample(once.ONCE_CHECK, ['1', '1'], '')],
 
-  ['SEND', sample(outbox.SEND, { s: 'box', to: [], m: [{ i: 'new', t: 't1', k: 'k1', g: 1, b: '{}', h: 'ab', e: '{}' }] }, '')],
+  ['SEND', sample(outbox.SEND, { source: 'box', sinks: [], events: [{ i: 'new', t: 't1', k: 'k1', g: 1, b: '{}', h: 'ab', e: '{}', at: undefined }] }, '')],
   ['SENT', sample(outbox.SENT, null, '', { outbox: 'tests read all that was sent' })],
   ['LOCK_SINKS', sample(outbox.LOCK_SINKS, null, '')],
   ['REGISTER_SINKS', sample(outbox.REGISTER_SINKS, { process: OTHER, host: 'here', ms: 1_000, again: false, s: [{ n: 'broker', t: null, k: 0 }] }, '')],
   ['RETIRE_SINKS', sample(outbox.RETIRE_SINKS, [OTHER], '')],
-  ['CATCH_UP', sample(outbox.CATCH_UP, { sink: 'search', n: 100 }, 'delivery_waiting outbox_pkey delivery_pkey')],
+  ['CATCH_UP', sample(outbox.CATCH_UP, { sink: 'search', limit: 100 }, 'delivery_waiting outbox_pkey delivery_pkey')],
   ['ASSIGN', sample(outbox.ASSIGN, [100], 'delivery_unassigned outbox_pkey delivery_pkey')],
-  ['CLAIM_SHARDS', sample(outbox.CLAIM_SHARDS, { sink: 'broker', k: TOKEN, lease: 1_000, n: 8, most: 1_000 }, 'delivery_live delivery_waiting delivery_failed delivery_unassigned')],
-  ['READ_SHARDS', sample(outbox.READ_SHARDS, { sink: 'broker', s: [1, 2], depth: 50, n: 100, bytes: 1e6 }, 'delivery_live outbox_pkey')],
-  ['COMPLETE', sample(outbox.COMPLETE, { ...SHARDS, done: ['32001'], fail: [{ n: '32002', ms: 10, e: '{}' }] }, 'delivery_pkey outbox_pkey')],
-  ['COMPLETED', sample(outbox.COMPLETED, { ...SHARDS, done: ['32001'], fail: [{ n: '32002', e: '{}' }] }, 'delivery_pkey')],
+  ['CLAIM_SHARDS', sample(outbox.CLAIM_SHARDS, { ...SHARDS, lease: 1_000, limit: 8, most: 1_000 }, 'delivery_live delivery_waiting delivery_failed delivery_unassigned')],
+  ['READ_SHARDS', sample(outbox.READ_SHARDS, { sink: 'broker', shards: [1, 2], depth: 50, limit: 100, bytes: 1e6 }, 'delivery_live outbox_pkey')],
+  ['COMPLETE', sample(outbox.COMPLETE, { ...SHARDS, done: ['32001'], failed: [{ n: '32002', delayMs: 10, error: '{}' }] }, 'delivery_pkey outbox_pkey')],
+  ['COMPLETED', sample(outbox.COMPLETED, { ...SHARDS, done: ['32001'], failed: [{ n: '32002', delayMs: 10, error: '{}' }] }, 'delivery_pkey')],
   ['FINISH_SHARED', sample(outbox.FINISH_SHARED, ['1'], 'outbox_pkey')],
-  ['FINISH_LEFT', sample(outbox.FINISH_LEFT, { after: '0', n: 100 }, 'outbox_pkey delivery_pkey')],
+  ['FINISH_LEFT', sample(outbox.FINISH_LEFT, { after: '0', limit: 100 }, 'outbox_pkey delivery_pkey')],
   ['EXTEND_SHARDS', sample(outbox.EXTEND_SHARDS, { ...SHARDS, lease: 1_000 }, '')],
   ['RELEASE_SHARDS', sample(outbox.RELEASE_SHARDS, SHARDS, '')],
-  ['REMOVE_SINK', sample(outbox.REMOVE_SINK, { sink: 'old', ms: 1_000 }, 'delivery_live delivery_waiting delivery_parked')],
-  ['REMOVE_DELIVERIES', sample(outbox.REMOVE_DELIVERIES, { sink: 'old', n: 100, last: '50000' }, 'delivery_live delivery_waiting delivery_parked')],
+  ['REMOVE_SINK', sample(outbox.REMOVE_SINK, { sink: 'old', goneMs: 1_000 }, 'delivery_live delivery_waiting delivery_parked')],
+  ['REMOVE_DELIVERIES', sample(outbox.REMOVE_DELIVERIES, { sink: 'old', limit: 100, last: '50000' }, 'delivery_live delivery_waiting delivery_parked')],
   ['MARK_REMOVED', sample(outbox.MARK_REMOVED, { sink: 'old', last: '50000' }, 'delivery_live delivery_waiting delivery_parked')],
   ['RECLAIM', sample(outbox.RECLAIM, [100], 'delivery_live delivery_waiting')],
 
@@ -185,31 +172,31 @@ export const SAMPLES: ReadonlyMap<string, Sample> = new Map<string, Sample>([
   ['QUARANTINE_APART', sample(quarantine.QUARANTINE_APART, { messages: [{ ...QUARANTINED, fingerprint: 'cd' }], limit: ROOM }, 'quarantine_once')],
   ['QUARANTINE_ACCOUNTS', sample(quarantine.QUARANTINE_ACCOUNTS, ['topic'], '')],
 
-  ['RECEIVE', sample(receive.RECEIVE, { m: [MESSAGE, { ...MESSAGE, i: '1' }], c: [LOCAL], only: null, not: [], wait: '1s' }, '')],
-  ['CLASSIFY', sample(receive.CLASSIFY, [[...PENDING, 'ab', null, null, 't1'], HANDLED], 'message_pkey work_pkey')],
+  ['RECEIVE', sample(receive.RECEIVE, { messages: [MESSAGE, { ...MESSAGE, i: '1' }], consumers: [LOCAL], only: null, not: [], wait: '1s' }, '')],
+  ['CLASSIFY', sample(receive.CLASSIFY, [[...PENDING, 'ab', null, null, 't1'], [...HANDLED, null]], 'message_pkey work_pkey')],
   ['CONFIRM', sample(receive.CONFIRM, 'known', '')],
   ['UNPARK_FAILED', sample(receive.UNPARK_FAILED, [['mail', 's3', '39']], 'work_pkey')],
-  ['OTHER_CONSUMERS', sample(receive.OTHER_CONSUMERS, { t: ['t1'], not: [], keyless: [] }, '')],
+  ['OTHER_CONSUMERS', sample(receive.OTHER_CONSUMERS, { types: ['t1'], not: [], keyless: [] }, '')],
   ['NOTIFY', sample(receive.NOTIFY, ['oncebox'], '')],
 
-  ['REGISTER', sample(registry.REGISTER, [{ ...LOCAL, identity: false, declared: 'here' }], '')],
-  ['RENEW', sample(registry.RENEW, [{ n: 'orders', o: false, identity: false }], '')],
+  ['REGISTER', sample(registry.REGISTER, [{ ...LOCAL, declared: '{}' }], '')],
+  ['RENEW', sample(registry.RENEW, [LOCAL], '')],
   ['UNROUTED', sample(registry.UNROUTED, { types: ['u3'], after: '0' }, 'quarantine_type quarantine_pkey')],
   ['KNOWN_CONSUMERS', sample(registry.KNOWN_CONSUMERS, ['strange', 'orders'], 'message_received quarantine_reason')],
   ['HEALTH', sample(registry.HEALTH, { consumers: ['orders'], sinks: ['broker'] }, 'work_due lane_due work_lane message_pkey delivery_live delivery_waiting')],
 
   ['CONSUMERS', sample(retain.CONSUMERS, null, '')],
-  ['PRUNABLE', sample(retain.PRUNABLE, { c: 'orders', r: DAY, n: 100, lean: false }, 'message_received work_pkey handled_pkey')],
-  ['PRUNE', sample(retain.PRUNE, { c: 'orders', r: DAY, k: [['s1', '199981']] }, 'message_pkey work_pkey handled_pkey attempt_pkey effect_pkey')],
-  ['PRUNE_LANES', sample(retain.PRUNE_LANES, { c: 'ledger', after: '', n: 100 }, 'lane_pkey work_lane')],
-  ['PRUNABLE_QUARANTINE', sample(retain.PRUNABLE_QUARANTINE, { n: 100, r: { orders: DAY }, d: DAY, least: DAY }, 'quarantine_pkey')],
+  ['PRUNABLE', sample(retain.PRUNABLE, { consumer: 'orders', retainMs: DAY, limit: 100, lean: false, low: undefined }, 'message_received work_pkey handled_pkey')],
+  ['PRUNE', sample(retain.PRUNE, { consumer: 'orders', retainMs: DAY, keys: [['s1', '199981']] }, 'message_pkey work_pkey handled_pkey attempt_pkey effect_pkey')],
+  ['PRUNE_LANES', sample(retain.PRUNE_LANES, { consumer: 'ledger', after: '', limit: 100 }, 'lane_pkey work_lane')],
+  ['PRUNABLE_QUARANTINE', sample(retain.PRUNABLE_QUARANTINE, { limit: 100, after: undefined, retainMs: { orders: DAY }, defaultMs: DAY, leastMs: DAY }, 'quarantine_pkey')],
   ['PRUNE_QUARANTINE', sample(retain.PRUNE_QUARANTINE, ['5', '6'], 'quarantine_pkey')],
   ['PRUNE_PUBLISHED', sample(retain.PRUNE_PUBLISHED, [100], 'outbox_published outbox_pkey')],
-  ['PRUNE_GIVEN_UP', sample(retain.PRUNE_GIVEN_UP, { n: 100, r: 1_000 }, 'delivery_parked outbox_pkey delivery_pkey')],
+  ['PRUNE_GIVEN_UP', sample(retain.PRUNE_GIVEN_UP, { limit: 100, retainMs: 1_000 }, 'delivery_parked outbox_pkey delivery_pkey')],
 
   ...walk('JOURNAL', search.JOURNAL, { consumer: 'orders' }, 'message_received work_pkey'),
   ...walk('PARKED', search.PARKED, {}, 'work_parked message_pkey'),
-  ['BACKLOG', sample(search.BACKLOG, { consumer: 'orders', n: 100 }, 'work_due work_lane')],
+  ['BACKLOG', sample(search.BACKLOG, { consumer: 'orders', limit: 100 }, 'work_due work_lane')],
   ...walk('WAITING', search.WAITING, {}, 'message_pkey', { work: 'sorts a backlog that is known to be small' }),
   ...walk('BY_ID', search.BY_ID, { ids: ['1', 'o9'] }, 'message_pkey message_origin work_pkey'),
   ...walk('OUTBOX', searchOutbox.OUTBOX, {}, 'outbox_pkey delivery_pkey'),
