@@ -197,8 +197,8 @@ export const EVENT_PARTIES: EventParty[] = [
     },
   },
   complete('done', { done: [N] }, { completed: 'one' }),
-  complete('retry', { fail: [{ n: N, ms: 60_000, e: '{}' }] }, { counted: 1 }),
-  complete('dead', { fail: [{ n: N, ms: null, p: 'dead', e: '{}' }] }, { counted: 1 }),
+  complete('retry', { failed: [{ n: N, delayMs: 60_000, error: '{}' }] }, { counted: 1 }),
+  complete('dead', { failed: [{ n: N, delayMs: null, parked: 'dead', error: '{}' }] }, { counted: 1 }),
   {
     name: 'COMPLETE two, then FINISH_SHARED',
     statements: ['COMPLETE', 'FINISH_SHARED'],
