@@ -1,8 +1,7 @@
 /** Lists what was done, newest first. */
 import { checkInteger, checkKnown } from '../check-options.js'
 import { OnceboxError } from '../errors.js'
-import type { Row } from '../postgres/database.js'
-import { READ_AUDIT } from '../postgres/sql/audit.js'
+import { READ_AUDIT, type AuditRow } from '../postgres/sql/audit.js'
 import { MAX_BIGINT } from '../postgres/sql/walk.js'
 import type { Runtime } from '../runtime.js'
 import type { AuditRecord } from './types.js'
@@ -18,9 +17,9 @@ export async function audit(
 ): Promise<{ records: AuditRecord[]; cursor?: string }> {
   checkKnown('audit', page, ['cursor', 'limit'])
   const limit = checkInteger('audit: limit', page.limit ?? 50, 1, 1_000)
-  const rows = await db.run(READ_AUDIT, { before: checkCursor(page.cursor), n: limit + 1 })
+  const rows = await db.run(READ_AUDIT, { before: checkCursor(page.cursor), limit: limit + 1 })
   const records = rows.slice(0, limit).map(toRecord)
-  return rows.length > limit ? { records, cursor: rows[limit - 1]!['n'] as string } : { records }
+  return rows.length > limit ? { records, cursor: rows[limit - 1]!.n } : { records }
 }
 
 /** The number of the last record on the page before. */
@@ -33,12 +32,11 @@ function checkCursor(cursor: unknown): string {
   )
 }
 
-function toRecord(row: Row): AuditRecord {
-  const { at, action, detail, actor, role, login } = row as Record<string, string | null>
+function toRecord({ at, action, detail, actor, role, login }: AuditRow): AuditRecord {
   return {
     at: new Date(Number(at)),
-    action: action!,
-    detail: readDetail(detail!),
+    action,
+    detail: readDetail(detail),
     ...(actor !== null && { by: actor }),
     ...(role !== null && { role }),
     ...(login !== null && { login }),

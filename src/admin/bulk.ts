@@ -7,8 +7,8 @@ import { OnceboxError } from '../errors.js'
 import { writeAudit } from '../inbox/audit.js'
 import { unknownConsumers } from '../inbox/registry.js'
 import type { State } from '../message.js'
-import type { Row } from '../postgres/database.js'
 import { WALK_END } from '../postgres/sql/bulk.js'
+import type { FoundRow } from '../postgres/sql/walk.js'
 import type { Runtime } from '../runtime.js'
 import { sleep } from '../backoff.js'
 import { checkSelection, type CheckedFilter } from './filter.js'
@@ -27,8 +27,8 @@ export interface Change {
   /** The consumers that this process has declared. */
   readonly declared: readonly string[]
   /** Changes rows of one place. Answers how many were changed. */
-  inbox(rows: readonly Row[], states: readonly State[]): Promise<number>
-  outbox(rows: readonly Row[], states: readonly State[]): Promise<number>
+  inbox(rows: readonly FoundRow[], states: readonly State[]): Promise<number>
+  outbox(rows: readonly FoundRow[], states: readonly State[]): Promise<number>
 }
 
 export async function changeAll(
@@ -108,7 +108,7 @@ async function walk(
   filter: CheckedFilter,
   states: readonly State[],
   { limit, perSecond, dryRun }: CheckedBulk,
-  take: (rows: readonly Row[]) => Promise<number>,
+  take: (rows: readonly FoundRow[]) => Promise<number>,
 ): Promise<number> {
   if (states.length === 0 || limit === 0) return 0
   const size = perSecond === undefined || dryRun ? BATCH : Math.max(1, Math.min(BATCH, Math.floor(perSecond / 10)))
@@ -145,7 +145,7 @@ async function sleepUntil(at: number): Promise<void> {
 /** What arrives after the walk has begun is not part of it. */
 async function endOf({ db }: Runtime): Promise<Partial<Record<Place, string>>> {
   const [end] = await db.run(WALK_END, null)
-  const { at, seq, n, sent } = end as Record<'at' | 'seq' | 'n' | 'sent', string>
+  const { at, seq, n, sent } = end!
   const quarantine = { quarantine: n, quarantineOf: n, quarantineIds: n }
   return { journal: at, parked: seq, waiting: seq, ...quarantine, outbox: sent, outboxParked: sent, outboxIds: sent }
 }

@@ -1,11 +1,11 @@
 /** Gives messages up. They stay until retention takes them, and can be retried until then. */
 import { OnceboxError } from '../errors.js'
 import type { State } from '../message.js'
-import type { Row } from '../postgres/database.js'
 import { DISCARD, DISCARD_DELIVERIES, DISCARD_QUARANTINED } from '../postgres/sql/bulk.js'
+import type { FoundRow } from '../postgres/sql/walk.js'
 import type { Runtime } from '../runtime.js'
 import { changeAll, checkBulkNames } from './bulk.js'
-import { keyOf } from './retry.js'
+import { deliveryOf, keyOf } from './retry.js'
 import { checkSigned } from './signed.js'
 import type { Bulk, Filter } from './types.js'
 
@@ -26,13 +26,12 @@ export async function discard(
       takes: ['dead', 'quarantined', 'pending'],
       unlessTold: ['dead', 'quarantined'],
       async inbox(rows, states) {
-        const held = rows.filter((row) => row['n'] !== undefined)
-        const stored = rows.filter((row) => row['n'] === undefined)
+        const held = rows.flatMap(({ n }) => n ?? [])
+        const stored = rows.filter(({ n }) => n === undefined)
         return (await discardStored(runtime, stored, states)) + (await discardHeld(runtime, held, reason))
       },
       async outbox(rows, states) {
-        const k = rows.map((row) => [row['n'], row['consumer']])
-        return (await runtime.db.run(DISCARD_DELIVERIES, { k, s: states })).length
+        return (await runtime.db.run(DISCARD_DELIVERIES, { keys: rows.map(deliveryOf), states })).length
       },
     },
   )
@@ -47,12 +46,12 @@ function checkReason(options: Bulk & { reason: string }): string {
   return checkSigned('discard', options).reason!
 }
 
-async function discardStored({ db }: Runtime, rows: readonly Row[], states: readonly State[]): Promise<number> {
+async function discardStored({ db }: Runtime, rows: readonly FoundRow[], states: readonly State[]): Promise<number> {
   if (rows.length === 0) return 0
-  return (await db.run(DISCARD, { k: rows.map(keyOf), s: states })).length
+  return (await db.run(DISCARD, { keys: rows.map(keyOf), states })).length
 }
 
-async function discardHeld({ db }: Runtime, rows: readonly Row[], reason: string): Promise<number> {
+async function discardHeld({ db }: Runtime, rows: readonly string[], reason: string): Promise<number> {
   if (rows.length === 0) return 0
-  return (await db.run(DISCARD_QUARANTINED, { n: rows.map((row) => row['n']), r: reason })).length
+  return (await db.run(DISCARD_QUARANTINED, { rows, reason })).length
 }

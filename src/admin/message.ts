@@ -4,8 +4,8 @@ import type { Entry } from '../hooks.js'
 import { toEntry } from '../inbox/entry.js'
 import { parseFailure } from '../inbox/outcome.js'
 import type { MessageMap } from '../message.js'
-import type { Row } from '../postgres/database.js'
 import { ATTEMPTS } from '../postgres/sql/admin.js'
+import type { FoundRow } from '../postgres/sql/walk.js'
 import type { Runtime } from '../runtime.js'
 import { checkFilter, STATES, type CheckedFilter } from './filter.js'
 import { step, type Place, type Position } from './walk.js'
@@ -40,8 +40,8 @@ function checkAt(at: At): CheckedFilter {
   return checkFilter(at)
 }
 
-async function all(runtime: Runtime, place: Place, filter: CheckedFilter): Promise<Row[]> {
-  const rows: Row[] = []
+async function all(runtime: Runtime, place: Place, filter: CheckedFilter): Promise<FoundRow[]> {
+  const rows: FoundRow[] = []
   let position: Position | undefined
   for (;;) {
     const options = { direction: 'newest', states: STATES, position, count: 1_000, bodies: true } as const
@@ -54,17 +54,13 @@ async function all(runtime: Runtime, place: Place, filter: CheckedFilter): Promi
 
 async function attemptsOf(
   { db }: Runtime,
-  rows: readonly Row[],
+  rows: readonly FoundRow[],
 ): Promise<NonNullable<Entry<MessageMap>['attempts']>[]> {
   const attempts = rows.map((): { attempt: number; at: Date; error: ReturnType<typeof parseFailure> }[] => [])
   if (rows.length === 0) return attempts
-  const keys = rows.map((row) => [row['consumer'], row['source'], row['id']])
-  for (const row of await db.run(ATTEMPTS, keys)) {
-    attempts[Number(row['of'])]!.push({
-      attempt: Number(row['attempt']),
-      at: new Date(Number(row['at'])),
-      error: parseFailure(row['error'] as string),
-    })
+  const keys = rows.map(({ consumer, source, id }) => [consumer, source, id] as const)
+  for (const { of, attempt, at, error } of await db.run(ATTEMPTS, keys)) {
+    attempts[Number(of)]!.push({ attempt: Number(attempt), at: new Date(Number(at)), error: parseFailure(error) })
   }
   return attempts
 }

@@ -3,7 +3,7 @@ import { checkInteger, checkKnown } from '../check-options.js'
 import type { Entry } from '../hooks.js'
 import { toEntry } from '../inbox/entry.js'
 import type { MessageMap } from '../message.js'
-import type { Row } from '../postgres/database.js'
+import type { FoundRow } from '../postgres/sql/walk.js'
 import type { Runtime } from '../runtime.js'
 import { readCursor, writeCursor } from './cursor.js'
 import { checkFilter, type CheckedFilter } from './filter.js'
@@ -39,7 +39,7 @@ export async function messages<M extends MessageMap>(
 interface Trail {
   readonly place: Place
   /** Found, and not on the page yet. */
-  buffer: readonly Row[]
+  buffer: readonly FoundRow[]
   /** Behind the last row that is on the page, or was passed over. */
   consumed: Position | undefined
   /** Behind the last row examined. */
@@ -75,8 +75,8 @@ async function merge(
   filter: CheckedFilter,
   trails: readonly Trail[],
   limit: number,
-): Promise<readonly Row[]> {
-  const page: Row[] = []
+): Promise<readonly FoundRow[]> {
+  const page: FoundRow[] = []
   let count = limit + 1
   for (;;) {
     for (const trail of trails) {
@@ -119,6 +119,6 @@ function newest(trails: readonly Trail[]): Trail | undefined {
   return best
 }
 
-function receivedMs(row: Row): number {
-  return Number(row['received'])
+function receivedMs({ received }: FoundRow): number {
+  return Number(received)
 }

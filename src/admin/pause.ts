@@ -46,7 +46,7 @@ async function write({ runtime, action }: Wanted, consumer: unknown, { by, reaso
   if (typeof consumer !== 'string' || consumer.includes('\0') || !consumer.isWellFormed()) return false
   const { db } = runtime
   return db.transaction(async (tx) => {
-    const rows = await db.run(SET_PAUSED, { n: consumer, p: action === 'pause' }, tx)
+    const rows = await db.run(SET_PAUSED, { name: consumer, paused: action === 'pause' }, tx)
     if (rows.length === 0) return false
     await writeAudit(runtime, { action, detail: { consumer, reason }, by }, tx)
     return true

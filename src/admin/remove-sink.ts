@@ -4,6 +4,7 @@ import { OnceboxError } from '../errors.js'
 import { writeAudit } from '../inbox/audit.js'
 import { GONE_MS, orNone } from '../outbox/assign.js'
 import { FINISH_SHARED, LOCK_SINKS, MARK_REMOVED, REMOVE_DELIVERIES, REMOVE_SINK } from '../postgres/sql/outbox.js'
+import { readJson } from '../postgres/statement.js'
 import type { Runtime } from '../runtime.js'
 import { checkOnlySigned } from './signed.js'
 import type { Signed } from './types.js'
@@ -16,23 +17,23 @@ export async function removeSink(runtime: Runtime, sink: string, options: Signed
   if (typeof sink !== 'string' || sink === '' || sink.includes('\0') || !sink.isWellFormed()) throw unknown(sink)
   const [row] = await db.transaction(async (tx) => {
     await db.run(LOCK_SINKS, null, tx)
-    return db.run(REMOVE_SINK, { sink, ms: GONE_MS }, tx)
+    return db.run(REMOVE_SINK, { sink, goneMs: GONE_MS }, tx)
   }, 'read committed')
-  if (row!['known'] !== 'true') throw unknown(sink)
-  const users = JSON.parse(row!['users'] as string) as string[]
-  if (users.length > 0 || row!['leased'] === 'true') throw inUse(sink, users)
+  const { known, leased, last } = row!
+  if (known !== 'true') throw unknown(sink)
+  const users = readJson(row!.users)
+  if (users.length > 0 || leased === 'true') throw inUse(sink, users)
   // From here on nothing is added to it but by a process that attaches it again. A removal that dies halfway is finished by
   // the next one.
-  const last = row!['last']
   let count = 0
   for (;;) {
-    const rows = await db.run(REMOVE_DELIVERIES, { sink, n: AT_ONCE, last }).catch(orNone)
-    if (rows.length > 0) await db.run(FINISH_SHARED, rows.map((one) => one['n'])) // prettier-ignore
+    const rows = await db.run(REMOVE_DELIVERIES, { sink, limit: AT_ONCE, last }).catch(orNone)
+    if (rows.length > 0) await db.run(FINISH_SHARED, rows.map(({ n }) => n)) // prettier-ignore
     count += rows.length
     if (rows.length > 0) continue
     const [end] = await db.run(MARK_REMOVED, { sink, last }).catch(orNone)
-    if (end?.['state'] === 'back') throw inUse(sink, [])
-    if (end?.['state'] === 'done') break
+    if (end?.state === 'back') throw inUse(sink, [])
+    if (end?.state === 'done') break
     await sleep(50)
   }
   await writeAudit(runtime, { action: 'remove-sink', detail: { sink, count, reason }, by })

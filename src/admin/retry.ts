@@ -1,9 +1,10 @@
 /** Makes messages pending again: redrives what is dead, releases what is in quarantine, replays what was handled. */
-import type { ConsumerDeclaration } from '../inbox/consumer.js'
+import { asReceiverSeesIt, type ConsumerDeclaration } from '../inbox/consumer.js'
 import { createRelease, type Held } from '../inbox/release.js'
 import type { State } from '../message.js'
-import type { Row } from '../postgres/database.js'
 import { REPLAY, RETRY, RETRY_DELIVERIES } from '../postgres/sql/bulk.js'
+import type { MessageKey } from '../postgres/sql/rules.js'
+import type { FoundRow } from '../postgres/sql/walk.js'
 import type { Runtime } from '../runtime.js'
 import { changeAll, checkBulkNames } from './bulk.js'
 import type { Bulk, Filter } from './types.js'
@@ -21,39 +22,47 @@ export async function retry(
     takes: ['dead', 'quarantined', 'discarded', 'handled'],
     unlessTold: ['dead', 'quarantined', 'discarded'],
     async inbox(rows, states) {
-      const held = rows.filter((row) => row['n'] !== undefined)
-      const handled = rows.filter((row) => row['state'] === 'handled')
-      const parked = rows.filter((row) => row['n'] === undefined && row['state'] !== 'handled')
+      const handled = rows.filter(({ state }) => state === 'handled')
+      const parked = rows.filter(({ n, state }) => n === undefined && state !== 'handled')
       return (
         (await unpark(runtime, parked, states)) +
         (await replay(runtime, handled, consumers)) +
-        (await createRelease(runtime, { consumers, by: 'person' })(held.map(toHeld))).stored
+        (await createRelease(runtime, { consumers, by: 'person' })(rows.flatMap(toHeld))).stored
       )
     },
     outbox: (rows, states) => publishAgain(runtime, rows, states),
   })
 }
 
-async function unpark({ db }: Runtime, rows: readonly Row[], states: readonly State[]): Promise<number> {
+async function unpark({ db }: Runtime, rows: readonly FoundRow[], states: readonly State[]): Promise<number> {
   if (rows.length === 0) return 0
-  return (await db.run(RETRY, { k: rows.map(keyOf), s: states })).length
+  return (await db.run(RETRY, { keys: rows.map(keyOf), states })).length
 }
 
-async function replay({ db }: Runtime, rows: readonly Row[], local: readonly ConsumerDeclaration[]): Promise<number> {
+async function replay(
+  { db }: Runtime,
+  rows: readonly FoundRow[],
+  local: readonly ConsumerDeclaration[],
+): Promise<number> {
   if (rows.length === 0) return 0
-  const c = local.map(({ name, options }) => ({ n: name, o: options.order === 'key' }))
-  return (await db.run(REPLAY, { k: rows.map(keyOf), c })).length
+  return (await db.run(REPLAY, { keys: rows.map(keyOf), consumers: local.map(asReceiverSeesIt) })).length
 }
 
-function toHeld(row: Row): Held {
-  return { n: row['n'] as string, state: row['state'] as Held['state'] }
+/** Of the rows, those that are in quarantine. */
+function toHeld({ n, state }: FoundRow): Held[] {
+  return n !== undefined && (state === 'quarantined' || state === 'discarded') ? [{ n, state }] : []
 }
 
-async function publishAgain({ db }: Runtime, rows: readonly Row[], states: readonly State[]): Promise<number> {
-  const k = rows.filter((row) => row['state'] !== 'handled').map((row) => [row['n'], row['consumer']])
-  return k.length === 0 ? 0 : (await db.run(RETRY_DELIVERIES, { k, s: states })).length
+async function publishAgain({ db }: Runtime, rows: readonly FoundRow[], states: readonly State[]): Promise<number> {
+  const keys = rows.filter(({ state }) => state !== 'handled').map(deliveryOf)
+  return keys.length === 0 ? 0 : (await db.run(RETRY_DELIVERIES, { keys, states })).length
 }
 
-export function keyOf(row: Row): unknown[] {
-  return [row['consumer'], row['source'], row['id']]
+export function keyOf({ consumer, source, id }: FoundRow): MessageKey {
+  return [consumer, source, id]
+}
+
+/** The delivery of an event to a sink. */
+export function deliveryOf({ n, consumer }: FoundRow): [n: string, sink: string] {
+  return [n!, consumer]
 }

@@ -5,11 +5,10 @@
  * gives them in order. A walk goes through the fewest of them that hold the wanted states.
  */
 import type { State } from '../message.js'
-import type { Row } from '../postgres/database.js'
 import { OUTBOX, OUTBOX_BY_ID, OUTBOX_PARKED } from '../postgres/sql/search-outbox.js'
 import { QUARANTINED, QUARANTINED_BY_ID, QUARANTINED_OF, SEEK_QUARANTINE } from '../postgres/sql/search-quarantine.js'
 import { BACKLOG, BY_ID, JOURNAL, PARKED, WAITING } from '../postgres/sql/search.js'
-import type { Walk } from '../postgres/sql/walk.js'
+import type { FoundRow, Walk } from '../postgres/sql/walk.js'
 import type { Runtime } from '../runtime.js'
 import { runUnjitted } from '../postgres/unjitted.js'
 import { contains } from './contains.js'
@@ -66,8 +65,8 @@ export function reaches(filter: CheckedFilter, place: Place): boolean {
 }
 
 async function isBacklogSmall({ db }: Runtime, { consumer }: CheckedFilter): Promise<boolean> {
-  const [row] = await runUnjitted(db, BACKLOG, { consumer, n: SMALL_BACKLOG + 1 })
-  return Number(row!['backlog']) <= SMALL_BACKLOG
+  const [row] = await runUnjitted(db, BACKLOG, { consumer, limit: SMALL_BACKLOG + 1 })
+  return Number(row!.backlog) <= SMALL_BACKLOG
 }
 
 /** States that the other criteria leave possible: what is handled has no error, and only the quarantine has reasons. */
@@ -80,7 +79,7 @@ export function possibleStates(filter: CheckedFilter, states: readonly State[] =
 
 export interface Step {
   /** Those that fit. */
-  readonly rows: readonly Row[]
+  readonly rows: readonly FoundRow[]
   /** Behind the last row examined. */
   readonly position: Position | undefined
   readonly examined: number
@@ -105,15 +104,15 @@ export async function step(runtime: Runtime, place: Place, filter: CheckedFilter
   const { box: _, states: __, data, ...criteria } = filter
   const { direction, states, position, until, count, bodies } = options
   const lean = !bodies && data === undefined
-  const param = { ...criteria, states, pos: position, until, n: count, lean }
+  const param = { ...criteria, states, position, until, limit: count, lean }
   const rows = await runUnjitted(runtime.db, PLACES[place][direction], param)
   const last = rows.at(-1)
-  const examined = Number(last?.['ord'] ?? 0)
+  const examined = Number(last?.ord ?? 0)
   return {
-    rows: rows.filter((row) => row['fits'] === 'true' && (data === undefined || contains(dataOf(row), data))),
+    rows: rows.filter((row) => row.fits === 'true' && (data === undefined || contains(dataOf(row), data))),
     position: last ? positionOf(place, last) : position,
     examined,
-    receivedMs: last ? Number(last['received']) : undefined,
+    receivedMs: last ? Number(last.received) : undefined,
     done: examined < count || isBeyond(place, filter, direction, last),
   }
 }
@@ -133,7 +132,7 @@ export async function startOf(
   const slack = direction === 'newest' ? OUT_OF_ORDER_MS : -OUT_OF_ORDER_MS
   const time = new Date(Date.parse(bound) + slack).toISOString()
   const [row] = await db.run(SEEK_QUARANTINE, { time })
-  const n = BigInt(row!['n'] as string)
+  const n = BigInt(row!.n)
   return String(direction === 'newest' ? n + 1n : n)
 }
 
@@ -142,10 +141,10 @@ function isBeyond(
   place: Place,
   { before, after }: CheckedFilter,
   direction: keyof Walk,
-  last: Row | undefined,
+  last: FoundRow | undefined,
 ): boolean {
   if (!last || !isQuarantine(place)) return false
-  const received = Number(last['received'])
+  const received = Number(last.received)
   if (direction === 'newest') return after !== undefined && received < Date.parse(after) - OUT_OF_ORDER_MS
   return before !== undefined && received > Date.parse(before) + OUT_OF_ORDER_MS
 }
@@ -155,18 +154,18 @@ function isQuarantine(place: Place): boolean {
 }
 
 /** The data of a row; undefined where it cannot be decoded. */
-export function dataOf(row: Row): unknown {
-  if (typeof row['body'] !== 'string') return undefined
+export function dataOf({ body }: FoundRow): unknown {
+  if (body === null) return undefined
   try {
-    return JSON.parse(row['body']) as unknown
+    return JSON.parse(body) as unknown
   } catch {
     return undefined
   }
 }
 
-export function positionOf(place: Place, row: Row): Position {
+export function positionOf(place: Place, row: FoundRow): Position {
   const columns = COLUMNS[SHAPES[place]]
-  const values = columns.map((column) => row[column] as string)
+  const values = columns.map((column) => row[column] ?? '')
   return columns.length === 1 ? values[0]! : values
 }
 

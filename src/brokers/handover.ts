@@ -6,6 +6,7 @@
  * method of `Sink` (every broker would have to think about it) nor a check for the class (the relay must not know the
  * brokers) would do, so a sink may carry this symbol, and the relay looks for it.
  */
+import type { LocalConsumer } from '../local-consumer.js'
 import type { Message } from '../message.js'
 
 /** On a sink: where its events go, if the relay may move them itself; undefined if they must be published. */
@@ -20,7 +21,7 @@ export interface InboxTarget {
   /** The name of its schema, quoted. */
   readonly schema: string
   /** Its local consumers, as RECEIVE takes them; undefined if one of them computes identities, which SQL cannot. */
-  consumers(): readonly object[] | undefined
+  consumers(): readonly LocalConsumer[] | undefined
   /** Something has arrived. */
   wake(): void
 }

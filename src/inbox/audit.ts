@@ -13,5 +13,5 @@ export interface Deed {
 /** In the transaction `tx` if given: then the row is there if and only if the deed is. */
 export async function writeAudit({ db }: { readonly db: Database }, deed: Deed, tx?: unknown): Promise<void> {
   const { action, detail, by } = deed
-  await db.run(AUDIT, { a: action, d: JSON.stringify(detail), by: by ?? null }, tx)
+  await db.run(AUDIT, { action, detail: JSON.stringify(detail), actor: by ?? null }, tx)
 }

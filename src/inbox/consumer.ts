@@ -1,7 +1,8 @@
-/** What a consumer is: a name, handlers by type, and options. The declaration; `loop.ts` runs it. */
+/** What a consumer is: a name, handlers by type, and options. The declaration; `worker.ts` runs it. */
 import { nameProblem, nearest } from '../check-options.js'
 import { OnceboxError } from '../errors.js'
 import { batchRun, type Logger } from '../handler.js'
+import type { LocalConsumer } from '../local-consumer.js'
 import type { MessageMap } from '../message.js'
 import { resolveOptions, type ConsumerOptions, type ResolvedOptions } from './options.js'
 
@@ -55,9 +56,9 @@ export function declareConsumer<M extends MessageMap>(
 }
 
 /** A consumer as RECEIVE and REGISTER take it. */
-export function asReceiverSeesIt({ name, types, options }: ConsumerDeclaration): object {
+export function asReceiverSeesIt({ name, types, options }: ConsumerDeclaration): LocalConsumer {
   const { order, retainMs, untimed, identity } = options
-  return { n: name, o: order === 'key', r: retainMs, u: untimed, t: types, identity: identity !== undefined }
+  return { name, ordered: order === 'key', retainMs, untimed, types, identity: identity !== undefined }
 }
 
 /** A receiver that lacks a consumer's `identity` would store two messages about one fact as two. */

@@ -154,8 +154,7 @@ async function isStoredForAny(
     .map(({ name }) => name)
   if (storedHere && keyless.length === 0) return true
   const types = [...new Set(messages.map(({ type }) => type))]
-  const rows = await runtime.db.run(OTHER_CONSUMERS, { t: types, not: except, keyless })
-  const others = rows as { consumer: string; guessed: string }[]
+  const others = await runtime.db.run(OTHER_CONSUMERS, { types, not: except, keyless })
   const guessed = others.find((row) => row.guessed === 'true')
   if (guessed) throw identityUnknown(guessed.consumer)
   return storedHere || others.some(({ consumer }) => only === undefined || only.includes(consumer))

@@ -1,15 +1,8 @@
 /** Health: what the database says of the messages that wait, and of itself. */
-import { HEALTH } from '../postgres/sql/registry.js'
+import { HEALTH, type Waiting, type WaitingEvents } from '../postgres/sql/registry.js'
+import { readJson } from '../postgres/statement.js'
 import type { Runtime } from '../runtime.js'
 import { sleep } from '../backoff.js'
-
-export interface Waiting {
-  readonly consumer: string
-  /** The age of the oldest message that is due and that nobody holds; null if there is none. */
-  readonly dueMs: number | null
-  /** Some worker, anywhere, holds messages of it. */
-  readonly held: boolean
-}
 
 export interface DatabaseHealth {
   readonly lagMs: number
@@ -17,14 +10,6 @@ export interface DatabaseHealth {
   readonly writable: boolean
   readonly consumers: readonly Waiting[]
   readonly sinks: readonly WaitingEvents[]
-}
-
-export interface WaitingEvents {
-  readonly sink: string
-  /** The age of the oldest event that is due; null if there is none. */
-  readonly dueMs: number | null
-  /** Some relay, anywhere, publishes to it right now. */
-  readonly held: boolean
 }
 
 /** A database that takes longer to answer is not there. */
@@ -38,12 +23,12 @@ export async function readHealth(
   let found: DatabaseHealth | undefined
   try {
     const asked = db.run(HEALTH, { consumers, sinks: outbox.sinks.map(({ name }) => name) }).then(([row]) => {
-      const { lag, writable, waiting, sinks } = row as Record<'lag' | 'writable' | 'waiting' | 'sinks', string>
+      const { lag, writable, waiting, sinks } = row!
       found = {
         lagMs: Number(lag),
         writable: writable === 'true',
-        consumers: JSON.parse(waiting) as Waiting[],
-        sinks: JSON.parse(sinks) as WaitingEvents[],
+        consumers: readJson(waiting),
+        sinks: readJson(sinks),
       }
     })
     await sleep(TIMEOUT_MS, asked)

@@ -17,9 +17,9 @@ export function createPlans({ db }: Runtime, tables: readonly string[] = TABLES)
   const look = async (): Promise<void> => {
     const outgrown = await db.run(
       OUTGROWN,
-      tables.map((table) => [table, db.bind(`ob.${table}`)]),
+      tables.map((table) => [table, db.bind(`ob.${table}`)] as const),
     )
-    for (const { name } of outgrown) await db.driver.query(db.bind(`analyze ob.${name as string}`), [])
+    for (const { name } of outgrown) await db.driver.query(db.bind(`analyze ob.${name}`), [])
   }
   return () => {
     if (looking || performance.now() - lastLook < LOOK_MS) return

@@ -1,10 +1,14 @@
 /** Keeps what cannot be handled: the reason, and the message as it came. */
+import { hash } from 'node:crypto'
 import { storableText } from '../failure.js'
 import { MAX_BATCH_BYTES } from '../figures.js'
 import type { Entry } from '../hooks.js'
 import { toMessage, type Message, type MessageMap, type QuarantineReason } from '../message.js'
-import type { Row } from '../postgres/database.js'
-import { CONFIRM, QUARANTINE, QUARANTINE_OF_NOBODY } from '../postgres/sql/receive.js'
+import {
+  QUARANTINE, QUARANTINE_APART, QUARANTINE_OF_NOBODY, type AddedRow, type QuarantineAnswer, type QuarantineLimit,
+  type QuarantineRow,
+} from '../postgres/sql/quarantine.js' // prettier-ignore
+import { CONFIRM } from '../postgres/sql/receive.js'
 import { tell, type Runtime } from '../runtime.js'
 import { readData } from './body.js'
 import type { Prepared, Refused } from './prepare.js'
@@ -24,48 +28,83 @@ export async function quarantine(runtime: Runtime, list: readonly Quarantined[],
   const ofNobody = list.filter(({ consumer }) => consumer === NO_CONSUMER)
   const others = list.filter(({ consumer }) => consumer !== NO_CONSUMER)
   for (const part of [...parts(ofNobody), ...parts(others)]) {
-    const rows = part.map(({ consumer, refused, meant }) => ({
-      c: consumer,
-      s: refused.source,
-      i: refused.id,
-      t: refused.type,
-      k: refused.key,
-      r: refused.reason,
-      // What parsers, schemas and identities say may quote the message.
-      d: storableText(refused.detail),
-      b: refused.body,
-      y: refused.bytes && Buffer.from(refused.bytes).toString('base64'),
-      h: refused.hash,
-      e: refused.envelope,
-      v: refused.origin?.account,
-      keep: keepMs(refused),
-      m: meant,
-    }))
     const statement = part[0]!.consumer === NO_CONSUMER ? QUARANTINE_OF_NOBODY : QUARANTINE
-    const answer = await runtime.db.run(statement, { m: rows, limit: limitOf(part) }, tx)
-    const added = answer.filter(({ used }) => used === null)
-    judgeRoom(runtime, part, answer)
-    // What was there already is to be as safe as what was added.
-    if (added.length === 0 && tx === undefined) await runtime.db.run(CONFIRM, 'quarantined')
-    if (added.length > 0) tellNew(runtime, part, added)
+    let there = await insert(runtime, statement, part.map(toKept), tx)
+    // What was there already may be of another type, and is not this message then.
+    if (there.length > 0) there = await insert(runtime, QUARANTINE_APART, there.map(toldApart), tx)
+    // It is to be as safe as what was added.
+    if (there.length === part.length && tx === undefined) await runtime.db.run(CONFIRM, 'quarantined')
   }
 }
 
-/** The limit that they are held to: all of them came from one source, or are held to none. */
-function limitOf(part: readonly Quarantined[]): object | undefined {
-  const { origin } = part[0]!.refused
-  if (!origin?.quota) return undefined
-  const size = part.reduce((sum, { refused }) => sum + sizeOf(refused), 0)
-  return { v: origin.name, rows: origin.quota.maxRows, bytes: origin.quota.maxBytes, size }
+interface Kept extends Quarantined {
+  readonly row: QuarantineRow
 }
 
-function judgeRoom(runtime: Runtime, part: readonly Quarantined[], answer: readonly Row[]): void {
+/** Inserts them, and tells of those that are new. Answers those that were there. */
+async function insert(
+  runtime: Runtime,
+  statement: typeof QUARANTINE,
+  list: readonly Kept[],
+  tx: unknown,
+): Promise<readonly Kept[]> {
+  const messages = list.map(({ row }) => row)
+  const answer = await runtime.db.run(statement, { messages, limit: limitOf(list) }, tx)
+  judgeRoom(runtime, list, answer)
+  const added = new Set(answer.flatMap((row) => (row.used === null ? keyOf(row) : [])))
+  for (const one of list) if (added.has(keyOf(one.row))) tellNew(runtime, one)
+  return list.filter(({ row }) => !added.has(keyOf(row)))
+}
+
+function toKept(one: Quarantined): Kept {
+  const { consumer, refused, meant } = one
+  const row = {
+    consumer,
+    meant,
+    ...{ source: refused.source, id: refused.id, type: refused.type, key: refused.key, reason: refused.reason },
+    // What parsers, schemas and identities say may quote the message.
+    detail: storableText(refused.detail),
+    body: refused.body,
+    bytes: refused.bytes && Buffer.from(refused.bytes).toString('base64'),
+    ...{ hash: refused.hash, envelope: refused.envelope },
+    account: refused.origin?.account,
+    keepMs: keepMs(refused),
+  }
+  return { ...one, row }
+}
+
+/** With the type in its key. */
+function toldApart(one: Kept): Kept {
+  const { hash: fingerprint, type } = one.row
+  return { ...one, row: { ...one.row, fingerprint, hash: hash('sha256', `${fingerprint} ${type}`, 'hex') } }
+}
+
+function keyOf({
+  consumer,
+  source,
+  id,
+  reason,
+  type,
+  hash,
+}: Omit<AddedRow, 'used' | 'id'> & { id: string | undefined }): string {
+  return JSON.stringify([consumer, source, id ?? '', reason, type, hash])
+}
+
+/** The limit that they are held to: all of them came from one source, or are held to none. */
+function limitOf(list: readonly Quarantined[]): QuarantineLimit | undefined {
+  const { origin } = list[0]!.refused
+  if (!origin?.quota) return undefined
+  const size = list.reduce((sum, { refused }) => sum + sizeOf(refused), 0)
+  return { account: origin.name, rows: origin.quota.maxRows, bytes: origin.quota.maxBytes, size }
+}
+
+function judgeRoom(runtime: Runtime, list: readonly Quarantined[], answer: readonly QuarantineAnswer[]): void {
   const row = answer.find(({ used }) => used !== null)
   if (row === undefined) return
-  const origin = part[0]!.refused.origin!
-  const used = Number(row['used'])
+  const origin = list[0]!.refused.origin!
+  const used = Number(row.used)
   // Of several, those that fit will be taken one by one.
-  if (used <= 1 || part.length === 1) noteUse(runtime, origin, used)
+  if (used <= 1 || list.length === 1) noteUse(runtime, origin, used)
   if (used > 1) throw new QuarantineFull(origin)
 }
 
@@ -82,26 +121,18 @@ export function refuse(prepared: Prepared, reason: QuarantineReason, detail: str
   return { ...prepared, hash: prepared.hash ?? '', reason, detail, bytes: undefined }
 }
 
-function tellNew(
-  runtime: Runtime,
-  list: readonly Quarantined[],
-  added: readonly Readonly<Record<string, unknown>>[],
-): void {
-  const isNew = new Set(added.map((row) => JSON.stringify([row['consumer'], row['source'], row['id'], row['reason']])))
-  for (const { consumer, refused } of list) {
-    if (!isNew.has(JSON.stringify([consumer, refused.source, refused.id ?? '', refused.reason]))) continue
-    const entry: Entry<MessageMap> = {
-      message: messageOf(refused),
-      consumer,
-      state: 'quarantined',
-      reason: refused.reason,
-      detail: refused.detail,
-      ...(refused.bytes && { bytes: refused.bytes }),
-    }
-    // Without the detail: schemas, codecs and identities say it, and may quote what they were given.
-    runtime.log.warn({ id: refused.id, type: refused.type, consumer, reason: refused.reason }, 'message quarantined')
-    tell(runtime, 'quarantined', entry)
+function tellNew(runtime: Runtime, { consumer, refused }: Quarantined): void {
+  const entry: Entry<MessageMap> = {
+    message: messageOf(refused),
+    consumer,
+    state: 'quarantined',
+    reason: refused.reason,
+    detail: refused.detail,
+    ...(refused.bytes && { bytes: refused.bytes }),
   }
+  // Without the detail: schemas, codecs and identities say it, and may quote what they were given.
+  runtime.log.warn({ id: refused.id, type: refused.type, consumer, reason: refused.reason }, 'message quarantined')
+  tell(runtime, 'quarantined', entry)
 }
 
 function messageOf(refused: Refused): Message {

@@ -6,7 +6,7 @@
  * What need not be quarantined is taken all the same.
  */
 import type { Incoming, Outcome } from '../message.js'
-import { QUARANTINE_ACCOUNTS } from '../postgres/sql/receive.js'
+import { QUARANTINE_ACCOUNTS } from '../postgres/sql/quarantine.js'
 import type { Origin, Runtime } from '../runtime.js'
 
 /** Thrown on the way into quarantine, and caught where the source delivers. */
@@ -60,7 +60,7 @@ export async function fullQuarantines(runtime: Runtime): Promise<string[]> {
   for (const origin of full) {
     const row = rows.find(({ via }) => via === origin.name)
     const { maxRows, maxBytes } = origin.quota!
-    noteUse(runtime, origin, Math.max(Number(row?.['messages']) / maxRows, Number(row?.['bytes']) / maxBytes) || 0)
+    noteUse(runtime, origin, Math.max(Number(row?.messages) / maxRows, Number(row?.bytes) / maxBytes) || 0)
   }
   return full.filter((origin) => origin.full).map(fullText)
 }

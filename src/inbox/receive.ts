@@ -6,7 +6,10 @@ import { backoffMs, sleep } from '../backoff.js'
 import { MAX_BATCH_BYTES } from '../figures.js'
 import type { ConsumerOutcome, Outcome, QuarantineReason } from '../message.js'
 import { isConflict, sqlState } from '../postgres/errors.js'
-import { CLASSIFY, CONFIRM, RECEIVE, UNPARK_FAILED } from '../postgres/sql/receive.js'
+import {
+  CLASSIFY, CONFIRM, RECEIVE, UNPARK_FAILED, type KnownRow, type Question, type RareParts, type ReceiveAnswer,
+} from '../postgres/sql/receive.js' // prettier-ignore
+import { readJson } from '../postgres/statement.js'
 import type { Runtime } from '../runtime.js'
 import { failpoint } from '../worker/failpoints.js'
 import { asReceiverSeesIt, identityUnknown, type ConsumerDeclaration } from './consumer.js'
@@ -78,7 +81,7 @@ export async function receive(
 
 async function receiveBatch(runtime: Runtime, batch: readonly Prepared[], options: Reception): Promise<Outcome[]> {
   if (batch.length === 0) return []
-  let answer: Answer
+  let answer: ReceiveAnswer
   try {
     answer = await storeCalmly(runtime, batch, options)
   } catch (error) {
@@ -144,15 +147,7 @@ async function refuseUnfit(
   if (refused.length > 0) await quarantine(runtime, refused)
 }
 
-interface Answer {
-  readonly stored: number
-  readonly targets: Readonly<Record<string, readonly string[]>>
-  /** Pairs of position (from 1) and consumer. */
-  readonly rest: readonly (readonly [number, string])[]
-  readonly old: readonly (readonly [number, string])[]
-}
-
-async function storeCalmly(runtime: Runtime, batch: readonly Prepared[], options: Reception): Promise<Answer> {
+async function storeCalmly(runtime: Runtime, batch: readonly Prepared[], options: Reception): Promise<ReceiveAnswer> {
   for (let tries = 1; ; tries++) {
     try {
       return await store(runtime, batch, options)
@@ -164,9 +159,9 @@ async function storeCalmly(runtime: Runtime, batch: readonly Prepared[], options
   }
 }
 
-async function store(runtime: Runtime, batch: readonly Prepared[], options: Reception): Promise<Answer> {
+async function store(runtime: Runtime, batch: readonly Prepared[], options: Reception): Promise<ReceiveAnswer> {
   const stored = runtime.db.run(RECEIVE, {
-    m: batch.map((message) => ({
+    messages: batch.map((message) => ({
       i: message.id,
       s: message.source,
       t: message.type,
@@ -177,7 +172,7 @@ async function store(runtime: Runtime, batch: readonly Prepared[], options: Rece
       at: message.time,
       r: rareOf(message, options),
     })),
-    c: options.consumers.map(asReceiverSeesIt),
+    consumers: options.consumers.map(asReceiverSeesIt),
     only: options.only ?? null,
     not: options.except ?? [],
     wait: options.alone ? LOCK_WAIT.alone : LOCK_WAIT.batch,
@@ -185,19 +180,18 @@ async function store(runtime: Runtime, batch: readonly Prepared[], options: Rece
   const rows = await stored.catch((error: unknown) => {
     throw sqlState(error) === 'OB003' ? identityUnknown((error as Error).message) : error
   })
-  return JSON.parse(rows[0]!['answer'] as string) as Answer
+  return readJson(rows[0]!.answer)
 }
 
-/** What few messages have: the statement looks for it at one place. */
-function rareOf({ ids, unfit, lane, heldSince }: Prepared, { force }: ReceiveOptions): object | undefined {
+function rareOf({ ids, unfit, lane, heldSince }: Prepared, { force }: ReceiveOptions): RareParts | undefined {
   if (!ids && !unfit && lane === undefined && heldSince === undefined && !force) return undefined
-  return { ids, no: unfit && [...unfit.keys()], l: lane, f: force ? 'person' : heldSince }
+  return { ids, unfit: unfit && [...unfit.keys()], lane, force: force ? 'person' : heldSince }
 }
 
 async function classifyRest(
   runtime: Runtime,
   batch: readonly Prepared[],
-  answer: Answer,
+  answer: ReceiveAnswer,
   perMessage: readonly Map<string, Ackable>[],
   options: Reception,
 ): Promise<void> {
@@ -230,7 +224,7 @@ async function classifyRest(
   if (parked.length > 0) {
     const keys = parked.map(({ consumer, message }) => identityOf(message, consumer))
     const rows = await runtime.db.run(UNPARK_FAILED, keys)
-    const ours = new Set(rows.map((row) => String([row['consumer'], row['source'], row['id']])))
+    const ours = new Set(rows.map(({ consumer, source, id }) => String([consumer, source, id])))
     // What is not waiting any more is being run on arrival, or was: it is asked about again.
     parked.forEach(({ at, consumer }, index) => {
       if (!ours.has(String(keys[index]))) perMessage[at]!.set(consumer, heldByArrival(consumer))
@@ -270,11 +264,10 @@ export interface Known {
   /** Same type, and same body as far as both fingerprints tell. */
   readonly same: boolean
   /** `arriving`: it runs on arrival, and its source still has it: unless it is handled, it waits for the source. */
-  readonly state: 'handled' | 'pending' | 'processing' | 'arriving' | 'failed' | 'dead' | 'discarded' | 'quarantined'
+  readonly state: KnownRow['state']
   readonly result: string | null
   readonly error: string | null
   readonly reason: QuarantineReason | null
-  readonly dueMs: number | undefined
   /** Commits wait for a standby. */
   readonly synchronous: boolean
 }
@@ -286,24 +279,16 @@ export async function classify(
 ): Promise<(Known | undefined)[]> {
   const rows = await runtime.db.run(
     CLASSIFY,
-    pairs.map(({ consumer, message }) => {
-      const key = [...identityOf(message, consumer), message.hash]
+    pairs.map(({ consumer, message }): Question => {
+      const key = [...identityOf(message, consumer), message.hash] as const
       return hasIdentity(message, consumer) ? [...key, message.id, message.source] : [...key, null, null, message.type]
     }),
     tx,
   )
   // Filled: callers ask `every`, which would pass over holes, and take what is unknown for handled.
   const known = new Array<Known | undefined>(pairs.length).fill(undefined)
-  for (const row of rows) {
-    known[Number(row['at'])] = {
-      same: row['same'] === 'true',
-      state: row['state'] as Known['state'],
-      result: row['result'] as string | null,
-      error: row['error'] as string | null,
-      reason: row['reason'] as QuarantineReason | null,
-      dueMs: row['due'] === null ? undefined : Number(row['due']),
-      synchronous: row['synchronous'] === 'true',
-    }
+  for (const { at, same, synchronous, ...rest } of rows) {
+    known[Number(at)] = { ...rest, same: same === 'true', synchronous: synchronous === 'true' }
   }
   return known
 }

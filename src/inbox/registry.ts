@@ -1,9 +1,9 @@
 /** Registry: tells receivers in other processes which consumers there are and what they take. */
 import { hostname } from 'node:os'
 import { nearest } from '../check-options.js'
-import type { Row } from '../postgres/database.js'
-import { KNOWN_CONSUMERS, REGISTER, RENEW, UNROUTED } from '../postgres/sql/registry.js'
+import { KNOWN_CONSUMERS, REGISTER, RENEW, UNROUTED, type ConsumerRow } from '../postgres/sql/registry.js'
 import { CONSUMERS } from '../postgres/sql/retain.js'
+import { readJson } from '../postgres/statement.js'
 import type { Runtime } from '../runtime.js'
 import { asReceiverSeesIt, type ConsumerDeclaration } from './consumer.js'
 import { NO_CONSUMER } from './quarantine.js'
@@ -14,9 +14,8 @@ export async function register(runtime: Runtime, consumers: readonly ConsumerDec
   if (consumers.length === 0) return
   const declared = JSON.stringify({ host: hostname(), pid: process.pid, at: new Date().toISOString() })
   const rows = consumers.map((consumer) => ({ ...asReceiverSeesIt(consumer), declared }))
-  const before = await runtime.db.run(REGISTER, rows)
-  for (const row of before) {
-    const consumer = consumers.find(({ name }) => name === row['name'])!
+  for (const row of await runtime.db.run(REGISTER, rows)) {
+    const consumer = consumers.find(({ name }) => name === row.name)!
     warnOfDifferences(runtime, consumer, row)
   }
 }
@@ -27,7 +26,7 @@ export async function renew(runtime: Runtime, consumers: readonly ConsumerDeclar
 }
 
 /** What changes a promise to receivers, as they see it. */
-function warnOfDifferences(runtime: Runtime, { name, options }: ConsumerDeclaration, row: Row): void {
+function warnOfDifferences(runtime: Runtime, { name, options }: ConsumerDeclaration, row: ConsumerRow): void {
   const here = {
     order: options.order,
     retainMs: options.retainMs,
@@ -35,12 +34,12 @@ function warnOfDifferences(runtime: Runtime, { name, options }: ConsumerDeclarat
     identity: options.identity !== undefined,
   }
   const there: typeof here = {
-    order: row['ordered'] === 'true' ? 'key' : 'none',
-    retainMs: Number(row['retainMs']),
-    untimed: row['untimed'] as typeof here.untimed,
-    identity: row['identity'] === 'true',
+    order: row.ordered === 'true' ? 'key' : 'none',
+    retainMs: Number(row.retainMs),
+    untimed: row.untimed,
+    identity: row.identity === 'true',
   }
-  const declared = row['declared'] ? (JSON.parse(row['declared'] as string) as object) : {}
+  const declared = row.declared ? readJson(row.declared) : {}
   for (const option of ['order', 'retainMs', 'untimed', 'identity'] as const) {
     if (here[option] === there[option]) continue
     runtime.log.warn(
@@ -62,8 +61,7 @@ export async function consumersElsewhere(
   { db }: Runtime,
   declared: readonly string[],
 ): Promise<{ readonly name: string; readonly retainMs: number }[]> {
-  const rows = (await db.run(CONSUMERS, null)) as { name: string; retainMs: string | null }[]
-  return rows
+  return (await db.run(CONSUMERS, null))
     .filter(({ name, retainMs }) => retainMs !== null && !declared.includes(name))
     .map(({ name, retainMs }) => ({ name, retainMs: Number(retainMs) }))
 }
@@ -76,7 +74,7 @@ export async function unknownConsumers(
 ): Promise<{ readonly name: string; readonly hint: string }[]> {
   const strange = names.filter((name) => name !== NO_CONSUMER && !declared.includes(name))
   if (strange.length === 0) return []
-  const known = [...declared, ...(await db.run(KNOWN_CONSUMERS, strange)).map((row) => row['name'] as string)]
+  const known = [...declared, ...(await db.run(KNOWN_CONSUMERS, strange)).map(({ name }) => name)]
   return strange
     .filter((name) => !known.includes(name))
     .map((name) => {
@@ -100,8 +98,8 @@ export async function releaseUnrouted(
   while (types.length > 0) {
     const rows = await runtime.db.run(UNROUTED, { types, after })
     if (rows.length === 0) break
-    after = rows.at(-1)!['n'] as string
-    released += (await releasing(rows.map((row) => ({ n: row['n'] as string, state: 'quarantined' })))).removed
+    after = rows.at(-1)!.n
+    released += (await releasing(rows.map(({ n }) => ({ n, state: 'quarantined' })))).removed
   }
   return released
 }

@@ -6,9 +6,11 @@
  */
 import { backoffMs, sleep } from '../backoff.js'
 import type { Incoming, Outcome } from '../message.js'
-import type { Row } from '../postgres/database.js'
 import { isConflict, sqlState } from '../postgres/errors.js'
-import { LOCK_QUARANTINED, READ_QUARANTINED, REMOVE_QUARANTINED } from '../postgres/sql/bulk.js'
+import {
+  LOCK_QUARANTINED, READ_QUARANTINED, REMOVE_QUARANTINED, type LockedRow, type QuarantinedRow,
+} from '../postgres/sql/bulk.js' // prettier-ignore
+import { readJson, type Statement } from '../postgres/statement.js'
 import { tell, type Runtime } from '../runtime.js'
 import { writeAudit, type Deed } from './audit.js'
 import type { ConsumerDeclaration } from './consumer.js'
@@ -57,7 +59,7 @@ const LOCK_WAIT = { batch: '1s', alone: '100ms' }
 const TRIES = 4
 
 /** Refused after they were prepared: their fingerprint is the one that their source chose. */
-const PREPARED: readonly unknown[] = ['conflict', 'too-old', 'unrouted']
+const PREPARED: readonly string[] = ['conflict', 'too-old', 'unrouted']
 
 export function createRelease(runtime: Runtime, options: ReleaseOptions): Release {
   /** Lanes of which something stayed behind: what comes after it stays too, or it would come before it. */
@@ -71,7 +73,7 @@ export function createRelease(runtime: Runtime, options: ReleaseOptions): Releas
       const rows = await readRows(runtime, some)
       const last = rows.at(-1)
       // What did not fit any more comes next; what is in no answer is gone.
-      at += last?.['more'] === 'true' ? some.findIndex(({ n }) => n === last['n']) + 1 : some.length
+      at += last?.more === 'true' ? some.findIndex(({ n }) => n === last.n) + 1 : some.length
       const candidates = await prepareRows(runtime, rows, some, options)
       const released = await releaseSome(runtime, candidates, options, heldBack)
       stored += released.stored
@@ -81,25 +83,24 @@ export function createRelease(runtime: Runtime, options: ReleaseOptions): Releas
   }
 }
 
-function readRows(runtime: Runtime, held: readonly Held[]): Promise<readonly Row[]> {
-  return runtime.db.run(READ_QUARANTINED, { n: held.map(({ n }) => n), bytes: BYTES_AT_ONCE })
+function readRows(runtime: Runtime, held: readonly Held[]): Promise<readonly QuarantinedRow[]> {
+  return runtime.db.run(READ_QUARANTINED, { rows: held.map(({ n }) => n), bytes: BYTES_AT_ONCE })
 }
 
 /** What they are is judged as for any other message, before the transaction: schemas and identities may take their time. */
 async function prepareRows(
   runtime: Runtime,
-  rows: readonly Row[],
+  rows: readonly QuarantinedRow[],
   held: readonly Held[],
   options: ReleaseOptions,
 ): Promise<Candidate[]> {
   const states = new Map(held.map(({ n, state }) => [n, state]))
   const candidates: Candidate[] = []
   for (const row of rows) {
-    const n = row['n'] as string
-    const consumer = row['consumer'] as string
+    const { n, consumer, via } = row
     const consumers = options.consumers.filter(({ name }) => consumer === NO_CONSUMER || name === consumer)
     const { lane, ...incoming } = toIncoming(row)
-    const origin = typeof row['via'] === 'string' ? releasedFrom(row['via']) : undefined
+    const origin = via === null ? undefined : releasedFrom(via)
     const prepared = await prepare(runtime, incoming, { consumers, anySize: true, lane, origin })
     const refused = 'reason' in prepared
     // What a person releases in vain stays as it is; by itself, a message moves on to the reason that holds now.
@@ -115,9 +116,9 @@ async function prepareRows(
 }
 
 /** With the fingerprint that it had, and its age: by itself nothing leaves that has waited for too long. */
-function asItWas(prepared: Prepared, row: Row, { by }: ReleaseOptions): Prepared {
-  const hash = PREPARED.includes(row['reason']) ? hashOf(row) : prepared.hash
-  return { ...prepared, hash, ...(by === 'start' && { heldSince: row['since'] as string }) }
+function asItWas(prepared: Prepared, { reason, hash, since }: QuarantinedRow, { by }: ReleaseOptions): Prepared {
+  const fingerprint = PREPARED.includes(reason) ? hash || null : prepared.hash
+  return { ...prepared, hash: fingerprint, ...(by === 'start' && { heldSince: since }) }
 }
 
 /** All of them at once; if somebody is in the way, one after the other. */
@@ -158,7 +159,7 @@ async function move(runtime: Runtime, candidates: readonly Candidate[], options:
   const alone = candidates.length === 1
   const late: (() => void)[] = []
   const work = async (tx: unknown): Promise<Released> => {
-    const rows = candidates.map(({ n, state }) => [n, state])
+    const rows = candidates.map(({ n, state }) => [n, state] as const)
     const wait = alone ? LOCK_WAIT.alone : LOCK_WAIT.batch
     const locked = await runtime.db.run(LOCK_QUARANTINED, { rows, wait }, tx)
     const inside = within(runtime, tx, late)
@@ -202,15 +203,15 @@ interface Run {
 }
 
 /** Neighbours that are for the same consumers: to sort them by consumer would mix up the order of a key. */
-function runsOf(locked: readonly Row[], byNumber: ReadonlyMap<string, Candidate>): Run[] {
+function runsOf(locked: readonly LockedRow[], byNumber: ReadonlyMap<string, Candidate>): Run[] {
   const runs: Run[] = []
   let last: string | undefined
-  for (const row of locked) {
-    const candidate = byNumber.get(row['n'] as string)!
-    const meant =
-      candidate.consumer === NO_CONSUMER ? (row['meant'] as string | null) : JSON.stringify([candidate.consumer])
-    const label = meant ?? 'all'
-    if (label !== last) runs.push({ only: meant === null ? undefined : (JSON.parse(meant) as string[]), some: [] })
+  for (const { n, meant } of locked) {
+    const candidate = byNumber.get(n)!
+    const all = meant === null ? undefined : readJson(meant)
+    const only = candidate.consumer === NO_CONSUMER ? all : [candidate.consumer]
+    const label = JSON.stringify(only) ?? 'all'
+    if (label !== last) runs.push({ only, some: [] })
     runs.at(-1)!.some.push(candidate)
     last = label
   }
@@ -224,7 +225,7 @@ function within(runtime: Runtime, tx: unknown, late: (() => void)[]): Runtime {
     ...runtime,
     db: {
       ...db,
-      run: (statement: string, param: unknown) => db.run(statement, param, tx) as Promise<readonly never[]>,
+      run: <In, Out>(statement: Statement<In, Out>, param: In) => db.run(statement, param, tx),
     },
     hooks: { quarantined: (entry) => void late.push(() => tell(runtime, 'quarantined', entry)) },
     log: {
@@ -246,21 +247,14 @@ function isThrough({ status, consumers }: Outcome, one: boolean): boolean {
 }
 
 /** A quarantined row as it once came in. */
-function toIncoming(row: Row): Incoming & { lane?: string } {
-  const envelope = (row['envelope'] ? JSON.parse(row['envelope'] as string) : {}) as Partial<Incoming> & {
-    lane?: string
-  }
+function toIncoming({ id, source, type, key, body, bytes, envelope }: QuarantinedRow): Incoming & { lane?: string } {
   return {
-    ...envelope,
-    id: (row['id'] || undefined) as string | undefined,
-    source: row['source'] as string,
-    type: row['type'] as string,
-    ...(row['key'] !== null && { key: row['key'] as string }),
+    ...((envelope ? JSON.parse(envelope) : {}) as Partial<Incoming> & { lane?: string }),
+    id: id || undefined,
+    source,
+    type,
+    ...(key !== null && { key }),
     data: undefined,
-    body: typeof row['body'] === 'string' ? row['body'] : Buffer.from((row['bytes'] as string | null) ?? '', 'base64'),
+    body: body ?? Buffer.from(bytes ?? '', 'base64'),
   }
-}
-
-function hashOf(row: Row): string | null {
-  return (row['hash'] as string) || null
 }

@@ -8,11 +8,11 @@
 import { DEFAULT_RETAIN_MS } from '../figures.js'
 import type { Entry } from '../hooks.js'
 import type { MessageMap } from '../message.js'
-import type { Row } from '../postgres/database.js'
 import { FINISH_SHARED } from '../postgres/sql/outbox.js'
 import {
   CONSUMERS, PRUNABLE, PRUNABLE_QUARANTINE, PRUNE, PRUNE_GIVEN_UP, PRUNE_LANES, PRUNE_PUBLISHED, PRUNE_QUARANTINE,
 } from '../postgres/sql/retain.js' // prettier-ignore
+import type { FoundRow } from '../postgres/sql/walk.js'
 import { watch, type Runtime } from '../runtime.js'
 import type { Trouble } from '../worker/trouble.js'
 import { sleep } from '../backoff.js'
@@ -27,7 +27,7 @@ const ARCHIVE_BATCH = 200
 /** What a janitor remembers from pass to pass. */
 export interface Memory {
   /** By consumer, how far the last pass came: what is older was deleted, or had to stay. */
-  readonly low: Map<string, readonly string[]>
+  readonly low: Map<string, readonly [received: string, source: string, id: string]>
   /** Rows of the quarantine that may go are rare and have no index of their own: they are looked for now and then. */
   quarantine: boolean
   stopping: boolean
@@ -69,64 +69,64 @@ class ArchiveFailed extends Error {}
 async function retainOf({ db }: Runtime, consumers: readonly ConsumerDeclaration[]): Promise<Map<string, number>> {
   const rows = await db.run(CONSUMERS, null)
   const retain = new Map<string, number>()
-  for (const row of rows) retain.set(row['name'] as string, Number(row['retainMs'] ?? DEFAULT_RETAIN_MS))
+  for (const { name, retainMs } of rows) retain.set(name, Number(retainMs ?? DEFAULT_RETAIN_MS))
   for (const { name, options } of consumers) retain.set(name, options.retainMs)
   return retain
 }
 
 async function pruneMessages(runtime: Runtime, consumer: string, retainMs: number, memory: Memory): Promise<number> {
   const { db, hooks } = runtime
-  const n = hooks.archive ? ARCHIVE_BATCH : BATCH
+  const limit = hooks.archive ? ARCHIVE_BATCH : BATCH
   let count = 0
   while (!memory.stopping) {
     const low = memory.low.get(consumer)
-    const rows = await db.run(PRUNABLE, { c: consumer, r: retainMs, n, lean: !hooks.archive, low })
+    const rows = await db.run(PRUNABLE, { consumer, retainMs, limit, lean: !hooks.archive, low })
     const last = rows.at(-1)
     if (!last) break
-    const fit = rows.filter((row) => row['fits'] === 'true')
+    const fit = rows.filter((row) => row.fits === 'true')
     if (fit.length > 0) {
       await archive(runtime, fit)
-      const [answer] = await db.run(PRUNE, {
-        c: consumer,
-        r: retainMs,
-        k: fit.map((row) => [row['source'], row['id']]),
-      })
-      count += Number(answer!['gone'])
+      const keys = fit.map(({ source, id }) => [source, id] as const)
+      const [answer] = await db.run(PRUNE, { consumer, retainMs, keys })
+      count += Number(answer!.gone)
     }
-    memory.low.set(consumer, [last['at'] as string, last['source'] as string, last['id'] as string])
-    if (Number(last['ord']) < n) break
+    memory.low.set(consumer, [last.at!, last.source, last.id])
+    if (Number(last.ord) < limit) break
   }
   return count
 }
 
 async function pruneLanes({ db }: Runtime, consumer: string, memory: Memory): Promise<void> {
-  let after: unknown = ''
-  while (!memory.stopping) {
-    const [row] = await db.run(PRUNE_LANES, { c: consumer, after, n: BATCH })
-    if (Number(row!['examined']) < BATCH) return
-    after = row!['last']
+  let after: string | null = ''
+  while (after !== null && !memory.stopping) {
+    const [row]: readonly { examined: string; last: string | null }[] = await db.run(PRUNE_LANES, {
+      consumer,
+      after,
+      limit: BATCH,
+    })
+    after = Number(row!.examined) < BATCH ? null : row!.last
   }
 }
 
 async function pruneQuarantine(runtime: Runtime, retain: ReadonlyMap<string, number>, memory: Memory): Promise<number> {
   const horizons = {
-    r: Object.fromEntries(retain),
-    d: DEFAULT_RETAIN_MS,
-    least: Math.min(DEFAULT_RETAIN_MS, ...retain.values(), ...expiries(runtime)),
+    retainMs: Object.fromEntries(retain),
+    defaultMs: DEFAULT_RETAIN_MS,
+    leastMs: Math.min(DEFAULT_RETAIN_MS, ...retain.values(), ...expiries(runtime)),
   }
   let count = 0
-  let after: unknown
+  let after: string | undefined
   while (!memory.stopping) {
-    const rows = await runtime.db.run(PRUNABLE_QUARANTINE, { ...horizons, n: ARCHIVE_BATCH, after })
+    const rows = await runtime.db.run(PRUNABLE_QUARANTINE, { ...horizons, limit: ARCHIVE_BATCH, after })
     const last = rows.at(-1)
     if (!last) break
-    const fit = rows.filter((row) => row['fits'] === 'true')
+    const fit = rows.filter((row) => row.fits === 'true')
     if (fit.length > 0) {
       await archive(runtime, fit)
-      count += (await runtime.db.run(PRUNE_QUARANTINE, fit.map((row) => row['n']))).length // prettier-ignore
+      count += (await runtime.db.run(PRUNE_QUARANTINE, fit.map(({ n }) => n))).length // prettier-ignore
     }
-    if (Number(last['ord']) < ARCHIVE_BATCH || last['young'] === 'true') break
-    after = last['n']
+    if (Number(last.ord) < ARCHIVE_BATCH || last.young === 'true') break
+    after = last.n
   }
   return count
 }
@@ -140,16 +140,16 @@ function expiries({ origins }: Runtime): number[] {
 async function pruneOutbox({ db }: Runtime, memory: Memory): Promise<void> {
   while (!memory.stopping) {
     const [row] = await db.run(PRUNE_PUBLISHED, [BATCH])
-    if (Number(row!['gone']) < BATCH) break
+    if (Number(row!.gone) < BATCH) break
   }
   while (!memory.stopping) {
-    const rows = await db.run(PRUNE_GIVEN_UP, { n: BATCH, r: DEFAULT_RETAIN_MS })
+    const rows = await db.run(PRUNE_GIVEN_UP, { limit: BATCH, retainMs: DEFAULT_RETAIN_MS })
     if (rows.length === 0) break
-    await db.run(FINISH_SHARED, [...new Set(rows.map((row) => row['n']))]) // prettier-ignore
+    await db.run(FINISH_SHARED, [...new Set(rows.map(({ n }) => n))]) // prettier-ignore
   }
 }
 
-async function archive({ hooks }: Runtime, rows: readonly Row[]): Promise<void> {
+async function archive({ hooks }: Runtime, rows: readonly FoundRow[]): Promise<void> {
   if (!hooks.archive) return
   const entries: Entry<MessageMap>[] = rows.map((row) => toEntry(row))
   try {

@@ -2,9 +2,11 @@
  * Assign: events find their sinks. Those that no sink wanted when they were looked at are put aside, and looked at again
  * when the sinks change: in small batches, by the relay of the sink that may want them, from where the last one got to.
  */
-import type { Row } from '../postgres/database.js'
 import { sqlState } from '../postgres/errors.js'
-import { ASSIGN, CATCH_UP, FINISH_LEFT, RECLAIM, REGISTER_SINKS, RETIRE_SINKS } from '../postgres/sql/outbox.js'
+import {
+  ASSIGN, CATCH_UP, FINISH_LEFT, RECLAIM, REGISTER_SINKS, RETIRE_SINKS, type Differing,
+} from '../postgres/sql/outbox.js' // prettier-ignore
+import { readJson } from '../postgres/statement.js'
 import type { Runtime } from '../runtime.js'
 import type { Attached } from './options.js'
 
@@ -17,13 +19,6 @@ export const SEEN_EVERY_MS = 20_000
 export interface Process {
   readonly id: string
   readonly host: string
-}
-
-/** What another process says of a sink. */
-export interface Differing {
-  readonly sink: string
-  readonly host: string
-  readonly types: readonly string[] | null
 }
 
 /**
@@ -40,8 +35,8 @@ export async function registerSinks(
   if (attached.length === 0) return []
   const s = attached.map(({ name, options: { types, keepMs } }) => ({ n: name, t: types, k: keepMs }))
   const given = { process: process.id, host: process.host, ms: GONE_MS, again: again === 'look again', s }
-  const rows = await db.run(REGISTER_SINKS, given)
-  return JSON.parse(rows[0]!['differ'] as string) as Differing[]
+  const [row] = await db.run(REGISTER_SINKS, given)
+  return readJson(row!.differ)
 }
 
 /** The process stops, and no longer says what its sinks want. */
@@ -51,26 +46,26 @@ export async function retireSinks({ db }: Runtime, process: Process): Promise<vo
 
 /** Gives some of the events that have none their sinks. Answers whether it looked at any. */
 export async function assign({ db }: Runtime): Promise<boolean> {
-  const rows = await db.run(ASSIGN, [AT_ONCE]).catch(orNone)
-  return Number(rows[0]?.['looked'] ?? 0) > 0
+  const [row] = await db.run(ASSIGN, [AT_ONCE]).catch(orNone)
+  return Number(row?.looked ?? 0) > 0
 }
 
 /** Looks at some of the events that were put aside. Answers whether it could: another relay may be at it. */
 export async function catchUp({ db }: Runtime, sink: string): Promise<boolean> {
-  return (await db.run(CATCH_UP, { sink, n: AT_ONCE }).catch(orNone)).length > 0
+  return (await db.run(CATCH_UP, { sink, limit: AT_ONCE }).catch(orNone)).length > 0
 }
 
 /** Somebody holds the set of sinks: the next round will do. */
-export function orNone(error: unknown): readonly Row[] {
+export function orNone(error: unknown): readonly never[] {
   if (sqlState(error) === '55P03') return []
   throw error
 }
 
 /** Finishes events whose last relay died before it could. */
 export async function finishLeft({ db }: Runtime, stopping: () => boolean): Promise<void> {
-  for (let after: unknown = '0'; typeof after === 'string' && !stopping();) {
-    const rows = await db.run(FINISH_LEFT, { after, n: AT_ONCE })
-    after = rows[0]!['last']
+  for (let after: string | null = '0'; after !== null && !stopping();) {
+    const [row]: readonly { last: string | null }[] = await db.run(FINISH_LEFT, { after, limit: AT_ONCE })
+    after = row!.last
   }
 }
 
@@ -78,6 +73,6 @@ export async function finishLeft({ db }: Runtime, stopping: () => boolean): Prom
 export async function reclaim({ db }: Runtime, stopping: () => boolean): Promise<void> {
   for (let found = Infinity; found > 0 && !stopping();) {
     const [row] = await db.run(RECLAIM, [AT_ONCE]).catch(orNone)
-    found = Number(row?.['found'] ?? 0)
+    found = Number(row?.found ?? 0)
   }
 }

@@ -4,9 +4,9 @@ import { rememberBody } from '../brokers/handover.js'
 import type { Refusal, Sink } from '../brokers/sink.js'
 import { OnceboxError } from '../errors.js'
 import { toFailure } from '../failure.js'
-import type { Retry } from '../retry.js'
 import { toMessage, type Failure, type Message } from '../message.js'
-import type { Row } from '../postgres/database.js'
+import type { EventRow } from '../postgres/sql/outbox.js'
+import type { Retry } from '../retry.js'
 
 /** An event, on its way to one sink. */
 export interface OutgoingEvent {
@@ -43,22 +43,13 @@ export class DestinationDown extends Error {
   }
 }
 
-export function toEvent(row: Row): OutgoingEvent {
-  const body = row['body'] as string
-  const createdMs = Number(row['created'])
-  const attempts = Number(row['attempts'])
-  const envelope = {
-    id: row['id'] as string,
-    source: row['source'] as string,
-    type: row['type'] as string,
-    key: (row['key'] ?? undefined) as string | undefined,
-    envelope: row['envelope'] as string,
-    receivedMs: createdMs,
-    attempts,
-  }
+export function toEvent({ n, shard, body, created, ...row }: EventRow): OutgoingEvent {
+  const createdMs = Number(created)
+  const attempts = Number(row.attempts)
+  const envelope = { ...row, key: row.key ?? undefined, receivedMs: createdMs, attempts }
   const message = { time: new Date(createdMs), ...toMessage(envelope, JSON.parse(body)) }
   rememberBody(message, body)
-  return { n: row['n'] as string, shard: Number(row['shard']), attempts, message }
+  return { n, shard: Number(shard), attempts, message }
 }
 
 export interface PublishOptions {

@@ -12,8 +12,6 @@ import type { Sink } from '../brokers/sink.js'
 import { causes } from '../failure.js'
 import { MAX_BATCH_BYTES } from '../figures.js'
 import { isConflict, isConnectionLoss, sqlState } from '../postgres/errors.js'
-import type { Row } from '../postgres/database.js'
-import { qualify } from '../postgres/qualify.js'
 import { MOVE } from '../postgres/sql/link.js'
 import {
   CLAIM_SHARDS,
@@ -23,7 +21,10 @@ import {
   FINISH_SHARED,
   READ_SHARDS,
   RELEASE_SHARDS,
+  type CompleteInput,
+  type ReadInput,
 } from '../postgres/sql/outbox.js'
+import { readJson } from '../postgres/statement.js'
 import { tell, type Runtime } from '../runtime.js'
 import { backoffMs, sleep } from '../backoff.js'
 import { keepLease } from '../worker/lease.js'
@@ -73,30 +74,31 @@ interface Lease {
 export async function relayBatch(runtime: Runtime, attached: Attached, memory: Memory): Promise<Step> {
   const { db } = runtime
   const { name, options } = attached
-  const who = { sink: name, k: randomUUID() }
-  const claim = { ...who, lease: options.leaseMs, n: SHARDS_AT_ONCE, most: MOST_UNASSIGNED }
-  const [row] = await db.run(CLAIM_SHARDS, claim)
-  const shards = JSON.parse(row!['shards'] as string) as number[]
+  const who = { sink: name, token: randomUUID() }
+  const claim = { ...who, lease: options.leaseMs, limit: SHARDS_AT_ONCE, most: MOST_UNASSIGNED }
+  const [claimed] = await db.run(CLAIM_SHARDS, claim)
+  const { promoted, unassigned, behind, next } = claimed!
+  const shards = readJson(claimed!.shards)
   /** Finds sinks for events that need one: they may hold back others. Answers whether it pays to ask again. */
   const lookAtOthers = async (): Promise<boolean> => {
-    const assigned = row!['unassigned'] === 'true' && (await assign(runtime))
-    const caughtUp = typeof row!['behind'] === 'string' && (await catchUp(runtime, name))
+    const assigned = unassigned === 'true' && (await assign(runtime))
+    const caughtUp = behind !== null && (await catchUp(runtime, name))
     return assigned || caughtUp
   }
-  const nextMs = typeof row!['next'] === 'string' ? Number(row!['next']) : undefined
-  const idle = (again: boolean): Step => ({ found: again || row!['promoted'] === 'true' ? 'more' : 'none', nextMs })
+  const nextMs = next === null ? undefined : Number(next)
+  const idle = (again: boolean): Step => ({ found: again || promoted === 'true' ? 'more' : 'none', nextMs })
   if (shards.length === 0) return idle(await lookAtOthers())
 
   let lost: string | undefined
   const extend = async (): Promise<boolean> => {
-    const rows = await db.run(EXTEND_SHARDS, { ...who, lease: options.leaseMs })
-    return Number(rows[0]!['extended']) > 0
+    const [row] = await db.run(EXTEND_SHARDS, { ...who, lease: options.leaseMs })
+    return Number(row!.extended) > 0
   }
   const stopExtending = keepLease({ extend }, options.leaseMs, (why) => (lost ??= why))
   try {
     const again = await lookAtOthers()
     const lease: Lease = {
-      token: who.k,
+      token: who.token,
       shards,
       get lost() {
         return lost
@@ -122,7 +124,7 @@ async function relayLeased(
   const moved = await moveInto(runtime, attached, lease)
   const events = moved ? moved.rest : await read(runtime, attached, lease)
   if (events.length === 0) {
-    if (!moved) await runtime.db.run(RELEASE_SHARDS, { sink: attached.name, k: lease.token })
+    if (!moved) await runtime.db.run(RELEASE_SHARDS, { sink: attached.name, token: lease.token })
     return moved !== undefined && moved.count > 0 ? { took: true } : undefined
   }
   if (lease.lost) return { took: false }
@@ -155,10 +157,10 @@ async function publishWithCare(
   }
 }
 
-function reading({ name, options }: Attached, { token, shards }: Lease): object {
+function reading({ name, options }: Attached, { shards }: Lease): ReadInput {
   // A hot shard is read deep; many shards share the batch.
   const depth = Math.min(options.batch, Math.ceil((2 * options.batch) / shards.length))
-  return { sink: name, k: token, s: shards, depth, n: options.batch, bytes: MAX_BATCH_BYTES }
+  return { sink: name, shards, depth, limit: options.batch, bytes: MAX_BATCH_BYTES }
 }
 
 async function read({ db }: Runtime, attached: Attached, lease: Lease): Promise<OutgoingEvent[]> {
@@ -173,33 +175,30 @@ async function complete(
   lease: Lease,
   { published, failed, later }: Verdicts,
 ): Promise<void> {
-  const given = {
+  const given: CompleteInput = {
     sink: name,
-    k: lease.token,
+    token: lease.token,
     done: published.map(({ n }) => n),
-    fail: [
-      ...failed.map(({ event, failure, delayMs }) => ({
-        n: event.n,
-        ms: delayMs,
-        p: delayMs === null ? 'dead' : undefined,
-        e: JSON.stringify(failure),
+    failed: [
+      ...failed.map(({ event: { n }, failure, delayMs }) => ({
+        ...{ n, delayMs, error: JSON.stringify(failure) },
+        parked: delayMs === null ? ('dead' as const) : undefined,
       })),
       // Attempts are what holds back its key, so there is one, which does not count.
       ...later.map(({ event: { n, attempts }, failure, delayMs }) => ({
-        ...{ n, ms: delayMs, later: true },
-        e: JSON.stringify(attempts === 0 ? { uncounted: true, ...failure } : failure),
+        ...{ n, delayMs, later: true as const },
+        error: JSON.stringify(attempts === 0 ? { uncounted: true, ...failure } : failure),
       })),
     ],
   }
-  const rows = await persistently(lease, async (isRepeat) => {
+  const { recorded, shared } = await persistently(lease, async (isRepeat) => {
     const [row] = await runtime.db.run(COMPLETE, given)
-    if (!isRepeat || row!['recorded'] !== '0') return [row!]
+    if (!isRepeat || row!.recorded !== '0') return { recorded: row!.recorded, shared: readJson(row!.shared) }
     // The answer was lost, not the statement: what it shared is not known any more, and FINISH_SHARED judges each.
     const [done] = await runtime.db.run(COMPLETED, given)
-    return [{ ...done, shared: JSON.stringify(given.done) }]
+    return { recorded: done!.recorded, shared: given.done }
   })
-  const { recorded, shared } = rows[0] as { recorded: string; shared: string }
-  const lost = given.done.length + given.fail.length - Number(recorded)
+  const lost = given.done.length + given.failed.length - Number(recorded)
   if (lost > 0) {
     runtime.log.warn(
       { sink: name, lost },
@@ -207,7 +206,7 @@ async function complete(
     )
     return
   }
-  await finishShared(runtime, JSON.parse(shared) as string[])
+  await finishShared(runtime, shared)
   tellDead(runtime, name, failed)
 }
 
@@ -216,10 +215,7 @@ async function finishShared({ db }: Runtime, shared: readonly string[]): Promise
 }
 
 /** The batch is published: it pays to insist on recording it while nobody else can have the shards. */
-async function persistently(
-  lease: Lease,
-  record: (isRepeat: boolean) => Promise<readonly Row[]>,
-): Promise<readonly Row[]> {
+async function persistently<T>(lease: Lease, record: (isRepeat: boolean) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await record(attempt > 1)
@@ -244,20 +240,6 @@ function tellDead(runtime: Runtime, sink: string, failed: Verdicts['failed']): v
 /** Statements that failed for good: the boxes are not in one database after all, or may not touch each other's tables. */
 const notAllowed = new WeakSet<Sink>()
 
-const moves = new Map<string, string>()
-
-/** Both names at once: either may contain what stands for the other. */
-function moveTo(db: Runtime['db'], schema: string): string {
-  const own = db.bind('ob.')
-  const key = `${own} ${schema}`
-  let statement = moves.get(key)
-  if (statement === undefined) {
-    statement = qualify(MOVE).replace(/\b(?:ob|to_box)\./g, (name) => (name === 'ob.' ? own : `${schema}.`))
-    moves.set(key, statement)
-  }
-  return statement
-}
-
 /** A link inside one database: one statement moves the events. Answers undefined if they have to be published. */
 async function moveInto(
   runtime: Runtime,
@@ -271,9 +253,9 @@ async function moveInto(
   const consumers = target.consumers()
   if (!consumers) return undefined
   try {
-    const given = { ...reading(attached, lease), c: consumers, wait: LOCK_WAIT }
-    const [row] = await runtime.db.driver.query(moveTo(runtime.db, target.schema), [JSON.stringify(given)])
-    const answer = JSON.parse(row!['answer'] as string) as { moved: number; shared: string[]; rest: Row[] }
+    const given = { ...reading(attached, lease), token: lease.token, consumers, wait: LOCK_WAIT }
+    const [row] = await runtime.db.runInto(target.schema, MOVE, given)
+    const answer = readJson(row!.answer)
     if (answer.moved > 0) target.wake()
     await finishShared(runtime, answer.shared)
     return { count: answer.moved, rest: answer.rest.map(toEvent) }

@@ -6,7 +6,7 @@ import { isOnCalendar, MAX_BATCH_BYTES } from '../figures.js'
 import type { SendOptions } from '../handler.js'
 import { fingerprint } from '../inbox/body.js'
 import type { Message } from '../message.js'
-import { SEND } from '../postgres/sql/outbox.js'
+import { SEND, type SentRow } from '../postgres/sql/outbox.js'
 import type { Runtime } from '../runtime.js'
 import { validate } from '../validate.js'
 import { shardOf } from './shard.js'
@@ -100,11 +100,11 @@ export async function prepareMany(runtime: Runtime, messages: readonly Sent[]): 
 /** Writes prepared events in the caller's transaction. The same id twice is a no-op. */
 export async function writeOutgoing(runtime: Runtime, outgoing: readonly Outgoing[], tx: unknown): Promise<void> {
   if (outgoing.length === 0) return
-  const to = runtime.outbox.sinks.map(({ name, types }) => ({ n: name, t: types }))
-  const rows = new Map<string, object>()
+  const sinks = runtime.outbox.sinks.map(({ name, types }) => ({ name, types }))
+  const rows = new Map<string, SentRow>()
   let bytes = 0
   const flush = async (): Promise<void> => {
-    await runtime.db.run(SEND, { s: runtime.source, to, m: [...rows.values()] }, tx)
+    await runtime.db.run(SEND, { source: runtime.source, sinks, events: [...rows.values()] }, tx)
     rows.clear()
     bytes = 0
   }

@@ -1,4 +1,4 @@
-/** Shards: how the events of a sink are shared out among relays. SEND and the migration know their number too. */
+/** Shards: how the events of a sink are shared out among relays. SEND, HEALTH and `ob.register_sinks` know their number too. */
 export const SHARDS = 32
 
 /** FNV-1a of the key. Computed here, because PostgreSQL's own hashes may change from one version to the next. */

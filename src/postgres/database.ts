@@ -1,8 +1,8 @@
 /**
  * A driver bound to a schema: what every step of the flow runs its statements on.
  *
- * Statements are whole constants in `sql/`, written against the schema `ob` and taking one text parameter, `$1`, used
- * once: JSON in text is the only parameter type that every PostgreSQL client for Node.js passes on unchanged.
+ * Statements are whole constants in `sql/`, written against the schema `ob` and taking one text parameter, `$1`: JSON in
+ * text is the only parameter type that every PostgreSQL client for Node.js passes on unchanged.
  */
 import { OnceboxError } from '../errors.js'
 import { someCause } from '../failure.js'
@@ -25,20 +25,28 @@ export interface Database<Tx = unknown> {
   readonly channel: string
   run<In, Out>(statement: Statement<In, Out>, param: In, tx?: unknown): Promise<readonly Out[]>
   run(statement: string, param: unknown, tx?: unknown): Promise<readonly Row[]>
+  /** Runs a statement between this box and another one of its database: `to_box.` stands for the other's schema, quoted. */
+  runInto<In, Out>(schema: string, statement: Statement<In, Out>, param: In): Promise<readonly Out[]>
   transaction<R>(work: (tx: Tx) => Promise<R>, isolation?: Isolation): Promise<R>
   /** The statement with the schema's name in place of `ob`, whatever the session's `search_path` is. */
   bind(statement: string): string
 }
 
-/** Puts the schema's name in place of `ob`, whatever the session's `search_path` is. */
-export function bindTo(schema: string): (statement: string) => string {
+/**
+ * Puts the schema's name in place of `ob`, whatever the session's `search_path` is, and that of another box in place of
+ * `to_box`: both at once, for either may contain what stands for the other.
+ */
+export function bindTo(schema: string): (statement: string, other?: string) => string {
   const quoted = quoteSchema(schema)
   const bound = new Map<string, string>()
-  return (statement) => {
-    let text = bound.get(statement)
+  return (statement, other = '') => {
+    const key = other + statement
+    let text = bound.get(key)
     if (text === undefined) {
-      text = qualify(statement).replace(/\bob\./g, () => `${quoted}.`)
-      bound.set(statement, text)
+      text = qualify(statement).replace(/\b(?:ob|to_box)\./g, (name) =>
+        name === 'ob.' ? `${quoted}.` : other === '' ? name : `${other}.`,
+      )
+      bound.set(key, text)
     }
     return text
   }
@@ -47,8 +55,8 @@ export function bindTo(schema: string): (statement: string) => string {
 export function bindDatabase<Tx, TxIn>(driver: Driver<Tx, TxIn>, schema: string): Database<Tx> {
   const bind = bindTo(schema)
   const limits = new Limits()
-  const ask = (statement: string, param: unknown, options: StatementOptions): Promise<readonly Row[]> =>
-    driver.query(bind(statement), [JSON.stringify(param)], undefined, options)
+  const ask = <In, Out>(statement: Statement<In, Out>, param: In, options: StatementOptions): Promise<readonly Out[]> =>
+    driver.query(bind(statement), [JSON.stringify(param)], undefined, options) as Promise<readonly never[]>
 
   let settings: Settings | undefined
   let readAt = -Infinity
@@ -70,7 +78,7 @@ export function bindDatabase<Tx, TxIn>(driver: Driver<Tx, TxIn>, schema: string)
     async deaf(ms, transactions) {
       // Urgent: handlers may hold every connection of the pool, and wait for this.
       const rows = await ask(DEAF, { ms, transactions }, { limitMs: Math.min(limits.shortMs, LOOK_MS), urgent: true })
-      return new Set(rows.map(({ xid }) => xid as string))
+      return new Set(rows.map(({ xid }) => xid))
     },
   })
 
@@ -84,7 +92,10 @@ export function bindDatabase<Tx, TxIn>(driver: Driver<Tx, TxIn>, schema: string)
         if (tx === undefined) {
           const known = settingsNow()
           const { statement: settings } = known instanceof Promise ? await known : known
-          return (await ask(statement, param, { ...limits.optionsOf(statement, param), settings })) as readonly never[]
+          return await ask(statement as Statement<unknown, never>, param, {
+            ...limits.optionsOf(statement, param),
+            settings,
+          })
         }
         const rows = await driver.query(bind(statement), [JSON.stringify(param)], tx as Tx)
         if (statement === OPEN) silences.opened(tx, (rows[0]?.['opened'] as string).split(' ', 1)[0]!)
@@ -92,6 +103,16 @@ export function bindDatabase<Tx, TxIn>(driver: Driver<Tx, TxIn>, schema: string)
       } catch (error) {
         throw isMissing(error) ? missing(schema, error) : ofOwnStatement(error)
       }
+    },
+    async runInto(other, statement, param) {
+      const { statement: settings } = await settingsNow()
+      const options = { ...limits.optionsOf(statement, param), settings }
+      return (await driver.query(
+        bind(statement, other),
+        [JSON.stringify(param)],
+        undefined,
+        options,
+      )) as readonly never[]
     },
     async transaction(work, isolation) {
       const known = settingsNow()

@@ -12,8 +12,8 @@ export async function checkRights(db: Database): Promise<void> {
     if (!rights.includes('(')) tables[table] = rights.split(', ')
   }
   const [row] = await db.run(MISSING_RIGHTS, { tables, functions: FUNCTIONS })
-  const missing = row!['missing'] as string | null
-  if (missing !== null) throw rightsMissing(db.schema, `role ${row!['role'] as string} lacks ${missing}`)
+  const { role, missing } = row!
+  if (missing !== null) throw rightsMissing(db.schema, `role ${role} lacks ${missing}`)
 }
 
 export function rightsMissing(schema: string, what: string, cause?: unknown): OnceboxError {

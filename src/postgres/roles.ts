@@ -65,7 +65,7 @@ export const GRANTS: Readonly<Record<Exclude<Role, 'owner' | 'viewer'>, Readonly
 
 /** What statements, views and other functions call. Triggers need nobody's right. */
 export const FUNCTIONS: readonly string[] = [
-  ...['now', 'refuse', 'refuse_forgotten', 'is_fresh', 'close_transaction', 'settle_one', 'missing_ability'],
+  ...['now', 'refuse', 'refuse_forgotten', 'margin', 'is_fresh', 'close_transaction', 'settle_one', 'missing_ability'],
   ...['resume_parked', 'register_sinks', 'quarantine_bytes', 'quarantine_used'],
 ]
 

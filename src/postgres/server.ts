@@ -1,9 +1,9 @@
 /** Check: what `start()` asks of its server before anything runs on it. */
 import { OnceboxError } from '../errors.js'
-import type { Database, Row } from './database.js'
+import type { Database } from './database.js'
 import { sqlState } from './errors.js'
 import { checkRights } from './rights.js'
-import { LOCK_SEQUENCES, MISSING_ABILITY, REPAIR_SEQUENCES, SEQUENCES_BEHIND } from './sql/server.js'
+import { LOCK_SEQUENCES, MISSING_ABILITY, REPAIR_SEQUENCES, SEQUENCES_BEHIND, type BehindRow } from './sql/server.js'
 
 /** Refuses a server that cannot do what oncebox builds on, and sets sequences that are behind their tables. */
 export async function checkServer(db: Database): Promise<void> {
@@ -13,6 +13,7 @@ export async function checkServer(db: Database): Promise<void> {
 }
 
 async function checkAbilities(db: Database): Promise<void> {
+  // Not by run(), which would say of what the engine lacks that the tables are old.
   const rows = await db.driver.query(db.bind(MISSING_ABILITY), ['']).catch((error: unknown): never => {
     // Not supported, not known, or an error inside: the engine. Anything else may pass.
     const inability = /^(0A|42|XX)/.test(sqlState(error) ?? '') && sqlState(error) !== '42501'
@@ -42,7 +43,7 @@ async function repairSequences(db: Database): Promise<void> {
   } catch (error) {
     if (sqlState(error) !== '42501') throw error
     const repair = behind.map(setval).join('; ')
-    const what = behind.map(({ sequence }) => String(sequence)).join(', ')
+    const what = behind.map(({ sequence }) => sequence).join(', ')
     throw new OnceboxError(
       'SEQUENCE_BEHIND',
       `sequences are behind their tables, as after a switch-over by logical replication: ${what}. Run, as their owner: ${repair}`,
@@ -51,6 +52,6 @@ async function repairSequences(db: Database): Promise<void> {
   }
 }
 
-function setval({ sequence, numbered, col }: Row): string {
-  return `select setval('${String(sequence)}', (select max(${String(col)}) from ${String(numbered)}))`
+function setval({ sequence, numbered, col }: BehindRow): string {
+  return `select setval('${sequence}', (select max(${col}) from ${numbered}))`
 }

@@ -5,7 +5,7 @@
  * The defaults are read once. Where they suit us nothing changes; otherwise each statement runs behind SET LOCAL, in a
  * transaction of its own: session state would not survive a pooler in transaction mode.
  */
-import type { Row } from './database.js'
+import type { SessionDefaults } from './sql/session.js'
 
 export interface Settings {
   /** What goes before a statement of our own; undefined if nothing is needed. */
@@ -19,20 +19,20 @@ const AMPLE_MS = 10_000
 /** In place of a shorter limit of the role: no statement of ours runs unbounded because of us. */
 const STATEMENT_LIMIT = '60s'
 
-export function settingsFor(defaults: Row): Settings {
-  const writes = defaults['read_only'] === 'true' ? ['set transaction read write'] : []
+export function settingsFor(defaults: SessionDefaults): Settings {
+  const writes = defaults.read_only === 'true' ? ['set transaction read write'] : []
   const statement = [...writes]
-  if (isTight(defaults['statement_timeout'])) statement.push(`set local statement_timeout = '${STATEMENT_LIMIT}'`)
-  if (isTight(defaults['lock_timeout'])) statement.push('set local lock_timeout = 0')
-  if (isTight(defaults['transaction_timeout'])) statement.push('set local transaction_timeout = 0')
+  if (isTight(defaults.statement_timeout)) statement.push(`set local statement_timeout = '${STATEMENT_LIMIT}'`)
+  if (isTight(defaults.lock_timeout)) statement.push('set local lock_timeout = 0')
+  if (isTight(defaults.transaction_timeout)) statement.push('set local transaction_timeout = 0')
   // BEGIN says the isolation level; that it has to be said is enough to need one.
-  if (defaults['isolation'] !== 'read committed' && statement.length === 0) statement.push('set local jit = off')
+  if (defaults.isolation !== 'read committed' && statement.length === 0) statement.push('set local jit = off')
 
   // The limits on handlers' transactions are what their owner meant them to be.
   return { statement: joined(statement), transaction: joined(writes) }
 }
 
-function isTight(setting: unknown): boolean {
+function isTight(setting: string): boolean {
   const ms = Number(setting)
   return ms > 0 && ms < AMPLE_MS
 }

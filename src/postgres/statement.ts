@@ -12,4 +12,15 @@ export type Statement<In, Out> = string & { readonly [types]: (given: In) => Out
 /** Rows that say something by their number alone. */
 export type Empty = Readonly<Record<never, never>>
 
+/** A boolean, as a column has it. */
+export type Flag = 'true' | 'false'
+
+/** JSON, as a column has it. */
+export type Json<T> = string & { readonly [json]: T }
+
+export function readJson<T>(text: Json<T>): T {
+  return JSON.parse(text) as T
+}
+
 declare const types: unique symbol
+declare const json: unique symbol

@@ -97,17 +97,9 @@ export async function createTestBox<Tx, TxIn, M extends MessageMap>(
     async sent() {
       const sent: Message[] = []
       for (const row of await bound.run(SENT, null)) {
-        const type = row['type'] as string
-        const envelope = {
-          id: row['id'] as string,
-          source: row['source'] as string,
-          type,
-          key: (row['key'] ?? undefined) as string | undefined,
-          envelope: row['envelope'] as string | null,
-          receivedMs: Number(row['received']),
-          attempts: 0,
-        }
-        const data: unknown = JSON.parse(row['body'] as string)
+        const { type, body, received } = row
+        const envelope = { ...row, key: row.key ?? undefined, receivedMs: Number(received), attempts: 0 }
+        const data: unknown = JSON.parse(body)
         const { messages } = options
         const schema = messages && Object.hasOwn(messages, type) ? messages[type] : undefined
         // As its consumer will get it. Sent it was with this schema, so it passes.

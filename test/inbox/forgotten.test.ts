@@ -142,7 +142,7 @@ describe('a copy that arrives while retention deletes', () => {
     const janitor = await opened.pool.connect()
     await janitor.query('begin')
     const prune = PRUNE.replaceAll('ob.', `"${schema}".`)
-    await janitor.query(prune, [JSON.stringify({ c: 'c', r: HOUR, k: [['s', 'm']] })])
+    await janitor.query(prune, [JSON.stringify({ consumer: 'c', retainMs: HOUR, keys: [['s', 'm']] })])
     const long = processWith(30 * DAY)
     const arriving = deliver(long, first)
     await Promise.race([wait(), arriving])

@@ -71,6 +71,38 @@ test('messages that are due and that nothing runs are not ok, registered or not,
   expect(await box.health()).toEqual({ ok: true, database: true, sources: true, lagMs: 0 })
 })
 
+/** Messages of a consumer that runs elsewhere: one is due, one is held for a while, and many are to be tried before that. */
+const RETRIES_BEFORE_LEASE = `
+with stored as (
+  insert into ob.message (consumer, source, id, type, key, body, received_at)
+  select 'a', 's', i::text, 'note', i::text, '1', ob.now() - interval '1 hour' from generate_series(1, 1500) i returning id
+),
+waiting as (
+  insert into ob.work (consumer, source, id, lane, due_at, attempts, token)
+  select 'a', 's', id, case when $1 = 'lanes' then id end, due_at, (id <> '1')::int, case when $1 = 'loose' then token end
+  from stored, lateral (select case id when '1' then ob.now() - interval '1 minute' when '2' then ob.now() + interval '1 hour'
+    else ob.now() + interval '1 minute' end due_at, case id when '2' then gen_random_uuid() end token) x
+  returning lane, due_at, id
+)
+insert into ob.lane (consumer, key, due_at, token)
+select 'a', lane, due_at, case id when '2' then gen_random_uuid() end from waiting where lane is not null`
+
+test.for(['loose', 'lanes'])(
+  'a consumer with many retries before the end of a lease is run by its holder: %s',
+  async (how) => {
+    await using box = await server.open()
+    box.consumer('a', { note: () => undefined }, how === 'lanes' ? { order: 'key' } : {})
+    await box.migrate()
+    await box.sql(RETRIES_BEFORE_LEASE, [how])
+    expect(await box.health()).toMatchObject({ ok: true })
+    await box.sql(`update ob.${how === 'lanes' ? 'lane' : 'work'} set token = null`)
+    expect(await box.health()).toMatchObject({
+      ok: false,
+      reasons: [expect.stringMatching(/consumer a .*nothing runs it/)],
+    })
+  },
+)
+
 test('a forgotten start() is warned of once, some seconds after something was stored', async () => {
   const logger = recorder()
   await using box = await server.open({ logger })

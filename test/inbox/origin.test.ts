@@ -278,6 +278,27 @@ describe('another type under a known id', () => {
     expect((await box.effects()).map(({ note }) => note)).toEqual(['note'])
   })
 
+  test.for(['together', 'one by one'])('is kept for each type, and once: they come %s', async (how) => {
+    await using box = await server.open()
+    box.consumer('a', { note: () => undefined, b: () => undefined, c: () => undefined })
+    await box.receive(note('1', { data: 1 }))
+    const others = ['b', 'c', 'd', 'e'].map((type) => note('1', { data: 1, type }))
+    for (const times of [1, 2]) {
+      const outcomes = how === 'together' ? await box.receive(others) : []
+      if (how !== 'together') for (const one of others) outcomes.push(...(await box.receive([one])))
+      const reasons = ['conflict', 'conflict', 'unrouted', 'unrouted']
+      expect([times, outcomes]).toMatchObject([times, reasons.map((reason) => ({ status: 'quarantined', reason }))])
+    }
+    expect((await box.quarantine()).map(({ type, reason }) => `${reason} ${type}`).sort()).toEqual(
+      ['conflict b', 'conflict c', 'unrouted d', 'unrouted e'], // prettier-ignore
+    )
+    // A second one has a key of its own, and leaves with the fingerprint of its data.
+    box.consumer('late', { d: () => undefined, e: () => undefined })
+    await box.sql(`delete from ob.quarantine where type = 'd'`)
+    await box.migrate()
+    expect(await box.receive(note('1', { data: 1, type: 'e' }))).toMatchObject({ status: 'duplicate' })
+  })
+
   test.for([{}, { redelivered: true }])('does not run what waits under it for its source: %o', async (more) => {
     await using box = await server.open()
     let fails = true

@@ -85,12 +85,12 @@ async function register(hand: Hand, again: 'look again' | 'go on'): Promise<void
 
 async function removeSink(hand: Hand): Promise<boolean> {
   await hand.run(LOCK_SINKS, null)
-  const [row] = await hand.run(REMOVE_SINK, { sink: 'one', ms: GONE_MS })
+  const [row] = await hand.run(REMOVE_SINK, { sink: 'one', goneMs: GONE_MS })
   return row!['known'] === 'true' && row!['users'] === '[]' && row!['leased'] === 'false'
 }
 
 async function removeDeliveries(hand: Hand): Promise<boolean> {
-  const rows = await hand.run(REMOVE_DELIVERIES, { sink: 'one', n: 10 })
+  const rows = await hand.run(REMOVE_DELIVERIES, { sink: 'one', limit: 10, last: String(N) })
   if (rows.length > 0) await hand.run(FINISH_SHARED, rows.map((row) => row['n'])) // prettier-ignore
   return rows.length > 0
 }
@@ -100,7 +100,7 @@ const complete = (name: string, fields: object, deed: EventDeed): EventParty => 
   statements: ['COMPLETE'],
   never: ({ sinks }) => !sinks.includes('one'),
   async act(hand) {
-    const [row] = await hand.run(COMPLETE, { sink: 'one', k: A, done: [], fail: [], ...fields })
+    const [row] = await hand.run(COMPLETE, { sink: 'one', token: A, done: [], failed: [], ...fields })
     return row!['recorded'] === '1' ? { ...deed, gaveBack: A } : {}
   },
 })
@@ -110,7 +110,7 @@ export const EVENT_PARTIES: EventParty[] = [
     name: 'SEND',
     statements: ['SEND'],
     async act(hand) {
-      await hand.run(SEND, { s: 's', to: [], m: [{ i: 'e', t: 't', k: 'K', g: 0, b: '1', e: '{}' }] })
+      await hand.run(SEND, { source: 's', sinks: [], events: [{ i: 'e', t: 't', k: 'K', g: 0, b: '1', e: '{}' }] })
       return { sent: true }
     },
   },
@@ -129,7 +129,7 @@ export const EVENT_PARTIES: EventParty[] = [
     async act(hand) {
       await register(hand, 'look again')
       await hand.next()
-      await hand.run(CATCH_UP, { sink: 'one', n: 10 })
+      await hand.run(CATCH_UP, { sink: 'one', limit: 10 })
       return { registered: true }
     },
   },
@@ -137,7 +137,7 @@ export const EVENT_PARTIES: EventParty[] = [
     name: 'CATCH_UP',
     statements: ['CATCH_UP'],
     async act(hand) {
-      await hand.run(CATCH_UP, { sink: 'one', n: 10 })
+      await hand.run(CATCH_UP, { sink: 'one', limit: 10 })
       return {}
     },
   },
@@ -186,20 +186,26 @@ export const EVENT_PARTIES: EventParty[] = [
     name: 'CLAIM_SHARDS',
     statements: ['CLAIM_SHARDS'],
     async act(hand) {
-      const [row] = await hand.run(CLAIM_SHARDS, { sink: 'one', k: hand.token, lease: LEASE_MS, n: 32, most: 100 })
+      const [row] = await hand.run(CLAIM_SHARDS, {
+        sink: 'one',
+        token: hand.token,
+        lease: LEASE_MS,
+        limit: 32,
+        most: 100,
+      })
       return row!['shards'] === '[]' ? {} : { leased: hand.token }
     },
   },
   complete('done', { done: [N] }, { completed: 'one' }),
-  complete('retry', { fail: [{ n: N, ms: 60_000, e: '{}' }] }, { counted: 1 }),
-  complete('dead', { fail: [{ n: N, ms: null, p: 'dead', e: '{}' }] }, { counted: 1 }),
+  complete('retry', { failed: [{ n: N, delayMs: 60_000, error: '{}' }] }, { counted: 1 }),
+  complete('dead', { failed: [{ n: N, delayMs: null, parked: 'dead', error: '{}' }] }, { counted: 1 }),
   {
     name: 'COMPLETE two, then FINISH_SHARED',
     statements: ['COMPLETE', 'FINISH_SHARED'],
     never: ({ sinks }) => !sinks.includes('two'),
     onlySecond: true,
     async act(hand) {
-      const [row] = await hand.run(COMPLETE, { sink: 'two', k: B, done: [N], fail: [] })
+      const [row] = await hand.run(COMPLETE, { sink: 'two', token: B, done: [N], failed: [] })
       await hand.run(FINISH_SHARED, JSON.parse(row!['shared'] as string))
       return row!['recorded'] === '1' ? { completed: 'two' } : {}
     },
@@ -209,7 +215,7 @@ export const EVENT_PARTIES: EventParty[] = [
     statements: ['COMPLETE'],
     never: ({ sinks }) => !sinks.includes('two'),
     async act(hand) {
-      const [row] = await hand.run(COMPLETE, { sink: 'two', k: B, done: [N], fail: [] })
+      const [row] = await hand.run(COMPLETE, { sink: 'two', token: B, done: [N], failed: [] })
       return row!['recorded'] === '1' ? { completed: 'two' } : {}
     },
   },
@@ -225,7 +231,7 @@ export const EVENT_PARTIES: EventParty[] = [
     name: 'FINISH_LEFT',
     statements: ['FINISH_LEFT'],
     async act(hand) {
-      await hand.run(FINISH_LEFT, { after: '0', n: 10 })
+      await hand.run(FINISH_LEFT, { after: '0', limit: 10 })
       return {}
     },
   },
@@ -233,7 +239,7 @@ export const EVENT_PARTIES: EventParty[] = [
     name: 'EXTEND_SHARDS',
     statements: ['EXTEND_SHARDS'],
     async act(hand) {
-      const [row] = await hand.run(EXTEND_SHARDS, { sink: 'one', k: A, lease: EXTENDED_MS })
+      const [row] = await hand.run(EXTEND_SHARDS, { sink: 'one', token: A, lease: EXTENDED_MS })
       return row!['extended'] === '1' ? { kept: A } : {}
     },
   },
@@ -241,7 +247,7 @@ export const EVENT_PARTIES: EventParty[] = [
     name: 'RELEASE_SHARDS',
     statements: ['RELEASE_SHARDS'],
     async act(hand) {
-      await hand.run(RELEASE_SHARDS, { sink: 'one', k: A })
+      await hand.run(RELEASE_SHARDS, { sink: 'one', token: A })
       return { released: A }
     },
   },
@@ -250,8 +256,16 @@ export const EVENT_PARTIES: EventParty[] = [
     statements: ['MOVE'],
     never: ({ sinks }) => !sinks.includes('one'),
     async act(hand, { consumer }) {
-      const c = [{ n: consumer, o: true, r: RETAIN_MS, u: 'accept', t: ['t'] }]
-      const [row] = await hand.run(MOVE, { sink: 'one', k: A, depth: 10, n: 10, bytes: 1_000_000, wait: '60s', c })
+      const consumers = [{ name: consumer, ordered: true, retainMs: RETAIN_MS, untimed: 'accept', types: ['t'] }]
+      const [row] = await hand.run(MOVE, {
+        sink: 'one',
+        token: A,
+        depth: 10,
+        limit: 10,
+        bytes: 1_000_000,
+        wait: '60s',
+        consumers,
+      })
       const { moved } = JSON.parse(row!['answer'] as string) as { moved: number }
       return moved > 0 ? { completed: 'one', moved: true, gaveBack: A } : { released: A }
     },
@@ -260,7 +274,7 @@ export const EVENT_PARTIES: EventParty[] = [
     name: 'RETRY_DELIVERIES',
     statements: ['RETRY_DELIVERIES'],
     async act(hand) {
-      const rows = await hand.run(RETRY_DELIVERIES, { k: [[N, 'one']], s: ['dead', 'discarded'] })
+      const rows = await hand.run(RETRY_DELIVERIES, { keys: [[N, 'one']], states: ['dead', 'discarded'] })
       return rows.length > 0 ? { again: true } : {}
     },
   },
@@ -268,7 +282,7 @@ export const EVENT_PARTIES: EventParty[] = [
     name: 'DISCARD_DELIVERIES',
     statements: ['DISCARD_DELIVERIES'],
     async act(hand) {
-      const rows = await hand.run(DISCARD_DELIVERIES, { k: [[N, 'one']], s: ['dead', 'pending'] })
+      const rows = await hand.run(DISCARD_DELIVERIES, { keys: [[N, 'one']], states: ['dead', 'pending'] })
       return rows.length > 0 ? { discarded: true } : {}
     },
   },
@@ -284,7 +298,7 @@ export const EVENT_PARTIES: EventParty[] = [
     name: 'PRUNE_GIVEN_UP',
     statements: ['PRUNE_GIVEN_UP'],
     async act(hand) {
-      const rows = await hand.run(PRUNE_GIVEN_UP, { n: 10, r: RETAIN_MS })
+      const rows = await hand.run(PRUNE_GIVEN_UP, { limit: 10, retainMs: RETAIN_MS })
       return rows.length > 0 ? { pruned: true } : {}
     },
   },

@@ -117,10 +117,12 @@ const receive = (id: string): Party => ({
   name: id === 'm' ? 'RECEIVE' : `RECEIVE ${id}`,
   statements: ['RECEIVE'],
   async act(hand, scene) {
-    const c = [{ n: scene.consumer, o: scene.state.ordered, r: retained(scene), u: 'accept', t: ['t'] }]
-    const [row] = await hand.run(RECEIVE, { m: [copy(scene, id)], c, only: null, not: [], wait: '60s' })
-    const { stored } = JSON.parse(row!['answer'] as string) as { stored: number }
-    return stored > 0 ? { id, stored: true } : {}
+    const { consumer: name, state } = scene
+    const local = { name, ordered: state.ordered, retainMs: retained(scene), untimed: 'accept', types: ['t'] }
+    const messages = [copy(scene, id)]
+    const [row] = await hand.run(RECEIVE, { messages, consumers: [local], only: null, not: [], wait: '60s' })
+    const { rest } = JSON.parse(row!['answer'] as string) as { rest: unknown[] }
+    return rest.length === 0 ? { id, stored: true } : {}
   },
 })
 
@@ -284,7 +286,7 @@ const COMMON: Party[] = [
     name: 'RETRY',
     statements: ['RETRY'],
     async act(hand, { consumer }) {
-      const rows = await hand.run(RETRY, { k: keys(consumer), s: ['dead', 'quarantined', 'discarded'] })
+      const rows = await hand.run(RETRY, { keys: keys(consumer), states: ['dead', 'quarantined', 'discarded'] })
       return rows.length > 0 ? { id: 'm', again: 'retry' } : {}
     },
   },
@@ -292,7 +294,10 @@ const COMMON: Party[] = [
     name: 'REPLAY',
     statements: ['REPLAY'],
     async act(hand, { consumer, state }) {
-      const rows = await hand.run(REPLAY, { k: keys(consumer), c: [{ n: consumer, o: state.ordered }] })
+      const rows = await hand.run(REPLAY, {
+        keys: keys(consumer),
+        consumers: [{ name: consumer, ordered: state.ordered }],
+      })
       return rows.length > 0 ? { id: 'm', again: 'replay' } : {}
     },
   },
@@ -300,7 +305,7 @@ const COMMON: Party[] = [
     name: 'DISCARD',
     statements: ['DISCARD'],
     async act(hand, { consumer }) {
-      const rows = await hand.run(DISCARD, { k: keys(consumer), s: ['dead', 'quarantined', 'pending'] })
+      const rows = await hand.run(DISCARD, { keys: keys(consumer), states: ['dead', 'quarantined', 'pending'] })
       return rows.length > 0 ? { id: 'm', discarded: true } : {}
     },
   },
@@ -308,7 +313,7 @@ const COMMON: Party[] = [
     name: 'PRUNE',
     statements: ['PRUNE'],
     async act(hand, { consumer }) {
-      const [row] = await hand.run(PRUNE, { c: consumer, r: RETAIN_MS, k: [['s', 'm']] })
+      const [row] = await hand.run(PRUNE, { consumer, retainMs: RETAIN_MS, keys: [['s', 'm']] })
       return row!['gone'] === '1' ? { id: 'm', pruned: true } : {}
     },
   },
@@ -457,7 +462,7 @@ export const LANE_PARTIES: Party[] = [
     name: 'PRUNE_LANES',
     statements: ['PRUNE_LANES'],
     async act(hand, { consumer }) {
-      await hand.run(PRUNE_LANES, { c: consumer, after: null, n: 10 })
+      await hand.run(PRUNE_LANES, { consumer, after: '', limit: 10 })
       return {}
     },
   },

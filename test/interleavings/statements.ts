@@ -70,6 +70,7 @@ export const OUTSIDE: Readonly<Record<string, string>> = {
   SET_PAUSED: 'writes an option',
   QUARANTINE,
   QUARANTINE_OF_NOBODY: QUARANTINE,
+  QUARANTINE_APART: QUARANTINE,
   LOCK_QUARANTINED: 'locks rows of the quarantine; what is done to them meets on that lock',
   DISCARD_QUARANTINED: QUARANTINE,
   REMOVE_QUARANTINED: QUARANTINE,
@@ -81,6 +82,8 @@ export const OUTSIDE: Readonly<Record<string, string>> = {
   CRITERIA: 'a piece of other statements',
   HELD_BACK: 'a piece of other statements',
   COUNTED: 'a piece of other statements',
+  FINISHED: 'a piece of other statements',
+  STATE: 'a piece of other statements',
   MAX_BIGINT: 'a number',
 }
 

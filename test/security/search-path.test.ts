@@ -13,10 +13,10 @@ import { waitUntil } from '../support/wait.js'
 import { createTwins } from './twins.js'
 
 /** Pieces of statements, which are in others. */
-const PIECES = new Set(['HELD_BACK', 'CRITERIA'])
+const PIECES = new Set(['HELD_BACK', 'CRITERIA', 'FINISHED', 'STATE'])
 
 /** The functions of the schema that are not pinned: inlined, or run for every message. */
-const UNPINNED = ['close_transaction', 'is_fresh', 'now', 'settle_one']
+const UNPINNED = ['close_transaction', 'is_fresh', 'margin', 'now', 'settle_one']
 
 let database: ScratchDatabase
 /** As sessions begin by default: `"$user", public`. */

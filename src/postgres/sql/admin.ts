@@ -1,4 +1,19 @@
 /** Statements of the admin that read or change little. Search is in search.ts, retry and discard in bulk.ts. */
+import { statement, type Flag } from '../statement.js'
+import { messageOf, type MessageKey } from './rules.js'
+
+/** Numbers of messages by state. */
+export interface CountsRow {
+  readonly pending: string
+  readonly processing?: string
+  readonly handled: string
+  readonly dead: string
+  readonly quarantined?: string
+  readonly discarded: string
+  /** The age of the oldest that is due, in ms. */
+  readonly lag: string
+  readonly estimated: Flag
+}
 
 /**
  * Counts by consumer and state. In: the names of the local consumers.
@@ -7,8 +22,8 @@
  * more is estimated from the planner's statistics and marked `estimated`. The order under each limit names the index:
  * without it the planner reads the whole table for a consumer that has little in it.
  */
-export const STATUS = `
-with recursive p as materialized (select $1::text::jsonb j),
+export const STATUS = statement<readonly string[], CountsRow & { name: string; paused: Flag }>(`
+with recursive input as materialized (select $1::text::jsonb given),
 journal(name) as (
   select (select m.consumer from ob.message m order by m.consumer limit 1)
   union all
@@ -21,9 +36,9 @@ held(name) as (
   select (select q.consumer from ob.quarantine q where q.consumer > held.name order by q.consumer limit 1)
   from held where held.name is not null
 ),
-c as materialized (
+consumer as materialized (
   select name from ob.consumer union select name from journal where name is not null
-  union select name from held where name is not null union select jsonb_array_elements_text(j) collate "C" from p
+  union select name from held where name is not null union select jsonb_array_elements_text(given) collate "C" from input
 ),
 size as materialized (
   select case when t.reltuples > 1000000::float4 then 50000 end most
@@ -43,7 +58,7 @@ counted as materialized (
     parked.dead, parked.quarantined + quarantine.kept quarantined, parked.discarded + quarantine.discarded discarded,
     loose.n + lane.n + parked.n unsettled,
     coalesce(greatest(journal.n, loose.n, lane.n, parked.n, quarantine.n) >= (select most from size), false) estimated
-  from c left join ob.consumer o on o.name = c.name
+  from consumer c left join ob.consumer o on o.name = c.name
   cross join lateral (select count(*) n from (
     select 1 from ob.message m where m.consumer = c.name order by m.received_at limit (select most from size)) x) journal
   cross join lateral (select count(*) n, count(*) filter (where x.token is not null and x.due_at > ob.now()) live from (
@@ -79,20 +94,19 @@ from counted c cross join lateral (
        select * from ob.work w where w.consumer = l.consumer and w.lane = l.key and w.parked is null
        order by w.seq limit 1) w
      where l.consumer = c.name and l.due_at <= ob.now() and l.due_at < 'infinity' order by l.due_at limit 100)
-  ) w cross join lateral (select * from ob.message m
-    where m.consumer = w.consumer and m.source = w.source and m.id = w.id limit 1) m
+  ) w ${messageOf('w')}
 ) lag
-order by c.name`
+order by c.name`)
 
 /**
  * What is in the outbox, by type: one count for each sink that an event is still to be published to, and `handled` for
  * those that were published and are kept. At most 200 000 of each are counted.
  */
-export const OUTBOX_STATUS = `
-with p as (select 200000 most where $1::text is not null),
-open as materialized (select d.n, d.parked, d.due_at from ob.delivery d limit (select most from p)),
-kept as materialized (select o.type from ob.outbox o where o.published_at is not null limit (select most from p)),
-t as (
+export const OUTBOX_STATUS = statement<null, CountsRow & { type: string }>(`
+with input as (select 200000 most where $1::text is not null),
+open as materialized (select d.n, d.parked, d.due_at from ob.delivery d limit (select most from input)),
+kept as materialized (select o.type from ob.outbox o where o.published_at is not null limit (select most from input)),
+counted as (
   select o.type, count(*) filter (where d.parked is null) pending, count(*) filter (where d.parked = 'dead') dead,
     count(*) filter (where d.parked = 'discarded') discarded, 0 handled,
     max(extract(epoch from ob.now() - o.created_at) * 1000.0) filter (where d.parked is null and d.due_at <= ob.now()) lag
@@ -102,18 +116,18 @@ t as (
 )
 select type, sum(pending)::text pending, sum(dead)::text dead, sum(discarded)::text discarded, sum(handled)::text handled,
   greatest(0, coalesce(max(lag), 0))::bigint::text lag,
-  (greatest((select count(*) from open), (select count(*) from kept)) >= (select most from p))::text estimated
-from t group by type order by type`
+  (greatest((select count(*) from open), (select count(*) from kept)) >= (select most from input))::text estimated
+from counted group by type order by type`)
 
-/** The failed attempts of messages, oldest first. In: `[[consumer, source, id], …]`. Out: with the key's position. */
-export const ATTEMPTS = `
-select (k.ord - 1)::text "of", a.attempt::text, (extract(epoch from a.at) * 1000.0)::bigint::text "at", a.error
-from jsonb_array_elements($1::text::jsonb) with ordinality k(x, ord)
+/** The failed attempts of messages, oldest first. Out: with the key's position. Index: the primary key. */
+export const ATTEMPTS = statement<readonly MessageKey[], { of: string; attempt: string; at: string; error: string }>(`
+select (asked.ord - 1)::text "of", a.attempt::text, (extract(epoch from a.at) * 1000.0)::bigint::text "at", a.error
+from jsonb_array_elements($1::text::jsonb) with ordinality asked(x, ord)
 cross join lateral (select * from ob.attempt a
   where a.consumer = x->>0 and a.source = x->>1 and a.id = x->>2 order by a.n desc limit 100) a
-order by k.ord, a.n`
+order by asked.ord, a.n`)
 
-/** Pauses or resumes a consumer. In: `{ n name, p paused }`. No row back: it is not registered. */
-export const SET_PAUSED = `
-update ob.consumer o set paused = (j->>'p')::boolean from (select $1::text::jsonb j) p
-where o.name = j->>'n' returning o.name`
+/** Pauses or resumes a consumer. No row back: it is not registered. */
+export const SET_PAUSED = statement<{ name: string; paused: boolean }, { name: string }>(`
+update ob.consumer o set paused = (given->>'paused')::boolean from (select $1::text::jsonb given) input
+where o.name = given->>'name' returning o.name`)

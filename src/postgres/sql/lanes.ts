@@ -126,8 +126,9 @@ locked as materialized (
   where l.consumer = given.consumer and l.key = given.key and l.token = given.token order by l.key for update of l
 ),
 undone as (
-  update ob.work w set attempts = (x->>2)::int from input, jsonb_array_elements(j->'undo') x, locked
-  where w.consumer = j->>'consumer' and w.source = x->>0 and w.id = x->>1 and w.lane = locked.key
+  update ob.work w set attempts = (x->>2)::int
+  from input, unnest(array(select jsonb_array_elements(j->'undo') from input)) x
+  where w.consumer = j->>'consumer' and w.source = x->>0 and w.id = x->>1 and w.lane in (select key from locked)
 )
 update ob.lane l set token = null, suspect = false, dirty = false,
   due_at = case when given.ms is not null then ob.now() + given.ms * interval '1 ms'

@@ -1,262 +1,223 @@
 /** Statements of the front door. */
+import type { LocalConsumer } from '../../local-consumer.js'
+import type { QuarantineReason } from '../../message.js'
+import { statement, type Flag, type Json } from '../statement.js'
+import { same, STATE, subscribed, wakeLanes, type MessageKey } from './rules.js'
+
+interface ReceiveInput {
+  readonly messages: readonly MessageRow[]
+  readonly consumers: readonly LocalConsumer[]
+  /** Only these consumers; null for all. */
+  readonly only: readonly string[] | null
+  /** Leaves out what gets its messages in another way. */
+  readonly not: readonly (readonly [consumer: string, type: string])[]
+  /** How long to wait for a copy that is being handled on arrival, whose mark is not committed yet. */
+  readonly wait: string
+}
+
+/** A message. In letters, since there are thousands in a parameter, and each pays for its names. */
+export interface MessageRow {
+  /** id */
+  readonly i: string
+  /** source */
+  readonly s: string
+  /** type */
+  readonly t: string
+  /** key */
+  readonly k: string | undefined
+  /** body */
+  readonly b: string
+  /** hash: the fingerprint, in hex */
+  readonly h: string | null
+  /** envelope */
+  readonly e: string | null
+  /** The time of the message. */
+  readonly at: string | undefined
+  /** What few have: the statement looks for it at one place. */
+  readonly r: RareParts | undefined
+}
+
+export interface RareParts {
+  /** Business keys, by consumer. */
+  readonly ids: Readonly<Record<string, string>> | undefined
+  /** Consumers that cannot take it. */
+  readonly unfit: readonly string[] | undefined
+  /** The lane, if that is not the key. */
+  readonly lane: string | undefined
+  /** 'person' if a person has judged its age, or the time since when it has waited in quarantine. */
+  readonly force: string | undefined
+}
+
+export interface ReceiveAnswer {
+  /** The consumers of each type. */
+  readonly targets: Readonly<Record<string, readonly string[]>>
+  /** What was not stored, by position (from 1) and consumer. All the rest is. */
+  readonly rest: readonly (readonly [position: number, consumer: string])[]
+  /** Of these, what is too old to be stored. */
+  readonly old: readonly (readonly [position: number, consumer: string])[]
+}
 
 /**
- * Stores a batch for every subscribed consumer: the journal row, the lane if the consumer is ordered, the work row.
- *
- * In: `m` messages `{ i id, s source, t type, k key, b body, h hash, e envelope, at time, r }`, where `r` is what few have:
- * `{ ids business keys by consumer, no consumers that cannot take it, l the lane if that is not the key, f }`, and `f` is
- * 'person' if a person has judged its age, or the time since when it has waited in quarantine; `c` the local consumers `{ n name, o ordered, r retainMs, u untimed,
- * t types, identity }`; `only` restricts to these consumers, null for all; `not` leaves out pairs
- * [consumer, type] that get theirs in another way; `wait` is how long to wait for a copy that is being handled on
- * arrival, whose mark is not committed yet.
- * Out, as one JSON row: `targets` by type; `rest`, the pairs [ord, consumer] that were not stored; `old`, the pairs
- * too old to be stored. A pair in neither list is stored.
+ * Stores a batch for every subscribed consumer: the journal row, the lane if the consumer is ordered, the work row. Out: one
+ * row.
  *
  * Rows are inserted in the order of their key, or two batches that share ids would deadlock. The sequence number is
  * drawn after the lane is locked, so within a lane it follows the order of commits: counting the lanes locks them all.
- * A lane that is dirty already is locked and left as it is: under a stronger isolation level each change to it would fail
- * the transaction that is about to settle it, and a busy key would never get anywhere.
  * Nothing is joined where counts show that all is new: the planner takes what an insert returns for one row, and would
  * compare each of a thousand messages with each of a thousand lanes.
  * Raises 40001 if retention has forgotten messages of this age meanwhile, and OB003 with the name of a consumer that has
- * a business key which this process cannot compute.
+ * a business key which this process cannot compute. It has looked when `checked` is counted.
  */
-export const RECEIVE = `
-with p as materialized (
-  select j, set_config('lock_timeout', j->>'wait', true) from (select $1::text::jsonb j) x
+export const RECEIVE = statement<ReceiveInput, { answer: Json<ReceiveAnswer> }>(`
+with input as materialized (
+  select given, set_config('lock_timeout', given->>'wait', true) from (select $1::text::jsonb given) x
 ),
-e as materialized (
+message as materialized (
   select ord, x->>'i' id, x->>'s' source, x->>'t' type, x->>'k' key, x->>'b' body, x->>'h' hash, x->>'e' envelope,
          (x->>'at')::timestamptz at, x->'r' rare
-  from p, jsonb_array_elements(j->'m') with ordinality as a(x, ord)
+  from input, jsonb_array_elements(given->'messages') with ordinality as a(x, ord)
+),${subscribed()},
+target as materialized (
+  select distinct on (m.type, s.consumer) m.type, s.*
+  from (select distinct type from message) m join (
+    select consumer, ordered, retain_ms, untimed, sent_before, guessed, type wanted from subscribed) s
+    on s.wanted in (m.type, '*')
+  where (select given->'only' = 'null'::jsonb or given->'only' @> to_jsonb(s.consumer) from input)
+    and (s.consumer, m.type) not in (select x->>0, x->>1 from input, jsonb_array_elements(given->'not') x)
 ),
-local as materialized (
-  select x->>'n' name, (x->>'o')::boolean ordered, (x->>'r')::float8 retain_ms, x->>'u' untimed, x->'t' types,
-         coalesce((x->>'identity')::boolean, false) identity
-  from p, jsonb_array_elements(j->'c') x
+judged as materialized (
+  select m.ord, t.consumer, case when m.rare->'ids'->>t.consumer is null then m.source else '' end source,
+         coalesce(m.rare->'ids'->>t.consumer, m.id) id, case when t.ordered then coalesce(m.rare->>'lane', m.key) end lane,
+         case when m.rare->>'force' is distinct from 'person' then m.at end at,
+         case when m.rare->>'force' = 'person' then true
+              when m.rare->>'force' is not null
+                and not ob.is_fresh((m.rare->>'force')::timestamptz, t.retain_ms, 'accept', null) then false
+              else ob.is_fresh(m.at, t.retain_ms, t.untimed, t.sent_before) end fresh
+  from message m join target t on t.type = m.type and case when t.guessed then ob.refuse('OB003', t.consumer) else true end
+  where m.rare->'unfit' is null or not m.rare->'unfit' @> to_jsonb(t.consumer)
 ),
-c as materialized (
-  select s.consumer, s.type, coalesce(l.ordered, false) or coalesce(o.ordered, false) ordered,
-         coalesce(l.retain_ms, o.retain_ms) retain_ms, coalesce(l.untimed, o.untimed) untimed, g.sent_before,
-         coalesce(o.identity, false) and not coalesce(l.identity, false) guessed
-  from (select name consumer, jsonb_array_elements_text(types) type from local
-        union select consumer, type from ob.subscription) s
-  left join local l on l.name = s.consumer
-  left join ob.consumer o on o.name = s.consumer
-  left join ob.forgotten g on g.consumer = s.consumer
-  where (select j->'only' = 'null'::jsonb from p)
-     or s.consumer in (select jsonb_array_elements_text(j->'only') from p where j->'only' <> 'null'::jsonb)
+fresh as materialized (
+  select distinct on (consumer, source, id) * from judged where fresh order by consumer, source, id, ord
 ),
-t as materialized (
-  select distinct on (e.type, c.consumer) e.type, c.consumer, c.ordered, c.retain_ms, c.untimed, c.sent_before, c.guessed
-  from (select distinct type from e) e join c on c.type in (e.type, '*')
-  where (c.consumer, e.type) not in (select x->>0, x->>1 from p, jsonb_array_elements(j->'not') x)
-),
-f as materialized (
-  select e.ord, t.consumer, case when e.rare->'ids'->>t.consumer is null then e.source else '' end source,
-         coalesce(e.rare->'ids'->>t.consumer, e.id) id, case when t.ordered then coalesce(e.rare->>'l', e.key) end lane,
-         case when e.rare->>'f' is distinct from 'person' then e.at end at,
-         case when e.rare->>'f' = 'person' then true
-              when e.rare->>'f' is not null and not ob.is_fresh((e.rare->>'f')::timestamptz, t.retain_ms, 'accept', null)
-                then false
-              else ob.is_fresh(e.at, t.retain_ms, t.untimed, t.sent_before) end fresh
-  from e join t on t.type = e.type and case when t.guessed then ob.refuse('OB003', t.consumer) else true end
-  where e.rare->'no' is null or not e.rare->'no' @> to_jsonb(t.consumer)
-),
-m as materialized (
-  select distinct on (consumer, source, id) * from f where fresh order by consumer, source, id, ord
-),
-ins as (
+inserted as (
   insert into ob.message as t (consumer, source, id, type, key, body, hash, envelope, origin_source, origin_id)
-  select m.consumer, m.source, m.id, e.type, e.key, e.body, decode(e.hash, 'hex'), e.envelope,
-         case when m.id is distinct from e.id or m.source <> e.source then e.source end,
-         case when m.id is distinct from e.id or m.source <> e.source then e.id end
-  from m join e using (ord)
-  order by m.consumer collate "C", m.source collate "C", m.id collate "C"
+  select f.consumer, f.source, f.id, m.type, m.key, m.body, decode(m.hash, 'hex'), m.envelope,
+         case when f.id is distinct from m.id or f.source <> m.source then m.source end,
+         case when f.id is distinct from m.id or f.source <> m.source then m.id end
+  from fresh f join message m using (ord)
+  order by f.consumer collate "C", f.source collate "C", f.id collate "C"
   on conflict do nothing
   returning t.consumer, t.source, t.id
 ),
-n as materialized (
-  select ord, consumer, source, id, lane, at from m where (select count(*) from ins) = (select count(*) from m)
+added as materialized (
+  select ord, consumer, source, id, lane, at from fresh where (select count(*) from inserted) = (select count(*) from fresh)
   union all
-  select m.ord, consumer, source, id, m.lane, m.at from ins join m using (consumer, source, id)
-  where (select count(*) from ins) <> (select count(*) from m)
+  select fresh.ord, consumer, source, id, fresh.lane, fresh.at from inserted join fresh using (consumer, source, id)
+  where (select count(*) from inserted) <> (select count(*) from fresh)
 ),
-still_fresh as materialized (select ob.refuse_forgotten(consumer, min(at)) from n group by consumer),
-lanes as (
-  insert into ob.lane as l (consumer, key, due_at)
-  select consumer, lane, ob.now() from n where lane is not null group by consumer, lane
-  order by consumer collate "C", lane collate "C"
-  on conflict (consumer, key) do update set
-    dirty = true,
-    due_at = case when l.due_at = 'infinity' and l.token is null and not l.blocked then excluded.due_at
-                  else l.due_at end
-  where not l.dirty or l.due_at = 'infinity'
-  returning 1
+still_fresh as materialized (select ob.refuse_forgotten(consumer, min(at)) from added group by consumer),
+woken as (${wakeLanes('added')}
 ),
-w as (
+queued as (
   insert into ob.work (consumer, source, id, seq, lane, due_at)
   select consumer, source, id, nextval('ob.seq'), lane, ob.now()
-  from (select * from n where lane is null or (select count(*) from lanes) >= 0 order by ord) o
-  returning 1
+  from (select * from added where lane is null or (select count(*) from woken) >= 0 order by ord) came
 )
 select jsonb_build_object(
-  'stored', (select count(*) from w),
-  'consumers', (select count(*) from still_fresh),
+  'checked', (select count(*) from still_fresh),
   'targets', coalesce((select jsonb_object_agg(type, consumers) from (
-      select type, jsonb_agg(consumer order by consumer) consumers from t group by type) t), '{}'),
-  'rest', case when (select count(*) from n) = (select count(*) from f) then '[]' else
-      coalesce((select jsonb_agg(jsonb_build_array(f.ord, f.consumer)) from f
-        where not exists (select 1 from n where n.ord = f.ord and n.consumer = f.consumer)), '[]') end,
-  'old', coalesce((select jsonb_agg(jsonb_build_array(f.ord, f.consumer)) from f where not fresh), '[]')
-)::text answer`
+      select type, jsonb_agg(consumer order by consumer) consumers from target group by type) t), '{}'),
+  'rest', case when (select count(*) from added) = (select count(*) from judged) then '[]' else
+      coalesce((select jsonb_agg(jsonb_build_array(j.ord, j.consumer)) from judged j
+        where not exists (select 1 from added where added.ord = j.ord and added.consumer = j.consumer)), '[]') end,
+  'old', coalesce((select jsonb_agg(jsonb_build_array(ord, consumer)) from judged where not fresh), '[]')
+)::text answer`)
+
+/** What is known of a message for a consumer. */
+export interface KnownRow {
+  /** Its position in the question. */
+  readonly at: string
+  /** Same type, and same body as far as both fingerprints tell. */
+  readonly same: Flag
+  /** `arriving`: it runs on arrival, and its source still has it. */
+  readonly state: 'handled' | 'pending' | 'processing' | 'arriving' | 'failed' | 'dead' | 'discarded' | 'quarantined'
+  readonly result: string | null
+  readonly reason: QuarantineReason | null
+  readonly error: string | null
+  /** Commits wait for a standby, see CONFIRM. */
+  readonly synchronous: Flag
+}
+
+/**
+ * The key, and the fingerprint. The producer's id and source are there only where `id` is a business key, which has the type
+ * in it: two messages about one fact may differ, one message may not. The type is missing if the caller does not know it.
+ */
+export type Question = readonly [
+  ...MessageKey,
+  hash: string | null,
+  originId?: string | null,
+  originSource?: string | null,
+  type?: string | undefined,
+]
 
 /**
  * What became of messages that are known already. Always a statement of its own: inside the statement that waited for
- * a conflicting row, that row is still invisible.
- *
- * In: a list of `[consumer, source, id, hash, producer's id, producer's source, type]`. The producer's id and source are
- * there only where `id` is a business key, which has the type in it: two messages about one fact may differ, one message may
- * not. The type is null if the caller does not know it. Out: one row for each that exists, with its position; `synchronous` says that commits wait for
- * a standby, see CONFIRM.
+ * a conflicting row, that row is still invisible. Out: one row for each that exists. Index: the primary keys.
  */
-export const CLASSIFY = `
-select (k.ord - 1)::text "at", m.result,
+export const CLASSIFY = statement<readonly Question[], KnownRow>(`
+select (asked.ord - 1)::text "at", m.result,
        ((m.hash is null or x->>3 is null or m.hash = decode(x->>3, 'hex')
         or (m.origin_id, m.origin_source) is distinct from (x->>4, x->>5) and x->>4 is not null)
          and (x->>6 is null or m.type = x->>6))::text same,
-       case when w.id is null then 'handled'
-            when w.parked is not null then w.parked
-            when coalesce(l.token, w.token) is not null and coalesce(l.due_at, w.due_at) > ob.now()
-              then case when w.reason = 'arrival' then 'arriving' else 'processing' end
-            else 'pending' end state,
-       w.reason, w.error, w.attempts::text, (current_setting('synchronous_standby_names') <> '')::text synchronous,
-       (extract(epoch from case when w.due_at < 'infinity' then w.due_at end) * 1000.0)::bigint::text due
-from jsonb_array_elements($1::text::jsonb) with ordinality k(x, ord)
+       case when judged.state = 'processing' and w.reason = 'arrival' then 'arriving' else judged.state end state,
+       w.reason, w.error, (current_setting('synchronous_standby_names') <> '')::text synchronous
+from jsonb_array_elements($1::text::jsonb) with ordinality asked(x, ord)
 cross join lateral (select * from ob.message m
   where m.consumer = x->>0 and m.source = x->>1 and m.id = x->>2 limit 1) m
-left join ob.work w on w.consumer = m.consumer and w.source = m.source and w.id = m.id
-left join ob.lane l on l.consumer = w.consumer and l.key = w.lane`
+left join ob.work w on ${same('w', 'm')}
+left join ob.lane l on l.consumer = w.consumer and l.key = w.lane
+cross join lateral (select ${STATE} state) judged`)
 
 /**
  * A commit that writes next to nothing, and waits for the synchronous standbys like every other: when it is answered, all
  * that was committed before is there too. The row of a known message may not be, if the wait of its own commit was
  * cancelled. Where no standby is waited for there is nothing to write. The answer does not matter.
  */
-export const CONFIRM = `
+export const CONFIRM = statement<string>(`
 select pg_logical_emit_message(true, 'oncebox', $1::text)::text
-where current_setting('synchronous_standby_names') <> ''`
+where current_setting('synchronous_standby_names') <> ''`)
 
 /** Hands inline failures that wait for their source over to the box. No row back: it is not waiting any more. */
-export const UNPARK_FAILED = `
-with l as materialized (
+export const UNPARK_FAILED = statement<readonly MessageKey[], { consumer: string; source: string; id: string }>(`
+with locked as materialized (
   select w.consumer, w.source, w.id from jsonb_array_elements($1::text::jsonb) x
   join ob.work w on w.consumer = x->>0 and w.source = x->>1 and w.id = x->>2
   where w.parked = 'failed' order by w.consumer, w.source, w.id for update of w
 )
-update ob.work w set parked = null, due_at = ob.now() from l
-where w.consumer = l.consumer and w.source = l.source and w.id = l.id and w.parked = 'failed'
-returning w.consumer, w.source, w.id`
+update ob.work w set parked = null, due_at = ob.now() from locked
+where ${same('w', 'locked')} and w.parked = 'failed'
+returning w.consumer, w.source, w.id`)
+
+interface OthersInput {
+  readonly types: readonly string[]
+  readonly not: readonly (readonly [consumer: string, type: string])[]
+  /** Consumers that run now and have no business key here. */
+  readonly keyless: readonly string[]
+}
 
 /**
- * What both statements of the quarantine share: the input, and how full the account of its source would be with those that
- * are not there yet, 0 where nothing is counted. Above 1 nothing is inserted. The account is locked before it is judged.
+ * Consumers of these types, beyond those that run now. With `guessed`: one of `keyless` that has a business key in another
+ * process.
  */
-const ROOM = `
-with p as materialized (select $1::text::jsonb j),
-fresh as materialized (
-  select count(*) messages from p, jsonb_array_elements(j->'m') x
-  where j->'limit' is not null and not exists (select 1 from ob.quarantine q
-    where q.consumer = x->>'c' and q.source = x->>'s' and q.id = coalesce(x->>'i', '') and q.reason = x->>'r'
-      and q.hash = decode(x->>'h', 'hex'))
-),
-room as materialized (
-  select case when l is null then 0 else ob.quarantine_used(l->>'v', (l->>'rows')::float8, (l->>'bytes')::float8,
-    messages, case when messages > 0 then (l->>'size')::float8 else 0 end) end used
-  from (select messages, j->'limit' l from p, fresh) given
-)`
-
-const NUMBERED = `nextval((select pg_get_serial_sequence('ob.quarantine', 'n')::regclass)) number`
-
-const QUARANTINED = `number, x->>'c', x->>'s', coalesce(x->>'i', ''), x->>'t', x->>'k', x->>'r', x->>'d', x->>'b',
-       decode(x->>'y', 'base64'), decode(x->>'h', 'hex'), x->>'e', x->>'v',
-       ob.now() + (x->>'keep')::float8 * interval '1 ms'`
-
-const ANSWERED = `
-select added.*, null used from added union all select null, null, null, null, null, used::text from room where used > 0::float8`
-
-/**
- * Puts messages in quarantine, once each. In: `{ m, limit }`, with `m` a list of `{ c consumer, s source, i id, t type, k key,
- * r reason, d detail, b body, y bytes (base64), h hash, e envelope, v account, keep ms }`, and `limit` where the account has
- * one: `{ v, rows, bytes, size }`, the size being that of all of `m`. What has no id has the empty one, which no message has:
- * it is there once for each body. Out: those that were added; a message missing from the answer was there already. With a
- * limit, one row more: `used`, the share of it that is used; above 1 nothing was added. Index: quarantine_once.
- *
- * They are numbered as they came, for that is the order of their release, and inserted in the order of their key, or two
- * batches that share ids would deadlock.
- */
-export const QUARANTINE = `${ROOM},
-message as materialized (
-  select x, ord, ${NUMBERED}
-  from (select x, ord from p, jsonb_array_elements(j->'m') with ordinality a(x, ord) order by ord) came
-),
-added as (
-  insert into ob.quarantine as q
-    (n, consumer, source, id, type, key, reason, detail, body, bytes, hash, envelope, via, expires_at)
-  overriding system value
-  select ${QUARANTINED}
-  from message where (select used from room) <= 1::float8
-  order by x->>'c' collate "C", x->>'s' collate "C", x->>'i' collate "C", x->>'r', x->>'h', ord
-  on conflict (consumer, source, id, reason, hash) where id is not null do nothing
-  returning q.n::text, q.consumer, q.source, q.id, q.reason
-)${ANSWERED}`
-
-/**
- * Puts messages in quarantine that are nobody's, once each. In: as for QUARANTINE, of no consumer, with `m` in each message,
- * the consumers that they are meant for, missing for all. One that is there already is meant for those of both then. Out: as
- * for QUARANTINE; a message missing from the answer was there already, and for these consumers.
- */
-export const QUARANTINE_OF_NOBODY = `${ROOM},
-single as materialized (
-  select distinct on (x->>'s', x->>'i', x->>'r', x->>'h') x, ord
-  from p, jsonb_array_elements(j->'m') with ordinality a(x, ord)
-  order by x->>'s', x->>'i', x->>'r', x->>'h', ord
-),
-message as materialized (
-  select x, ord, ${NUMBERED}
-  from (select x, ord from single order by ord) came
-),
-added as (
-  insert into ob.quarantine as q
-    (n, consumer, source, id, type, key, reason, detail, body, bytes, hash, envelope, via, expires_at, meant)
-  overriding system value
-  select ${QUARANTINED},
-         case when jsonb_typeof(x->'m') = 'array' then array(select jsonb_array_elements_text(x->'m')) end
-  from message where (select used from room) <= 1::float8
-  order by x->>'s' collate "C", x->>'i' collate "C", x->>'r', x->>'h', ord
-  on conflict (consumer, source, id, reason, hash) where id is not null do update set
-    meant = case when excluded.meant is not null then array(select distinct unnest(q.meant || excluded.meant) order by 1) end
-    where q.meant is not null and (excluded.meant is null or not q.meant @> excluded.meant)
-  returning q.n::text, q.consumer, q.source, q.id, q.reason
-)${ANSWERED}`
-
-/** What sources have in quarantine. In: their names. No row back: nothing was ever counted for it. */
-export const QUARANTINE_ACCOUNTS = `
-select a.via, a.messages::text, a.bytes::text from jsonb_array_elements_text($1::text::jsonb) x
-join ob.quarantine_account a on a.via = x collate "C"`
-
-/**
- * Consumers of these types, beyond those that run now. In: `{ t types, not: [[consumer, type], …], keyless: [consumer, …] }`.
- * With `guessed`: one of `keyless`, which run now and have no business key here, but have one in another process.
- */
-export const OTHER_CONSUMERS = `
-with p as materialized (select $1::text::jsonb j)
+export const OTHER_CONSUMERS = statement<OthersInput, { consumer: string; guessed: Flag }>(`
+with input as materialized (select $1::text::jsonb given)
 select distinct s.consumer, 'false' guessed
-from p, jsonb_array_elements_text(j->'t') t(type) join ob.subscription s on s.type in (t.type, '*')
-where (s.consumer, t.type) not in (select x->>0, x->>1 from jsonb_array_elements(j->'not') x)
+from input, jsonb_array_elements_text(given->'types') t(type) join ob.subscription s on s.type in (t.type, '*')
+where (s.consumer, t.type) not in (select x->>0, x->>1 from jsonb_array_elements(given->'not') x)
 union all
-select o.name, 'true' from p, jsonb_array_elements_text(j->'keyless') k(name) join ob.consumer o on o.name = k.name
-where o.identity`
+select o.name, 'true' from input, jsonb_array_elements_text(given->'keyless') k(name)
+join ob.consumer o on o.name = k.name
+where o.identity`)
 
 /** Wakes the workers of other processes. Sent after the commit: inside a transaction it would serialise commits. */
-export const NOTIFY = `select pg_notify($1::text::jsonb->>0, '')`
+export const NOTIFY = statement<readonly [channel: string]>(`select pg_notify($1::text::jsonb->>0, '')`)

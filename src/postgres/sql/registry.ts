@@ -1,31 +1,47 @@
 /** Statements that tell other processes about consumers. */
+import type { LocalConsumer } from '../../local-consumer.js'
+import { statement, type Flag, type Json } from '../statement.js'
 
 /** How long the word of a process holds that it is not heard of again: several rounds of its janitor. */
 const WORD_HOLDS = `ob.now() + interval '5 minutes'`
 
+const SAID = `
+said as materialized (
+  select x->>'name' name, (x->>'ordered')::boolean ordered, (x->>'retainMs')::bigint retain_ms, x->>'untimed' untimed,
+    x->'types' types, (x->>'identity')::boolean identity, x->>'declared' declared
+  from jsonb_array_elements($1::text::jsonb) x
+)`
+
+/** What is registered of a consumer. */
+export interface ConsumerRow {
+  readonly name: string
+  readonly ordered: Flag
+  readonly retainMs: string
+  readonly untimed: 'accept' | 'quarantine'
+  readonly identity: Flag
+  /** Who wrote it last, and when, as JSON for people. */
+  readonly declared: Json<object> | null
+}
+
 /**
- * Registers consumers and their subscriptions. In: a list of `{ n name, o ordered, r retainMs, u untimed, t types, identity,
- * declared }`, where `declared` says who and when. Out: what was registered before, of those that were.
+ * Registers consumers and their subscriptions; `declared` says who and when. Out: what was registered before, of those that
+ * were.
  *
  * The last process to say so decides, but for two options, which make a promise to receivers: a consumer is ordered, and
  * has a business key, as long as the word of one process holds.
  */
-export const REGISTER = `
-with c as materialized (
-  select x->>'n' name, (x->>'o')::boolean ordered, (x->>'r')::bigint retain_ms, x->>'u' untimed, x->'t' types,
-    (x->>'identity')::boolean identity, x->>'declared' declared
-  from jsonb_array_elements($1::text::jsonb) x
-),
+export const REGISTER = statement<readonly (LocalConsumer & { declared: string })[], ConsumerRow>(`
+with${SAID},
 before as materialized (
   select o.name, o.ordered::text, o.retain_ms::text "retainMs", o.untimed, o.identity::text, o.declared
-  from c join ob.consumer o on o.name = c.name
+  from said join ob.consumer o on o.name = said.name
 ),
-u as (
+written as (
   insert into ob.consumer as o
     (name, ordered, retain_ms, untimed, identity, ordered_until, identity_until, declared)
   select name, ordered, retain_ms, untimed, identity, case when ordered then ${WORD_HOLDS} end,
     case when identity then ${WORD_HOLDS} end, declared
-  from c order by name
+  from said order by name
   on conflict (name) do update set
     ordered = excluded.ordered or o.ordered and coalesce(o.ordered_until > ob.now(), false),
     ordered_until = coalesce(excluded.ordered_until, o.ordered_until),
@@ -34,79 +50,100 @@ u as (
     retain_ms = excluded.retain_ms, untimed = excluded.untimed, declared = excluded.declared
   returning o.name
 ),
-done as (select count(*) from u),
-subscriptions as (
+done as (select count(*) from written),
+subscribed as (
   insert into ob.subscription as s (consumer, type)
-  select c.name, t.type from done, c, jsonb_array_elements_text(c.types) t(type) order by c.name, t.type
+  select said.name, t.type from done, said, jsonb_array_elements_text(said.types) t(type) order by said.name, t.type
   on conflict do nothing
 )
-select * from before`
+select * from before`)
 
-/**
- * Renews the word of this process, and lets go of what no process says any more. In: a list of `{ n name, o ordered,
- * identity }`. A consumer that was removed stays so.
- */
-export const RENEW = `
-with c as materialized (
-  select x->>'n' name, (x->>'o')::boolean ordered, (x->>'identity')::boolean identity
-  from jsonb_array_elements($1::text::jsonb) x
-),
+/** Renews the word of this process, and lets go of what no process says any more. A consumer that was removed stays so. */
+export const RENEW = statement<readonly LocalConsumer[]>(`
+with${SAID},
 locked as materialized (
-  select o.name from c join ob.consumer o on o.name = c.name order by o.name for no key update of o
+  select o.name from said join ob.consumer o on o.name = said.name order by o.name for no key update of o
 )
 update ob.consumer o set
-  ordered = c.ordered or o.ordered and coalesce(o.ordered_until > ob.now(), false),
-  ordered_until = case when c.ordered then ${WORD_HOLDS} else o.ordered_until end,
-  identity = c.identity or o.identity and coalesce(o.identity_until > ob.now(), false),
-  identity_until = case when c.identity then ${WORD_HOLDS} else o.identity_until end
-from c join locked using (name) where o.name = c.name`
+  ordered = said.ordered or o.ordered and coalesce(o.ordered_until > ob.now(), false),
+  ordered_until = case when said.ordered then ${WORD_HOLDS} else o.ordered_until end,
+  identity = said.identity or o.identity and coalesce(o.identity_until > ob.now(), false),
+  identity_until = case when said.identity then ${WORD_HOLDS} else o.identity_until end
+from said join locked using (name) where o.name = said.name`)
+
+/** Of a row `q` of the quarantine: nobody wanted it until now, and it can still be released. */
+const RELEASABLE = `q.reason = 'unrouted' and q.discarded is null and q.body is not null and q.id is not null
+    and q.n > (select after from input)`
 
 /**
- * The numbers of messages that no consumer wanted until now, oldest first. In: `{ types, after }`, where `*` stands for
- * every type. Out: 50 000 at most. Without bodies: many are of types that nobody takes. Whether there is any of a type is
- * looked up first, and mostly there is none. Indexes: quarantine_type, then the primary key.
+ * The numbers of messages that no consumer wanted until now, oldest first; `*` stands for every type. Out: 50 000 at most. Without bodies: there may be more than fit into memory. Indexes: quarantine_type, and the
+ * primary key where every type is wanted.
  */
-export const UNROUTED = `
-with input as materialized (select $1::text::jsonb j),
-wanted as materialized (select distinct jsonb_array_elements_text(j->'types') collate "C" as type from input),
-present as materialized (
-  select array(select wanted.type from wanted where wanted.type = (select q.type from ob.quarantine q
-      where q.reason = 'unrouted' and q.type >= wanted.type order by q.type limit 1)) types,
-    exists (select 1 from wanted where wanted.type = '*') every, (j->>'after')::bigint after
-  from input
-)
-select found.n::text from present cross join lateral (
-  select q.n from ob.quarantine q
-  where (present.every or cardinality(present.types) > 0) and (present.every or q.type = any (present.types))
-    and q.reason = 'unrouted' and q.discarded is null and q.body is not null and q.id is not null
-    and q.n > present.after order by q.n limit 50000
-) found order by found.n`
+export const UNROUTED = statement<{ types: readonly string[]; after: string }, { n: string }>(`
+with input as materialized (
+  select given->'types' types, (given->>'after')::bigint after from (select $1::text::jsonb given) x
+),
+wanted as materialized (select distinct jsonb_array_elements_text(types) collate "C" as type from input),
+every as materialized (select exists (select 1 from wanted where type = '*') type)
+select found.n::text from (
+  (select q.n from ob.quarantine q where (select type from every) and ${RELEASABLE} order by q.n limit 50000)
+  union all
+  (select q.n from wanted cross join lateral (
+    select q.n from ob.quarantine q where not (select type from every) and q.type = wanted.type and ${RELEASABLE}) q
+   order by q.n limit 50000)
+) found order by found.n`)
 
 /**
  * Which consumers there are. In: the names that are asked for. Out: every registered one, and of those asked for the ones
- * that have messages, or did. No row back for a name: nobody has heard of it. Indexes: message's key, quarantine_reason.
+ * that have messages, or did. No row back for a name: nobody has heard of it. Indexes: message_received,
+ * quarantine_reason; as `exists` the planner would hash both tables.
  */
-export const KNOWN_CONSUMERS = `
+export const KNOWN_CONSUMERS = statement<readonly string[], { name: string }>(`
 with input as materialized (select $1::text::jsonb names)
 select name from ob.consumer
 union
 select x.name collate "C" from input, jsonb_array_elements_text(names) x(name)
-where exists (select 1 from ob.message m where m.consumer = x.name collate "C")
-  or exists (select 1 from ob.quarantine q where q.consumer = x.name collate "C")`
+where (select 1 from ob.message m where m.consumer = x.name collate "C" order by m.received_at limit 1) is not null
+  or (select 1 from ob.quarantine q where q.consumer = x.name collate "C" order by q.reason limit 1) is not null`)
+
+export interface Waiting {
+  readonly consumer: string
+  /** The age of the oldest message that is due and that nobody holds; null if there is none. */
+  readonly dueMs: number | null
+  /** Some worker, anywhere, holds messages of it. */
+  readonly held: boolean
+}
+
+export interface WaitingEvents {
+  readonly sink: string
+  /** The age of the oldest event that is due; null if there is none. */
+  readonly dueMs: number | null
+  /** Some relay, anywhere, publishes to it right now. */
+  readonly held: boolean
+}
+
+interface HealthRow {
+  /** The age in ms of the oldest message that is due or held, of any consumer that is not paused, or of the oldest event. */
+  readonly lag: string
+  /** False on a standby, and on a read-only server. */
+  readonly writable: Flag
+  readonly waiting: Json<readonly Waiting[]>
+  readonly sinks: Json<readonly WaitingEvents[]>
+}
 
 /**
- * What `health()` asks. In: `{ consumers, sinks }`, the names of the local ones, which may not be registered yet. Out, in one row: `lag`, the
- * age in ms of the oldest message that is due or held, of any consumer that is not paused, or of the oldest event, of any
- * sink; `writable`, false on a standby and on a read-only server; `waiting`, for each consumer `{ consumer, dueMs, held }`;
- * `sinks`, for each sink `{ sink, dueMs, held }`, where held means that a relay publishes to it right now.
+ * What `health()` asks. In: the names of the local consumers and sinks, which may not be registered yet. Out: one row.
  *
- * A message that is tried again is as old as its delay is over. What is held is looked for among the leases that end
- * next, a thousand of each kind: a stuck worker extends its own, so it stays among them. Indexes: work_due, lane_due,
+ * A message that is tried again is as old as its delay is over. What is held is looked for among what falls due next, a
+ * thousand of each kind: a lease ends among the delays of retries. Where none is found, and a message has been due for long
+ * enough to say that nobody runs its consumer, it is looked for among a hundred thousand. Indexes: work_due, lane_due,
  * work_lane, delivery_live, delivery_waiting. Events of a sink that is not registered (any more) count too: its name is
  * found by jumping along these indexes. So do events that have fallen due while no relay runs.
  */
-export const HEALTH = `
-with recursive input as materialized (select j->'consumers' names, j->'sinks' sinks from (select $1::text::jsonb j) given),
+export const HEALTH = statement<{ consumers: readonly string[]; sinks: readonly string[] }, HealthRow>(`
+with recursive input as materialized (
+  select given->'consumers' names, given->'sinks' sinks from (select $1::text::jsonb given) x
+),
 awake as materialized (
   select name from ob.consumer where not paused
   union
@@ -114,7 +151,14 @@ awake as materialized (
   where not exists (select 1 from ob.consumer known where known.name = x.name collate "C")
 ),
 waiting as materialized (
-  select awake.name, due.ms due_ms, coalesce(held.some, false) held, held.ms held_ms
+  select awake.name, due.ms due_ms, held.ms held_ms, case when held.some then true when due.ms < 5000.0 then false
+    else due.ms is not null and (
+      exists (select 1 from (
+        select token from ob.work where consumer = awake.name and lane is null and parked is null and due_at > ob.now()
+        order by due_at limit 100000) ahead where ahead.token is not null)
+      or exists (select 1 from (
+        select token from ob.lane where consumer = awake.name and due_at > ob.now() and due_at < 'infinity'
+        order by due_at limit 100000) ahead where ahead.token is not null)) end held
   from awake
   left join lateral (
     select max(extract(epoch from ob.now() - case when oldest.token is not null and oldest.attempts = 0
@@ -173,9 +217,9 @@ part as (
   where not exists (select 1 from ob.shard known where known.sink = x.name collate "C")
 ),
 head as (
-  select p.sink, p.held, d.due_at from part p left join lateral (
+  select part.sink, part.held, d.due_at from part left join lateral (
     select d.due_at from ob.delivery d
-    where d.sink = p.sink and d.shard = p.shard and d.parked is null and not d.waiting order by d.n limit 1) d on true
+    where d.sink = part.sink and d.shard = part.shard and d.parked is null and not d.waiting order by d.n limit 1) d on true
   union all
   select sleepers.name, false, d.due_at from sleepers cross join lateral (
     select d.due_at from ob.delivery d
@@ -188,4 +232,4 @@ select coalesce(greatest(0, (select max(ms) from event), (select max(greatest(du
   (not pg_is_in_recovery() and current_setting('transaction_read_only') = 'off')::text writable,
   (select coalesce(jsonb_agg(jsonb_build_object('consumer', name, 'dueMs', due_ms::bigint, 'held', held)), '[]')
    from waiting)::text waiting,
-  (select coalesce(jsonb_agg(jsonb_build_object('sink', sink, 'dueMs', ms::bigint, 'held', held)), '[]') from event)::text sinks`
+  (select coalesce(jsonb_agg(jsonb_build_object('sink', sink, 'dueMs', ms::bigint, 'held', held)), '[]') from event)::text sinks`)

@@ -1,22 +1,22 @@
 /** Statements with which `start()` looks at its server. */
+import { statement } from '../statement.js'
 
 /**
  * Where names are looked for, as it is set: what it names may not exist yet. In: nothing. It is asked where the path may be a
  * hostile one, so nothing in it is looked for.
  */
-export const SEARCH_PATH = `
-select pg_catalog.current_setting('search_path'::pg_catalog.text) path where $1::pg_catalog.text is not null`
+export const SEARCH_PATH = statement<null, { path: string }>(`
+select pg_catalog.current_setting('search_path'::pg_catalog.text) path where $1::pg_catalog.text is not null`)
 
 /**
- * Which of these rights the session's role lacks. In: `{ tables: { name: [right, …] }, functions: [name, …] }`. Out, in one
- * row: the `role`, and what is `missing`, as a list for people; null if nothing is. Sequences that others have added to the
+ * Which of these rights the session's role lacks: those on `tables`, by name, and to `functions`. Out, in one row: the `role`, and what is `missing`, as a list for people; null if nothing is. Sequences that others have added to the
  * schema, and their functions, are not asked for.
  */
-export const MISSING_RIGHTS = `
-with p as (select $1::text::jsonb j),
+export const MISSING_RIGHTS = statement<RightsInput, { role: string; missing: string | null }>(`
+with input as (select $1::text::jsonb given),
 missing as (
   select 1 place, asked.name, right_to.it || ' on ' || asked.name what
-  from p, jsonb_each(j->'tables') asked(name, rights), jsonb_array_elements_text(asked.rights) right_to(it)
+  from input, jsonb_each(given->'tables') asked(name, rights), jsonb_array_elements_text(asked.rights) right_to(it)
   where not has_table_privilege('ob.' || asked.name, right_to.it)
   union all
   select 2, s.name, 'USAGE on sequence ' || s.name
@@ -25,21 +25,28 @@ missing as (
   where not has_sequence_privilege(s.name, 'USAGE')
   union all
   select 3, f.proname::text, 'EXECUTE on function ' || f.proname::text
-  from p, jsonb_array_elements_text(j->'functions') asked(name) join pg_proc f on f.proname::text = asked.name
+  from input, jsonb_array_elements_text(given->'functions') asked(name) join pg_proc f on f.proname::text = asked.name
     and f.pronamespace = (select c.relnamespace from pg_class c where c.oid = 'ob.schema_version'::regclass::oid)
   where not has_function_privilege(f.oid, 'EXECUTE')
 )
-select current_user::text "role", (select string_agg(m.what, ', ' order by m.place, m.name, m.what) from missing m) missing`
+select current_user::text "role", (select string_agg(m.what, ', ' order by m.place, m.name, m.what) from missing m) missing`)
+
+interface RightsInput {
+  readonly tables: Readonly<Record<string, readonly string[]>>
+  readonly functions: readonly string[]
+}
 
 /** What the server cannot do, in words; null if it does all that is needed. In: nothing. */
-export const MISSING_ABILITY = `select ob.missing_ability() missing where $1::text is not null`
+export const MISSING_ABILITY = statement<null, { missing: string | null }>(
+  `select ob.missing_ability() missing where $1::text is not null`,
+)
 
 /**
  * Sequences that are behind the numbers in their tables. In: nothing. Out: one row for each, with the table and its column.
  * Of tables without an index by number a sample is looked at: a sequence that was not copied is behind nearly all of it.
  * What this role may not look at is left out.
  */
-export const SEQUENCES_BEHIND = `
+export const SEQUENCES_BEHIND = statement<null, BehindRow>(`
 select s.sequence::text, s.numbered, s.col from (values
   ('ob.seq'::regclass, 'ob.work', 'seq', (select max(w.seq) from (select seq from ob.work limit 10000) w)),
   (pg_get_serial_sequence('ob.outbox', 'n')::regclass, 'ob.outbox', 'n', (select max(n) from ob.outbox)),
@@ -49,18 +56,24 @@ select s.sequence::text, s.numbered, s.col from (values
     (select max(a.n) from (select n from ob.attempt limit 10000) a))
 ) s(sequence, numbered, col, newest)
 where $1::text is not null and case when has_sequence_privilege(s.sequence, 'USAGE, SELECT')
-  then s.newest > coalesce(pg_sequence_last_value(s.sequence), 0) else false end`
+  then s.newest > coalesce(pg_sequence_last_value(s.sequence), 0) else false end`)
+
+export interface BehindRow {
+  readonly sequence: string
+  readonly numbered: string
+  readonly col: string
+}
 
 /**
  * One repair at a time: who comes second must see what the first has set. In: nothing. A row of ours, which a stranger cannot
  * lock as they can an advisory lock. Registering sinks takes it too, for a moment.
  */
-export const LOCK_SEQUENCES = `
+export const LOCK_SEQUENCES = statement<null>(`
 with limited as materialized (select set_config('lock_timeout', '15000', true) it where $1::text is not null)
-select 1 from limited, ob.sink_set s for update of s`
+select 1 from limited, ob.sink_set s for update of s`)
 
 /** Sets every sequence that is behind to the last number of its table, never back. In: nothing. */
-export const REPAIR_SEQUENCES = `
+export const REPAIR_SEQUENCES = statement<null>(`
 select setval(s.sequence, s.newest) from (values
   ('ob.seq'::regclass, (select max(seq) from ob.work)),
   (pg_get_serial_sequence('ob.outbox', 'n')::regclass, (select max(n) from ob.outbox)),
@@ -69,4 +82,4 @@ select setval(s.sequence, s.newest) from (values
   (pg_get_serial_sequence('ob.attempt', 'n')::regclass, (select max(n) from ob.attempt))
 ) s(sequence, newest)
 where $1::text is not null and case when has_sequence_privilege(s.sequence, 'USAGE, SELECT')
-  then s.newest > coalesce(pg_sequence_last_value(s.sequence), 0) else false end`
+  then s.newest > coalesce(pg_sequence_last_value(s.sequence), 0) else false end`)

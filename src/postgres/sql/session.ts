@@ -1,24 +1,35 @@
 /** Statements about sessions: what a role's defaults are, and whether a session still hears its client. */
+import { statement, type Flag } from '../statement.js'
+
+export interface SessionDefaults {
+  readonly isolation: string
+  readonly read_only: Flag
+  /** Limits, in ms. */
+  readonly statement_timeout: string
+  readonly lock_timeout: string
+  /** Empty where the server knows of none. */
+  readonly transaction_timeout: string
+}
 
 /**
  * The defaults of a session, read outside a transaction. In: nothing. Out: one row, always: the isolation level, whether
  * the role or the database (not the whole server) makes transactions read-only, and the limits in ms, 0 for none.
  */
-export const SESSION_DEFAULTS = `
+export const SESSION_DEFAULTS = statement<null, SessionDefaults>(`
 select current_setting('default_transaction_isolation') isolation,
   exists (select from pg_settings where name = 'default_transaction_read_only' and setting = 'on'
     and source in ('database', 'user', 'database user', 'client', 'session'))::text read_only,
   (select setting from pg_settings where name = 'statement_timeout') statement_timeout,
   (select setting from pg_settings where name = 'lock_timeout') lock_timeout,
   coalesce((select setting from pg_settings where name = 'transaction_timeout'), '') transaction_timeout
-where $1::text is not null`
+where $1::text is not null`)
 
 /**
- * Which of these transactions are dead to their client, that has waited for an answer in each for more than `ms`. In:
- * `{ ms, transactions: [xid, …] }`. Out: `{ xid }` of those that are over, or whose session waits for its client in its
+ * Which of these transactions are dead to their client, that has waited for an answer in each for more than `ms`. Out:
+ * those that are over, or whose session waits for its client in its
  * turn; the latter are ended, so that their locks go. No row back: the server is at work for all of them.
  */
-export const DEAF = `
+export const DEAF = statement<{ ms: number; transactions: readonly string[] }, { xid: string }>(`
 with input as materialized (
   select transaction::xid8 xid, make_interval(secs => ($1::text::jsonb->>'ms')::float8 / 1000::float8) silence
   from jsonb_array_elements_text($1::text::jsonb->'transactions') transaction
@@ -26,4 +37,4 @@ with input as materialized (
 select input.xid::text xid, pg_terminate_backend(session.pid)::text ended
 from input left join pg_stat_activity session on session.backend_xid = input.xid::xid
 where case when session.pid is null then pg_xact_status(input.xid) <> 'in progress'
-  else session.state like 'idle in transaction%' and session.state_change < clock_timestamp() - silence end`
+  else session.state like 'idle in transaction%' and session.state_change < clock_timestamp() - silence end`)

@@ -1,17 +1,66 @@
 /**
  * Statements that walk through messages, newest or oldest first, by keyset.
  *
- * Each examines at most `n` rows of one index from a position on, and answers with those that fit the criteria. The
+ * Each examines at most `limit` rows of one index from a position on, and answers with those that fit the criteria. The
  * last row examined is always in the answer, marked by `fits`, so that the walk goes on behind it: no statement scans,
  * however few rows fit.
- *
- * In: `{ n, lean, states, pos, until, consumer, source, type: [], key, ids: [], reason, error, before, after }`; what
- * is absent does not restrict. `lean` leaves the bodies out. `until` ends a walk that goes upwards.
  */
+import type { QuarantineReason, State } from '../../message.js'
+import { statement, type Flag, type Statement } from '../statement.js'
+
+/** What is absent does not restrict. */
+export interface Criteria {
+  readonly limit: number
+  /** Leaves the bodies out. */
+  readonly lean?: boolean
+  readonly states?: readonly State[]
+  readonly position?: string | readonly string[] | undefined
+  /** Ends a walk that goes upwards. */
+  readonly until?: string | undefined
+  readonly consumer?: string | undefined
+  readonly source?: string | undefined
+  readonly type?: readonly string[] | undefined
+  readonly key?: string | undefined
+  readonly ids?: readonly string[] | undefined
+  readonly reason?: string | undefined
+  readonly error?: string | undefined
+  readonly before?: string | undefined
+  readonly after?: string | undefined
+}
+
+/** A row that was examined. The columns that are missing in some belong to what is found in other places. */
+export interface FoundRow {
+  readonly fits: Flag
+  /** Its position among those examined, from 1. */
+  readonly ord: string
+  /** Of an event: the sink. */
+  readonly consumer: string
+  readonly source: string
+  readonly id: string
+  readonly origin_source?: string | null
+  readonly origin_id?: string | null
+  readonly type: string
+  readonly key: string | null
+  readonly body: string | null
+  readonly bytes?: string | null
+  readonly envelope: string | null
+  readonly state: State
+  readonly reason?: QuarantineReason | null
+  readonly detail?: string | null
+  readonly error?: string | null
+  readonly attempts?: string | null
+  readonly result?: string | null
+  readonly handled?: string | null
+  readonly received: string
+  /** Received, in microseconds. */
+  readonly at?: string
+  readonly seq?: string | null
+  readonly n?: string
+}
 
 export interface Walk {
-  readonly newest: string
-  readonly oldest: string
+  readonly newest: Statement<Criteria, FoundRow>
+  readonly oldest: Statement<Criteria, FoundRow>
 }
 
 /** `past` compares a row with the position of the walk, which begins at `time` or `number`. */
@@ -25,18 +74,18 @@ export interface Way {
 export const MAX_BIGINT = '9223372036854775807'
 
 /** The same statement in both directions. */
-export function bothWays(statement: (way: Way) => string): Walk {
+export function bothWays(text: (way: Way) => string): Walk {
   return {
-    newest: statement({ past: '<', order: 'desc', time: 'infinity', number: MAX_BIGINT }),
-    oldest: statement({ past: '>', order: 'asc', time: '-infinity', number: '-1' }),
+    newest: statement(text({ past: '<', order: 'desc', time: 'infinity', number: MAX_BIGINT })),
+    oldest: statement(text({ past: '>', order: 'asc', time: '-infinity', number: '-1' })),
   }
 }
 
-export const CRITERIA = `p as materialized (
-  select j, (j->>'n')::int n, coalesce((j->>'lean')::boolean, false) lean,
-    array(select jsonb_array_elements_text(j->'states')) states,
-    j->>'consumer' collate "C" consumer, j->>'source' source, j->>'key' key, j->>'reason' reason, j->>'error' error,
-    case when j->'type' is not null then array(select jsonb_array_elements_text(j->'type')) end types,
-    (j->>'before')::timestamptz before, (j->>'after')::timestamptz after
-  from (select $1::text::jsonb j) x
+export const CRITERIA = `input as materialized (
+  select given, (given->>'limit')::int most, coalesce((given->>'lean')::boolean, false) lean,
+    array(select jsonb_array_elements_text(given->'states')) states,
+    given->>'consumer' collate "C" consumer, given->>'source' source, given->>'key' key, given->>'reason' reason, given->>'error' error,
+    case when given->'type' is not null then array(select jsonb_array_elements_text(given->'type')) end types,
+    (given->>'before')::timestamptz before, (given->>'after')::timestamptz after
+  from (select $1::text::jsonb given) x
 )`

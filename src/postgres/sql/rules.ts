@@ -1,0 +1,73 @@
+/**
+ * Rules that several statements go by, each said once: pieces of SQL that are put together when the modules load. How old a
+ * message may be to be judged new is a function of the schema, `ob.is_fresh`.
+ */
+
+/** The key of a message, as statements take it. */
+export type MessageKey = readonly [consumer: string, source: string, id: string]
+
+/** Two rows are of one message. */
+export function same(one: string, other: string): string {
+  return `${one}.consumer = ${other}.consumer and ${one}.source = ${other}.source and ${one}.id = ${other}.id`
+}
+
+/** One row by its key. As lateral subqueries, or a generic plan might hash the whole table. */
+export function messageOf(row: string): string {
+  return `cross join lateral (select * from ob.message m where ${same('m', row)} limit 1) m`
+}
+export function workOf(row: string): string {
+  return `left join lateral (select * from ob.work w where ${same('w', row)} limit 1) w on true`
+}
+export function laneOf(row: string): string {
+  return `left join lateral (select * from ob.lane l where l.consumer = ${row}.consumer and l.key = ${row}.lane limit 1) l
+  on true`
+}
+
+/** What `parked` or its absence says of a message with the work `w`, or none, in the lane `l`, or none. */
+export const STATE = `case
+    when w.id is null then 'handled'
+    when w.parked is not null then w.parked
+    when coalesce(l.token, w.token) is not null and coalesce(l.due_at, w.due_at) > ob.now() then 'processing'
+    else 'pending' end`
+
+/**
+ * Wakes the lanes of new work: rows with a `consumer` and a `lane`, null for none. Each lane is locked, in the order of keys.
+ * One that sleeps falls due; one that is held, blocked or waits for a retry is told that there is more (`dirty`). One that
+ * knows is left as it is: under a stronger isolation level each change to it would fail the transaction that is about to
+ * settle it, and a busy key would never get anywhere. To count what comes out of it locks them all.
+ */
+export function wakeLanes(work: string, schema = 'ob'): string {
+  return `
+  insert into ${schema}.lane as l (consumer, key, due_at)
+  select consumer, lane, ${schema}.now() from ${work} where lane is not null group by consumer, lane
+  order by consumer collate "C", lane collate "C"
+  on conflict (consumer, key) do update set
+    dirty = true,
+    due_at = case when l.due_at = 'infinity' and l.token is null and not l.blocked then excluded.due_at
+                  else l.due_at end
+  where not l.dirty or l.due_at = 'infinity'
+  returning 1`
+}
+
+/**
+ * The consumers that take messages of a box: those of the parameter, which is `given->'consumers'` of `input`, and those that
+ * are registered. Local options win, but for a promise that another process makes: order.
+ */
+export function subscribed(schema = 'ob'): string {
+  return `
+local as materialized (
+  select x->>'name' name, (x->>'ordered')::boolean ordered, (x->>'retainMs')::float8 retain_ms, x->>'untimed' untimed,
+         x->'types' types, coalesce((x->>'identity')::boolean, false) identity
+  from input, jsonb_array_elements(given->'consumers') x
+),
+subscribed as materialized (
+  select s.consumer, s.type, coalesce(l.ordered, false) or coalesce(o.ordered, false) ordered,
+         coalesce(l.retain_ms, o.retain_ms) retain_ms, coalesce(l.untimed, o.untimed) untimed, f.sent_before,
+         coalesce(o.identity, false) identity, coalesce(o.identity, false) and not coalesce(l.identity, false) guessed
+  from (select name consumer, jsonb_array_elements_text(types) type from local
+        union select consumer, type from ${schema}.subscription) s
+  left join local l on l.name = s.consumer
+  left join ${schema}.consumer o on o.name = s.consumer
+  left join ${schema}.forgotten f on f.consumer = s.consumer
+)`
+}

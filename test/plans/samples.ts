@@ -1,0 +1,234 @@
+/** A sample of what goes into each statement, the indexes that it relies on, and why some read a whole table. */
+import type { Statement } from '../../src/postgres/statement.js'
+import * as admin from '../../src/postgres/sql/admin.js'
+import * as audit from '../../src/postgres/sql/audit.js'
+import * as bulk from '../../src/postgres/sql/bulk.js'
+import * as claim from '../../src/postgres/sql/claim.js'
+import * as effects from '../../src/postgres/sql/effects.js'
+import * as inline from '../../src/postgres/sql/inline.js'
+import * as lanes from '../../src/postgres/sql/lanes.js'
+import * as link from '../../src/postgres/sql/link.js'
+import * as once from '../../src/postgres/sql/once.js'
+import * as outbox from '../../src/postgres/sql/outbox.js'
+import * as plans from '../../src/postgres/sql/plans.js'
+import * as quarantine from '../../src/postgres/sql/quarantine.js'
+import * as receive from '../../src/postgres/sql/receive.js'
+import * as registry from '../../src/postgres/sql/registry.js'
+import * as retain from '../../src/postgres/sql/retain.js'
+import * as search from '../../src/postgres/sql/search.js'
+import * as searchOutbox from '../../src/postgres/sql/search-outbox.js'
+import * as searchQuarantine from '../../src/postgres/sql/search-quarantine.js'
+import * as server from '../../src/postgres/sql/server.js'
+import * as session from '../../src/postgres/sql/session.js'
+import * as settle from '../../src/postgres/sql/settle.js'
+import type { Criteria, Walk } from '../../src/postgres/sql/walk.js'
+import { STATES } from '../../src/admin/filter.js'
+
+export interface Sample {
+  readonly text: string
+  readonly given: unknown
+  /** Indexes that the plan must use, whatever the parameter. */
+  readonly relies: readonly string[]
+  /** Tables that it reads as a whole, or much of, and why it may. */
+  readonly whole: Readonly<Record<string, string>>
+}
+
+type Whole = Readonly<Record<string, string>>
+
+function sample<In>(text: Statement<In, unknown> | string, given: In, relies: string, whole: Whole = {}): Sample {
+  return { text, given, relies: relies.split(' ').filter((index) => index !== ''), whole }
+}
+
+/** Both directions of a walk, which have one plan. */
+function walk(
+  name: string,
+  { newest, oldest }: Walk,
+  given: Partial<Criteria>,
+  relies: string,
+  whole: Whole = {},
+): [string, Sample][] {
+  return [
+    [`${name} newest`, sample(newest, { ...CRITERIA, ...given }, relies, whole)],
+    [`${name} oldest`, sample(oldest, { ...CRITERIA, ...given }, relies, whole)],
+  ]
+}
+
+const TOKEN = '00000000-0000-4000-8000-000000000001'
+const OTHER = '00000000-0000-4000-8000-000000000002'
+const DAY = 86_400_000
+const NOW = new Date().toISOString()
+const CRITERIA = { limit: 100, lean: false, states: STATES }
+/** Messages of the sample tables: one that waits, one that is handled, one that is parked. */
+const PENDING = ['orders', 's1', '1'] as const
+const HANDLED = ['orders', 's1', '100001'] as const
+const PARKED = ['mail', 's1', '29'] as const
+const MESSAGE = { i: 'new', s: 's1', t: 't1', k: 'k1', b: '{}', h: 'ab', e: '{}', at: NOW, r: undefined }
+const LOCAL = { name: 'orders', ordered: false, retainMs: DAY, untimed: 'accept', types: ['t1'], identity: false }
+const ARRIVED = { s: 's1', i: 'new', t: 't1', b: '{}', h: 'ab', e: '{}', at: NOW }
+const HORIZON = { consumer: 'orders', retainMs: DAY, untimed: 'accept' }
+const CLAIM_OF = { consumer: 'orders', token: TOKEN }
+const LANE_OF = { consumer: 'ledger', token: TOKEN }
+const OPENED = { xid: '1', guard: '(0,1)' }
+const DUE = { until: undefined, calm: false }
+const QUARANTINED = {
+  ...{
+    consumer: 'orders',
+    source: 's1',
+    id: 'new',
+    type: 't1',
+    key: undefined,
+    reason: 'conflict',
+    detail: 'why',
+    body: '{}',
+  },
+  ...{ bytes: undefined, hash: 'ab', envelope: '{}', account: 'topic', keepMs: undefined, meant: undefined },
+}
+const CALL = { consumer: 'orders', source: 's3', id: '15', name: 'charge' }
+const ROOM = { account: 'topic', rows: 1e6, bytes: 1e9, size: 2 }
+const SHARDS = { sink: 'broker', token: TOKEN }
+const SAMPLED = 'looks at a sample of 10 000 rows'
+const SWITCHED = 'once, after a switch-over'
+
+export const SAMPLES: ReadonlyMap<string, Sample> = new Map<string, Sample>([
+  ['STATUS', sample(admin.STATUS, ['orders'], 'message_received work_due work_lane work_parked', {
+    ...{ message: 'counts', work: 'counts', quarantine: 'counts' },
+  })],
+  ['OUTBOX_STATUS', sample(admin.OUTBOX_STATUS, null, '', { outbox: 'counts', delivery: 'counts' })],
+  ['ATTEMPTS', sample(admin.ATTEMPTS, [PENDING], 'attempt_pkey')],
+  ['SET_PAUSED', sample(admin.SET_PAUSED, { name: 'orders', paused: true }, '')],
+  ['AUDIT', sample(audit.AUDIT, { action: 'retry', detail: '{}', actor: null }, '')],
+  ['READ_AUDIT', sample(audit.READ_AUDIT, { before: '1000', limit: 10 }, 'audit_pkey')],
+
+  ['WALK_END', sample(bulk.WALK_END, null, 'quarantine_pkey outbox_pkey')],
+  ['RETRY', sample(bulk.RETRY, { keys: [PARKED], states: ['dead'] }, 'work_pkey')],
+  ['REPLAY', sample(bulk.REPLAY, { keys: [HANDLED], consumers: [LOCAL] }, 'message_pkey work_pkey')],
+  ['DISCARD', sample(bulk.DISCARD, { keys: [PENDING, PARKED], states: ['dead', 'pending'] }, 'work_pkey')],
+  ['DISCARD_QUARANTINED', sample(bulk.DISCARD_QUARANTINED, { rows: ['1', '2'], reason: 'no use' }, 'quarantine_pkey')],
+  ['READ_QUARANTINED', sample(bulk.READ_QUARANTINED, { rows: ['1', '2'], bytes: 1e6 }, 'quarantine_pkey')],
+  ['LOCK_QUARANTINED', sample(bulk.LOCK_QUARANTINED, { rows: [['1', 'quarantined']], wait: '1s' }, 'quarantine_pkey')],
+  ['REMOVE_QUARANTINED', sample(bulk.REMOVE_QUARANTINED, ['1'], 'quarantine_pkey')],
+  ['RETRY_DELIVERIES', sample(bulk.RETRY_DELIVERIES, { keys: [['10070', 'broker']], states: ['dead'] }, 'delivery_pkey')],
+  ['DISCARD_DELIVERIES', sample(bulk.DISCARD_DELIVERIES, { keys: [['10070', 'broker']], states: ['dead'] }, 'delivery_pkey')],
+
+  ['CLAIM', sample(claim.CLAIM, { ...CLAIM_OF, ...DUE, leaseMs: 1_000, limit: 100, bytes: 1e6, low: undefined }, 'work_due message_pkey')],
+  ['EXTEND', sample(claim.EXTEND, { ...CLAIM_OF, leaseMs: 1_000, messages: [['s3', '15']] }, 'work_pkey')],
+  ['EXTEND_ONE', sample(claim.EXTEND_ONE, { ...CLAIM_OF, leaseMs: 1_000, source: 's3', id: '15', waitMs: 1_000 }, 'work_pkey')],
+  ['DRAIN_UNTIL', sample(claim.DRAIN_UNTIL, null, '')],
+  ['NEXT_DUE', sample(claim.NEXT_DUE, { consumer: 'orders' }, 'work_due lane_due')],
+
+  ['READ_EFFECTS', sample(effects.READ_EFFECTS, { consumer: 'orders', source: 's1', id: '1' }, 'effect_pkey')],
+  ['INTEND', sample(effects.INTEND, { ...CALL, token: TOKEN, call: OTHER, leaseMs: 1_000, park: false }, 'work_pkey')],
+  ['RECORD_EFFECT', sample(effects.RECORD_EFFECT, { ...CALL, result: '1' }, 'work_pkey message_pkey')],
+  ['FORGET_EFFECT', sample(effects.FORGET_EFFECT, { ...CALL, call: TOKEN, called: NOW }, 'work_pkey effect_pkey')],
+  ['RESUME_RECORDED', sample(effects.RESUME_RECORDED, CALL, 'effect_pkey')],
+  ['ANSWER_EFFECT', sample(effects.ANSWER_EFFECT, {
+    ...{ consumer: 'mail', id: '39', source: null, effect: 'charge', quoted: 'charge', happened: true, result: null },
+    by: 'me',
+  }, 'work_parked message_pkey')],
+  ['ADOPT', sample(effects.ADOPT, { ...CLAIM_OF, message: ARRIVED, leaseMs: 1_000, lockTimeout: '1s', reason: 'arrival' }, 'work_pkey message_pkey')],
+
+  ['MARK', sample(inline.MARK, { ...HORIZON, restore: true, messages: [ARRIVED, { ...ARRIVED, i: '1' }] }, 'work_pkey message_pkey')],
+  ['IS_FRESH', sample(inline.IS_FRESH, { ...HORIZON, at: NOW }, '')],
+  ['SETTLE_INLINE', sample(inline.SETTLE_INLINE, { ...OPENED, handled: ['1'] }, '')],
+  ['DROP_MARKS', sample(inline.DROP_MARKS, { consumer: 'orders', drop: [['s1', '100001']] }, 'message_pkey')],
+  ['FAIL_INLINE', sample(inline.FAIL_INLINE, { consumer: 'orders', message: ARRIVED, attempts: 1, delayMs: 10, parked: 'failed', error: '{}', history: true }, 'work_pkey')],
+  ['LOCK_TIMEOUT', sample(inline.LOCK_TIMEOUT, { lockTimeout: '1s' }, '')],
+
+  ['CLAIM_LANES', sample(lanes.CLAIM_LANES, { ...LANE_OF, ...DUE, leaseMs: 1_000, limit: 100 }, 'lane_due')],
+  ['READ_LANES', sample(lanes.READ_LANES, { consumer: 'ledger', lanes: ['k6', 'k7'], depth: 10, bytes: 1e6 }, 'work_lane message_pkey')],
+  ['SETTLE_LANES', sample(lanes.SETTLE_LANES, { ...LANE_OF, ...OPENED, done: [['s3', '7', '7']], release: [['k7', false]], keep: [] }, 'work_pkey')],
+  ['RELEASE_LANES', sample(lanes.RELEASE_LANES, { ...LANE_OF, release: [['k7', null]], undo: [] }, 'work_pkey')],
+  ['FAIL_LANE', sample(lanes.FAIL_LANE, { ...LANE_OF, key: 'k7', source: 's3', id: '7', attempts: 1, delayMs: 10, history: false, block: false }, 'work_pkey')],
+  ['EXTEND_LANES', sample(lanes.EXTEND_LANES, { ...LANE_OF, leaseMs: 1_000, lanes: ['k7'] }, '')],
+  ['EXTEND_LANE', sample(lanes.EXTEND_LANE, { ...LANE_OF, leaseMs: 1_000, key: 'k7', waitMs: 1_000 }, '')],
+
+  ['MOVE', sample(link.MOVE, { ...SHARDS, shards: [], depth: 50, limit: 100, bytes: 1e6, wait: '1s', consumers: [LOCAL] }, 'delivery_live outbox_pkey delivery_pkey')],
+
+  ['ONCE_BEGIN', sample(once.ONCE_BEGIN, { consumer: 'orders' }, '')],
+  ['ONCE_OPTIONS', sample(once.ONCE_OPTIONS, { consumer: 'orders' }, '')],
+  ['ONCE_CHECK', sample(once.ONCE_CHECK, { xid: '1', n: '1' }, '')],
+
+  ['SEND', sample(outbox.SEND, { source: 'box', sinks: [], events: [{ i: 'new', t: 't1', k: 'k1', g: 1, b: '{}', h: 'ab', e: '{}', at: undefined }] }, '')],
+  ['SENT', sample(outbox.SENT, null, '', { outbox: 'tests read all that was sent' })],
+  ['LOCK_SINKS', sample(outbox.LOCK_SINKS, null, '')],
+  ['REGISTER_SINKS', sample(outbox.REGISTER_SINKS, { process: OTHER, host: 'here', ms: 1_000, again: false, s: [{ n: 'broker', t: null, k: 0 }] }, '')],
+  ['RETIRE_SINKS', sample(outbox.RETIRE_SINKS, [OTHER], '')],
+  ['CATCH_UP', sample(outbox.CATCH_UP, { sink: 'search', limit: 100 }, 'delivery_waiting outbox_pkey delivery_pkey')],
+  ['ASSIGN', sample(outbox.ASSIGN, [100], 'delivery_unassigned outbox_pkey delivery_pkey')],
+  ['CLAIM_SHARDS', sample(outbox.CLAIM_SHARDS, { ...SHARDS, lease: 1_000, limit: 8, most: 1_000 }, 'delivery_live delivery_waiting delivery_failed delivery_unassigned')],
+  ['READ_SHARDS', sample(outbox.READ_SHARDS, { sink: 'broker', shards: [1, 2], depth: 50, limit: 100, bytes: 1e6 }, 'delivery_live outbox_pkey')],
+  ['COMPLETE', sample(outbox.COMPLETE, { ...SHARDS, done: ['32001'], failed: [{ n: '32002', delayMs: 10, error: '{}' }] }, 'delivery_pkey outbox_pkey')],
+  ['COMPLETED', sample(outbox.COMPLETED, { ...SHARDS, done: ['32001'], failed: [{ n: '32002', delayMs: 10, error: '{}' }] }, 'delivery_pkey')],
+  ['FINISH_SHARED', sample(outbox.FINISH_SHARED, ['1'], 'outbox_pkey')],
+  ['FINISH_LEFT', sample(outbox.FINISH_LEFT, { after: '0', limit: 100 }, 'outbox_pkey delivery_pkey')],
+  ['EXTEND_SHARDS', sample(outbox.EXTEND_SHARDS, { ...SHARDS, lease: 1_000 }, '')],
+  ['RELEASE_SHARDS', sample(outbox.RELEASE_SHARDS, SHARDS, '')],
+  ['REMOVE_SINK', sample(outbox.REMOVE_SINK, { sink: 'old', goneMs: 1_000 }, 'delivery_live delivery_waiting delivery_parked')],
+  ['REMOVE_DELIVERIES', sample(outbox.REMOVE_DELIVERIES, { sink: 'old', limit: 100, last: '50000' }, 'delivery_live delivery_waiting delivery_parked')],
+  ['MARK_REMOVED', sample(outbox.MARK_REMOVED, { sink: 'old', last: '50000' }, 'delivery_live delivery_waiting delivery_parked')],
+  ['RECLAIM', sample(outbox.RECLAIM, [100], 'delivery_live delivery_waiting')],
+
+  ['OUTGROWN', sample(plans.OUTGROWN, [['message', 'ob.message']], '')],
+
+  ['QUARANTINE', sample(quarantine.QUARANTINE, { messages: [QUARANTINED], limit: ROOM }, 'quarantine_once')],
+  ['QUARANTINE_OF_NOBODY', sample(quarantine.QUARANTINE_OF_NOBODY, { messages: [{ ...QUARANTINED, consumer: '' }], limit: ROOM }, 'quarantine_once')],
+  ['QUARANTINE_APART', sample(quarantine.QUARANTINE_APART, { messages: [{ ...QUARANTINED, fingerprint: 'cd' }], limit: ROOM }, 'quarantine_once')],
+  ['QUARANTINE_ACCOUNTS', sample(quarantine.QUARANTINE_ACCOUNTS, ['topic'], '')],
+
+  ['RECEIVE', sample(receive.RECEIVE, { messages: [MESSAGE, { ...MESSAGE, i: '1' }], consumers: [LOCAL], only: null, not: [], wait: '1s' }, '')],
+  ['CLASSIFY', sample(receive.CLASSIFY, [[...PENDING, 'ab', null, null, 't1'], [...HANDLED, null]], 'message_pkey work_pkey')],
+  ['CONFIRM', sample(receive.CONFIRM, 'known', '')],
+  ['UNPARK_FAILED', sample(receive.UNPARK_FAILED, [['mail', 's3', '39']], 'work_pkey')],
+  ['OTHER_CONSUMERS', sample(receive.OTHER_CONSUMERS, { types: ['t1'], not: [], keyless: [] }, '')],
+  ['NOTIFY', sample(receive.NOTIFY, ['oncebox'], '')],
+
+  ['REGISTER', sample(registry.REGISTER, [{ ...LOCAL, declared: '{}' }], '')],
+  ['RENEW', sample(registry.RENEW, [LOCAL], '')],
+  ['UNROUTED', sample(registry.UNROUTED, { types: ['u3'], after: '0' }, 'quarantine_type quarantine_pkey')],
+  ['KNOWN_CONSUMERS', sample(registry.KNOWN_CONSUMERS, ['strange', 'orders'], 'message_received quarantine_reason')],
+  ['HEALTH', sample(registry.HEALTH, { consumers: ['orders'], sinks: ['broker'] }, 'work_due lane_due work_lane message_pkey delivery_live delivery_waiting')],
+
+  ['CONSUMERS', sample(retain.CONSUMERS, null, '')],
+  ['PRUNABLE', sample(retain.PRUNABLE, { consumer: 'orders', retainMs: DAY, limit: 100, lean: false, low: undefined }, 'message_received work_pkey handled_pkey')],
+  ['PRUNE', sample(retain.PRUNE, { consumer: 'orders', retainMs: DAY, keys: [['s1', '199981']] }, 'message_pkey work_pkey handled_pkey attempt_pkey effect_pkey')],
+  ['PRUNE_LANES', sample(retain.PRUNE_LANES, { consumer: 'ledger', after: '', limit: 100 }, 'lane_pkey work_lane')],
+  ['PRUNABLE_QUARANTINE', sample(retain.PRUNABLE_QUARANTINE, { limit: 100, after: undefined, retainMs: { orders: DAY }, defaultMs: DAY, leastMs: DAY }, 'quarantine_pkey')],
+  ['PRUNE_QUARANTINE', sample(retain.PRUNE_QUARANTINE, ['5', '6'], 'quarantine_pkey')],
+  ['PRUNE_PUBLISHED', sample(retain.PRUNE_PUBLISHED, [100], 'outbox_published outbox_pkey')],
+  ['PRUNE_GIVEN_UP', sample(retain.PRUNE_GIVEN_UP, { limit: 100, retainMs: 1_000 }, 'delivery_parked outbox_pkey delivery_pkey')],
+
+  ...walk('JOURNAL', search.JOURNAL, { consumer: 'orders' }, 'message_received work_pkey'),
+  ...walk('PARKED', search.PARKED, {}, 'work_parked message_pkey'),
+  ['BACKLOG', sample(search.BACKLOG, { consumer: 'orders', limit: 100 }, 'work_due work_lane')],
+  ...walk('WAITING', search.WAITING, {}, 'message_pkey', { work: 'sorts a backlog that is known to be small' }),
+  ...walk('BY_ID', search.BY_ID, { ids: ['1', 'o9'] }, 'message_pkey message_origin work_pkey'),
+  ...walk('OUTBOX', searchOutbox.OUTBOX, {}, 'outbox_pkey delivery_pkey'),
+  ...walk('OUTBOX_PARKED', searchOutbox.OUTBOX_PARKED, {}, 'delivery_parked outbox_pkey'),
+  ...walk('OUTBOX_BY_ID', searchOutbox.OUTBOX_BY_ID, { ids: ['1'] }, 'outbox_source_id_key'),
+  ['SEEK_QUARANTINE', sample(searchQuarantine.SEEK_QUARANTINE, { time: NOW }, 'quarantine_pkey')],
+  ...walk('QUARANTINED', searchQuarantine.QUARANTINED, {}, 'quarantine_pkey'),
+  ...walk('QUARANTINED_OF', searchQuarantine.QUARANTINED_OF, { consumer: 'orders' }, 'quarantine_reason'),
+  ...walk('QUARANTINED_BY_ID', searchQuarantine.QUARANTINED_BY_ID, { ids: ['1'] }, 'quarantine_once'),
+
+  ['SEARCH_PATH', sample(server.SEARCH_PATH, null, '')],
+  ['MISSING_RIGHTS', sample(server.MISSING_RIGHTS, { tables: { message: ['select'] }, functions: ['now'] }, '')],
+  ['MISSING_ABILITY', sample(server.MISSING_ABILITY, null, '')],
+  ['SEQUENCES_BEHIND', sample(server.SEQUENCES_BEHIND, null, 'outbox_pkey quarantine_pkey', { work: SAMPLED, attempt: SAMPLED })],
+  ['LOCK_SEQUENCES', sample(server.LOCK_SEQUENCES, null, '')],
+  ['REPAIR_SEQUENCES', sample(server.REPAIR_SEQUENCES, null, 'outbox_pkey quarantine_pkey', { work: SWITCHED, attempt: SWITCHED })],
+  ['SESSION_DEFAULTS', sample(session.SESSION_DEFAULTS, null, '')],
+  ['DEAF', sample(session.DEAF, { ms: 1_000, transactions: [] }, '')],
+
+  ['OPEN', sample(settle.OPEN, { lockTimeout: null, idleMs: 1_000 }, '')],
+  ['ALIVE', sample(settle.ALIVE, null, '')],
+  ['RIGHTS', sample(settle.RIGHTS, null, '')],
+  ['SERVER', sample(settle.SERVER, null, '')],
+  ['SETTLE', sample(settle.SETTLE, { ...CLAIM_OF, ...OPENED, done: [['s3', '15', '15']] }, 'work_pkey')],
+  ['SETTLE_ONE', sample(settle.SETTLE_ONE, { c: 'orders', k: TOKEN, x: '1', g: '(0,1)', s: 's3', i: '15', n: '15' }, '')],
+  ['STORE_RESULTS', sample(settle.STORE_RESULTS, { consumer: 'orders', results: [['s1', '1', '1']] }, 'message_pkey')],
+  ['STILL_CLAIMED', sample(settle.STILL_CLAIMED, { ...CLAIM_OF, messages: [['s3', '15']] }, 'work_pkey')],
+  ['TRANSACTION_STATUS', sample(settle.TRANSACTION_STATUS, { xid: '1' }, '')],
+  ['FAIL', sample(settle.FAIL, { ...CLAIM_OF, failures: [{ source: 's3', id: '15', attempts: 1, delayMs: 10, error: '{}', history: true }] }, 'work_pkey')],
+  ['COUNT_ATTEMPT', sample(settle.COUNT_ATTEMPT, { ...CLAIM_OF, source: 's3', id: '15', lane: undefined, total: 1 }, 'work_pkey')],
+  ['MISSED_ATTEMPTS', sample(settle.MISSED_ATTEMPTS, { consumer: 'orders', source: 's1', id: '1', attempts: 1 }, 'attempt_pkey')],
+]) // prettier-ignore
