@@ -1,11 +1,11 @@
 /** The options of a box, and what they become: the runtime that every step is given. */
 import { checkMessages, requireFunction } from './check-options.js'
 import { CONSOLE } from './console.js'
-import { MIB } from './figures.js'
+import { DAY_MS, MIB } from './figures.js'
 import type { Logger } from './handler.js'
 import type { Hooks } from './hooks.js'
 import type { MessageMap } from './message.js'
-import { callback, checked, integer, invalid, name, nested, optional, resolve } from './options.js'
+import { callback, checked, integer, invalid, name, nested, number, optional, orInfinity, resolve } from './options.js'
 import { bindDatabase } from './postgres/database.js'
 import type { Driver } from './postgres/driver.js'
 import { SCHEMA } from './postgres/schema.js'
@@ -86,6 +86,15 @@ export function createRuntime<M extends MessageMap, Tx, TxIn>(given: BoxOptions<
     outbox: { sinks: [], sent: () => undefined },
     origins: [],
   }
+}
+
+const STOP = { timeoutMs: orInfinity(number({ least: 0, fallback: 30_000 })) }
+
+/** A text is not looked at: `process.on('SIGTERM', box.stop)` passes the name of the signal. */
+export function stopTimeout(given: { timeoutMs?: number } | undefined): number {
+  const { timeoutMs } = resolve('stop', typeof given === 'object' && given !== null ? given : {}, STOP)
+  // A timer of more than 24 days, or of Infinity, would end at once.
+  return Math.min(timeoutMs, DAY_MS)
 }
 
 /** What may be warned of is bounded; the memory of it is too. */

@@ -37,13 +37,6 @@ export function checkOneOf<const T extends string>(where: string, value: T, allo
   return value
 }
 
-export function checkFunction<F>(where: string, value: F): F {
-  if (value !== undefined && typeof value !== 'function') {
-    throw new OnceboxError('OPTION_INVALID', `${where} must be a function; got ${show(value)}`)
-  }
-  return value
-}
-
 /** A function that has to be there. */
 export function requireFunction(where: string, value: unknown): void {
   if (typeof value === 'function') return

@@ -1,5 +1,6 @@
 /** What users import. */
-export { createBox, type Box, type Consumer, type FrontDoor, type Health } from './box.js'
+export { createBox, type Box, type Consumer, type FrontDoor } from './box.js'
+export type { Health } from './health.js'
 export type { BoxOptions } from './box-options.js'
 export type { Refusal, Sink } from './brokers/sink.js'
 export type { Codec } from './brokers/codec.js'

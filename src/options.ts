@@ -103,17 +103,14 @@ export function integer({
   return fallback === undefined ? own : orElse(own, fallback)
 }
 
+export function number(range: { readonly least: number; readonly fallback: number }): Option<number | undefined, number>
+export function number(range: { readonly least: number }): Option<number>
 export function number({
   least,
   fallback,
-}: {
-  readonly least: number
-  readonly fallback: number
-}): Option<number | undefined, number> {
-  return orElse(
-    required<number>((where, given) => checkNumber(where, given as number, least)),
-    fallback,
-  )
+}: Range & { readonly fallback?: number }): Option<number> | Option<number | undefined, number> {
+  const own = required<number>((where, given) => checkNumber(where, given as number, least))
+  return fallback === undefined ? own : orElse(own, fallback)
 }
 
 export function boolean(fallback: boolean): Option<boolean | undefined, boolean> {
@@ -132,6 +129,11 @@ export function oneOf<const T extends string>(
 ): Option<T> | Option<T | undefined, T> {
   const own = required<T>((where, given) => checkOneOf(where, given as T, allowed))
   return fallback === undefined ? own : orElse(own, fallback)
+}
+
+/** A limit that may be one that is never reached. */
+export function orInfinity<Given>({ read, ...rest }: Option<Given, number>): Option<Given, number> {
+  return { ...rest, read: (where, given) => (given === Infinity ? Infinity : read(where, given)) }
 }
 
 /** Text that ends up in keys, names and addresses. */

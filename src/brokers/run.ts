@@ -1,4 +1,5 @@
 import { createTurns } from '../in-turn.js'
+import { invalid } from '../options.js'
 import type { Deliver, Source, Warn } from './source.js'
 
 export type Report = (problem?: unknown) => void
@@ -14,18 +15,28 @@ export interface Ends {
 export interface Run {
   /** Stops pulling, waits for what is in flight, and closes. */
   end(): Promise<void>
+  /** What of the start may take long: a stop that follows does not wait for it. If it rejects, nothing runs. */
+  readonly started?: Promise<void>
 }
 
 /** A source that begins a run when it is started and ends it when it is stopped: one at a time, one after the other. */
 export function createRunner(name: string, begin: (box: Ends) => Promise<Run>): Source & { readonly name: string } {
   const inTurn = createTurns()
-  let run: Run | undefined
+  let run: (Run & { readonly deliver: Deliver }) | undefined
   return {
     name,
-    start: (deliver, report = () => undefined, warn = () => undefined) =>
-      inTurn(async () => {
-        run ??= await begin({ deliver, report, warn })
-      }),
+    async start(deliver, report = () => undefined, warn = () => undefined) {
+      const own = await inTurn(async () => {
+        checkSameBox(name, run?.deliver, deliver)
+        return (run ??= { deliver, ...(await begin({ deliver, report, warn })) })
+      })
+      try {
+        await own.started
+      } catch (error) {
+        if (run === own) run = undefined
+        throw error
+      }
+    },
     stop: () =>
       inTurn(async () => {
         const ending = run
@@ -33,4 +44,10 @@ export function createRunner(name: string, begin: (box: Ends) => Promise<Run>): 
         await ending?.end()
       }),
   }
+}
+
+/** To start a source that runs changes nothing; of two boxes one would get nothing. */
+export function checkSameBox(name: string, running: Deliver | undefined, given: Deliver): void {
+  if (running === undefined || running === given) return
+  throw invalid(`${name} delivers to one box already; make a second source for the second box`)
 }

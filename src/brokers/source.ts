@@ -14,8 +14,10 @@ export type Deliver = (batch: readonly Incoming[]) => Promise<readonly Outcome[]
  * in flight per key or partition. A source that loses its broker reconnects by itself, and says so by `report(error)`,
  * and `report()` once it is back: the box tells `hooks.error` and `hooks.recovered`, and answers `health()` by it.
  * What works and would lose messages one day, such as a limit of the broker, it says by `warn`, however often: the box
- * logs each line once. A `start` that rejects is tried again by the box. `stop` stops pulling, waits for the deliveries in flight and acknowledges them. A `push` source (a webhook) is
- * attached at once and works without `start()` of the box.
+ * logs each line once. A `start` that rejects is tried again by the box. A `start` while it runs changes nothing, and is refused
+ * with another `deliver`: a source belongs to one box. `stop` stops pulling, waits for the deliveries in flight and
+ * acknowledges them; then it may be started again. A `push` source (a webhook) is attached at once and works without
+ * `start()` of the box.
  */
 export interface Source {
   /**

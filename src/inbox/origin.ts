@@ -8,8 +8,9 @@ import { nameProblem, nearest } from '../check-options.js'
 import { OnceboxError } from '../errors.js'
 import { DEFAULT_RETAIN_MS, LONGEST_MS, MIB } from '../figures.js'
 import type { MessageMap, Name } from '../message.js'
-import { checked, integer, invalid, nested, oneOf, optional, resolve, type Option } from '../options.js'
+import { checked, integer, invalid, nested, oneOf, optional, orInfinity, resolve } from '../options.js'
 import type { Origin } from '../runtime.js'
+import type { ConsumerDeclaration } from './consumer.js'
 
 export interface FromOptions<M extends MessageMap = MessageMap> {
   /** Only these consumers get what this source brings. Default: all. */
@@ -46,18 +47,9 @@ export type FromArguments<M extends MessageMap, S extends Source> = S extends { 
     : [options: FromOptions<M> & { types: readonly Name<M>[] | 'any' }]
   : [options?: FromOptions<M>]
 
-const MANY = Number.MAX_SAFE_INTEGER
-
-/** Infinity is a limit that is never reached. */
-const limit = (fallback: number) => {
-  const { read } = integer({ least: 1 })
-  const own = (where: string, given = fallback): number => (given === Infinity ? MANY : read(where, given))
-  return { read: own, byDefault: { value: fallback } } as Option<number | undefined, number>
-}
-
 export const QUARANTINE = {
-  maxRows: limit(10_000),
-  maxBytes: limit(256 * MIB),
+  maxRows: orInfinity(integer({ least: 1, fallback: 10_000 })),
+  maxBytes: orInfinity(integer({ least: 1, fallback: 256 * MIB })),
   retainMs: optional(integer({ least: 1, most: LONGEST_MS }), 'for ever, and 30 days for what is `not-allowed`'),
 }
 
@@ -108,7 +100,13 @@ export function resolveFrom(
     keys: keys ?? (pushed ? 'source' : 'shared'),
     consumers,
     unrouted,
-    quota: quota && { ...quota, notAllowedMs: quota.retainMs ?? DEFAULT_RETAIN_MS },
+    quota: quota && {
+      // As numbers that PostgreSQL takes.
+      maxRows: Math.min(quota.maxRows, Number.MAX_SAFE_INTEGER),
+      maxBytes: Math.min(quota.maxBytes, Number.MAX_SAFE_INTEGER),
+      retainMs: quota.retainMs,
+      notAllowedMs: quota.retainMs ?? DEFAULT_RETAIN_MS,
+    },
     replayMs: source.replayMs,
     full: false,
   }
@@ -164,6 +162,12 @@ export interface Remembering {
   readonly name: string
   readonly takes: (type: string) => boolean
   readonly retainMs: number
+}
+
+/** One that keeps no record remembers nothing anyway, and says so. */
+export function asRemembering({ name, options, handlerOf }: ConsumerDeclaration): Remembering {
+  const takes = (type: string): boolean => handlerOf(type) !== undefined
+  return { name, takes, retainMs: options.mode === 'direct' ? Infinity : options.retainMs }
 }
 
 /** Throws where there is a problem. */

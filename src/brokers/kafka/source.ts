@@ -5,18 +5,12 @@
  * consumer, again and again, until it is stopped.
  */
 import { backoffMs, sleep } from '../../backoff.js'
-import type { Report } from '../run.js'
-import type { Deliver, Source, Warn } from '../source.js'
+import { createRunner, type Ends, type Run } from '../run.js'
+import type { Source } from '../source.js'
 import { openConsumer, type KafkaConsumer } from './client.js'
 import { createLosses } from './losses.js'
 import type { ResolvedSource } from './options.js'
 import { createPartitions, type Partitions } from './partitions.js'
-
-/** From one start to its stop. */
-interface Session {
-  start(): Promise<void>
-  stop(): Promise<void>
-}
 
 /** A consumer in its group. */
 interface Membership {
@@ -27,23 +21,12 @@ interface Membership {
 }
 
 export function createSource(options: ResolvedSource): Source {
-  let session: Session | undefined
-  return {
-    name: `kafka:${options.topics.map(String).join(',')}`,
-    async start(deliver, report = () => undefined, warn = () => undefined) {
-      await session?.stop()
-      session = createSession(options, deliver, { report, warn })
-      await session.start()
-    },
-    async stop() {
-      await session?.stop()
-    },
-  }
+  return createRunner(`kafka:${options.topics.map(String).join(',')}`, async (box) => begin(options, box))
 }
 
-function createSession(options: ResolvedSource, deliver: Deliver, told: { report: Report; warn: Warn }): Session {
-  const { report } = told
-  const losses = createLosses(options, told)
+function begin(options: ResolvedSource, box: Ends): Run {
+  const { deliver, report } = box
+  const losses = createLosses(options, box)
   let stopping = false
   let stop = (): void => undefined
   const stopped = new Promise<void>((resolve) => (stop = resolve))
@@ -97,11 +80,8 @@ function createSession(options: ResolvedSource, deliver: Deliver, told: { report
   }
 
   return {
-    async start() {
-      const member = await join()
-      life = live(member)
-    },
-    async stop() {
+    started: join().then((member) => void (life = live(member))),
+    async end() {
       stopping = true
       stop()
       partitions?.close()

@@ -8,6 +8,7 @@ import type { Incoming, Outcome } from '../../message.js'
 import { resolve } from '../../options.js'
 import { READING, type ReadOptions } from '../event.js'
 import { guarded } from '../read.js'
+import { checkSameBox } from '../run.js'
 import type { Deliver, Source } from '../source.js'
 import { isFifo, type SqsMessage } from './client.js'
 import { readMessage } from './event.js'
@@ -52,9 +53,7 @@ export function sqsLambda(options: ReadOptions<SqsMessage> = {}): SqsLambda {
     push: true,
     broker: true,
     async start(given) {
-      if (deliver && deliver !== given) {
-        throw new OnceboxError('OPTION_INVALID', 'sqsLambda belongs to one box; make a second one for the second box')
-      }
+      checkSameBox('sqsLambda', deliver, given)
       deliver = given
     },
     async stop() {

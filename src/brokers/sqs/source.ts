@@ -5,7 +5,8 @@
  */
 import { backoffMs, sleep } from '../../backoff.js'
 import { OnceboxError } from '../../errors.js'
-import type { Deliver, Source, Warn } from '../source.js'
+import { createRunner, type Ends, type Run } from '../run.js'
+import type { Source } from '../source.js'
 import { isFifo, MAX_ENTRIES, openQueue, type Queue, type SqsMessage } from './client.js'
 import { createDeliveries } from './deliveries.js'
 import { readMessage } from './event.js'
@@ -18,40 +19,11 @@ import { findWarnings } from './warnings.js'
 /** An empty answer that comes sooner than this was not waited for; the next request waits instead. */
 const EMPTY_MS = 200
 
-type Report = (problem?: unknown) => void
-
-interface Run {
-  stop(): Promise<void>
-}
-
 export function createSource(options: Resolved): Source {
-  let run: Run | undefined
-  let turn = 0
-  return {
-    async start(deliver, report = () => undefined, warn = () => undefined) {
-      const mine = ++turn
-      if (run) throw new OnceboxError('OPTION_INVALID', 'sqs: this queue is being received already; make a second one')
-      const queue = await openQueue(options)
-      // A stop, or another start, came in the meantime.
-      if (mine === turn) run = startRun(options, queue, { deliver, report, warn })
-      else queue.close()
-    },
-    async stop() {
-      turn++
-      const ending = run
-      run = undefined
-      await ending?.stop()
-    },
-  }
+  return createRunner(options.name, async (box) => startRun(options, await openQueue(options), box))
 }
 
-interface Box {
-  readonly deliver: Deliver
-  readonly report: Report
-  readonly warn: Warn
-}
-
-function startRun(options: Resolved, queue: Queue, { deliver, report, warn }: Box): Run {
+function startRun(options: Resolved, queue: Queue, { deliver, report, warn }: Ends): Run {
   const { pollers, waitSeconds, visibilitySeconds, batch, concurrency } = options
   const fifo = isFifo(options.queueUrl)
   const stopping = new AbortController()
@@ -105,7 +77,7 @@ function startRun(options: Resolved, queue: Queue, { deliver, report, warn }: Bo
   polling.push(sayWarnings())
 
   return {
-    async stop() {
+    async end() {
       stopping.abort(new OnceboxError('STOPPED', 'the source was stopped'))
       room.look()
       await Promise.all(polling)

@@ -7,6 +7,7 @@
  */
 import { OnceboxError } from '../../errors.js'
 import type { Failure, Incoming, Outcome } from '../../message.js'
+import { checkSameBox } from '../run.js'
 import type { Source } from '../source.js'
 import { createIntake, flowOf, type Read } from './body.js'
 import { FINGERPRINTS, toMessage } from './event.js'
@@ -95,9 +96,7 @@ export function createSource(options: ResolvedSource): WebhookSource {
     name: options.name,
     push: true,
     async start(given) {
-      if (deliver && deliver !== given) {
-        throw new OnceboxError('OPTION_INVALID', 'a webhook belongs to one box; make a second one for the second box')
-      }
+      checkSameBox(options.name, deliver, given)
       deliver = given
       told = undefined
     },

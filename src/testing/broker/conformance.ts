@@ -22,7 +22,7 @@ import { identity } from './identity.js'
 import { messages } from './messages.js'
 import { rejecting, sharing } from './order.js'
 import { sinks } from './sinks.js'
-import { stopping } from './starting.js'
+import { starting } from './starting.js'
 import { waiting } from './waiting.js'
 
 export type { BrokerCapabilities, BrokerUnderTest, ChannelOptions, RawMessage } from './bench.js'
@@ -68,7 +68,7 @@ export function brokerConformance(suite: BrokerConformance): ConformanceCase[] {
   identity(promise)
   codecs(promise)
   acknowledging(promise)
-  stopping(promise)
+  starting(promise)
   sharing(promise)
   rejecting(promise)
   hostile(promise)

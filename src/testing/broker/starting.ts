@@ -2,7 +2,28 @@
 import assert from 'node:assert/strict'
 import { gate, pause, rawEvent, Recorder, taken, type Add } from './bench.js'
 
-export function stopping(promise: Add): void {
+export function starting(promise: Add): void {
+  promise('a start while it runs changes nothing, and one with another deliver is refused', async (bench) => {
+    const { broker, can } = bench
+    const recorder = new Recorder()
+    const other = new Recorder()
+    const source = await bench.start(recorder)
+    await source.start(recorder.deliver)
+    await assert.rejects(source.start(other.deliver), { code: 'OPTION_INVALID' })
+    await broker.publish([rawEvent(can.prefix, 'one')])
+    await bench.until(() => recorder.ids.includes('one'), 'the first message')
+    await bench.untilBacklog(0)
+    assert.deepEqual(recorder.ids, ['one'])
+
+    // One stop ends it, however often it was started; then it may be somebody else's.
+    await source.stop()
+    await source.start(other.deliver)
+    await broker.publish([rawEvent(can.prefix, 'two')])
+    await bench.until(() => other.ids.includes('two'), 'the second message')
+    await bench.untilBacklog(0)
+    assert.deepEqual([recorder.ids, other.ids], [['one'], ['two']])
+  })
+
   promise('a source that is stopped delivers nothing, and goes on when it is started again', async (bench) => {
     const recorder = new Recorder()
     await bench.broker.publish([rawEvent(bench.can.prefix, 'before')])
