@@ -1,5 +1,5 @@
 /**
- * Imports point one way: cli, dashboard → admin → inbox, outbox, effects → worker, postgres → message, errors.
+ * Imports point one way: admin → inbox → outbox, effects → worker, postgres → message, errors.
  * Brokers see only the latter and their own seams, nothing imports testing, and box.ts and index.ts wire everything.
  */
 import path from 'node:path'
@@ -18,22 +18,19 @@ const SEAMS = [
 ]
 
 /** A part of src/ → the parts it may import, besides itself. */
-const GROUND = ['leaf', 'telemetry', 'worker', 'postgres', 'seam']
+const GROUND = ['leaf', 'worker', 'postgres', 'seam']
 const FLOW = [...GROUND, 'shared', 'inbox', 'outbox', 'effects']
 const MAY_IMPORT = {
   leaf: [],
-  telemetry: ['leaf'],
-  worker: ['leaf', 'telemetry', 'postgres', 'seam'],
-  postgres: ['leaf', 'telemetry', 'worker'],
+  worker: ['leaf', 'postgres', 'seam'],
+  postgres: ['leaf', 'worker'],
   seam: ['leaf'],
   brokers: ['leaf', 'seam'],
   shared: GROUND,
+  outbox: [...GROUND, 'shared'],
+  effects: [...GROUND, 'shared'],
   inbox: FLOW,
-  outbox: FLOW,
-  effects: FLOW,
   admin: FLOW,
-  dashboard: [...FLOW, 'admin'],
-  cli: [...FLOW, 'admin', 'dashboard', 'wiring'],
   wiring: [...FLOW, 'admin'],
   testing: [...FLOW, 'admin', 'wiring'],
 }

@@ -2,7 +2,7 @@
 import type { Entry } from '../hooks.js'
 import { toMessage, type Failure, type MessageMap } from '../message.js'
 import type { FoundRow } from '../postgres/sql/walk.js'
-import { readData } from './body.js'
+import { readData } from '../body.js'
 import { fromResult, parseFailure } from './outcome.js'
 
 /** The data is as it was stored: no schema has been run over it. */

@@ -7,7 +7,7 @@ import { toFailure } from '../failure.js'
 import { toMessage, type Incoming, type Message, type QuarantineReason } from '../message.js'
 import type { Origin, Runtime } from '../runtime.js'
 import { validate, type Validated } from '../validate.js'
-import { decodeBody, fingerprint, fingerprintBytes } from './body.js'
+import { decodeBody, fingerprint, fingerprintBytes } from '../body.js'
 import type { ConsumerDeclaration } from './consumer.js'
 import { laneOf } from './origin.js'
 

@@ -10,7 +10,7 @@ import {
 } from '../postgres/sql/quarantine.js' // prettier-ignore
 import { CONFIRM } from '../postgres/sql/receive.js'
 import { tell, type Runtime } from '../runtime.js'
-import { readData } from './body.js'
+import { readData } from '../body.js'
 import type { Prepared, Refused } from './prepare.js'
 import { noteUse, QuarantineFull } from './quota.js'
 

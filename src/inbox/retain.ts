@@ -8,9 +8,9 @@
 import { DEFAULT_RETAIN_MS } from '../figures.js'
 import type { Entry } from '../hooks.js'
 import type { MessageMap } from '../message.js'
-import { FINISH_SHARED } from '../postgres/sql/outbox.js'
+import { pruneOutbox } from '../outbox/retain.js'
 import {
-  CONSUMERS, PRUNABLE, PRUNABLE_QUARANTINE, PRUNE, PRUNE_GIVEN_UP, PRUNE_LANES, PRUNE_PUBLISHED, PRUNE_QUARANTINE,
+  CONSUMERS, PRUNABLE, PRUNABLE_QUARANTINE, PRUNE, PRUNE_LANES, PRUNE_QUARANTINE,
 } from '../postgres/sql/retain.js' // prettier-ignore
 import type { FoundRow } from '../postgres/sql/walk.js'
 import { watch, type Runtime } from '../runtime.js'
@@ -134,19 +134,6 @@ async function pruneQuarantine(runtime: Runtime, retain: ReadonlyMap<string, num
 /** How long sources let what they brought stay in quarantine. */
 function expiries({ origins }: Runtime): number[] {
   return origins.flatMap(({ quota }) => quota?.notAllowedMs ?? [])
-}
-
-/** Events that were published, as long as sinks want them kept, and those that were given up. They are no messages. */
-async function pruneOutbox({ db }: Runtime, memory: Memory): Promise<void> {
-  while (!memory.stopping) {
-    const [row] = await db.run(PRUNE_PUBLISHED, [BATCH])
-    if (Number(row!.gone) < BATCH) break
-  }
-  while (!memory.stopping) {
-    const rows = await db.run(PRUNE_GIVEN_UP, { limit: BATCH, retainMs: DEFAULT_RETAIN_MS })
-    if (rows.length === 0) break
-    await db.run(FINISH_SHARED, [...new Set(rows.map(({ n }) => n))]) // prettier-ignore
-  }
 }
 
 async function archive({ hooks }: Runtime, rows: readonly FoundRow[]): Promise<void> {

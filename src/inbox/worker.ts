@@ -21,7 +21,7 @@ import type { ConsumerDeclaration } from './consumer.js'
 import { runClaim } from './group.js'
 import { watched, type Claim } from './held.js'
 import type { Loss } from './losses.js'
-import { createPlans } from './plans.js'
+import { createPlans } from '../postgres/plans.js'
 import type { Worker } from './run.js'
 
 export interface ConsumerWorker {
@@ -75,7 +75,7 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
     noteAway: (error: unknown) => claims.noteAway(error),
   }
   const worker = (): Worker => ({ ...shared, stop, stopping: () => stopping })
-  const freshenPlans = createPlans(runtime)
+  const freshenPlans = createPlans(runtime.db)
 
   const trouble = watch(runtime, { name, where: { consumer: name }, of: 'the database', calmMs: CALM_MS })
   const step = async (foundSome: () => void, drain?: DrainRound): Promise<boolean> => {

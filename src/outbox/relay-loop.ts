@@ -1,6 +1,6 @@
 /** Runs the relay of one sink: batch after batch while there is something, then looking less and less often. */
 import { CALM_MS } from '../figures.js'
-import { createPlans } from '../inbox/plans.js'
+import { createPlans } from '../postgres/plans.js'
 import { watch, type Runtime } from '../runtime.js'
 import { backoffMs, sleep } from '../backoff.js'
 import { createCare } from './apart.js'
@@ -46,7 +46,7 @@ export function createRelayLoop(
   let nudged = false
   let rouse: (() => void) | undefined
   let inFlight: Promise<unknown> | undefined
-  const lookAfterPlans = createPlans(runtime, ['outbox', 'delivery'])
+  const lookAfterPlans = createPlans(runtime.db, ['outbox', 'delivery'])
   const memory = { care: createCare(), suspects: createSuspects() }
 
   /** One batch at a time: a drain and the loop must not both publish events of one key. */

@@ -24,7 +24,6 @@ export interface Database<Tx = unknown> {
   /** The notification channel of this schema. */
   readonly channel: string
   run<In, Out>(statement: Statement<In, Out>, param: In, tx?: unknown): Promise<readonly Out[]>
-  run(statement: string, param: unknown, tx?: unknown): Promise<readonly Row[]>
   /** Runs a statement between this box and another one of its database: `to_box.` stands for the other's schema, quoted. */
   runInto<In, Out>(schema: string, statement: Statement<In, Out>, param: In): Promise<readonly Out[]>
   transaction<R>(work: (tx: Tx) => Promise<R>, isolation?: Isolation): Promise<R>

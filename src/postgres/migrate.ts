@@ -14,6 +14,7 @@ import { mayNotMigrate, rightsMissing } from './rights.js'
 import { checkSearchPath } from './search-path.js'
 import { SCHEMA } from './schema.js'
 import { MIGRATIONS } from './migrations.generated.js'
+import { statement } from './statement.js'
 
 /** The newest schema that this version of the library knows. */
 export const SCHEMA_VERSION = MIGRATIONS.at(-1)!.version
@@ -26,11 +27,13 @@ export interface SchemaVersion {
 }
 
 const SCHEMA_EXISTS = `select pg_catalog.to_regclass($1::text)::text found`
-const READ_VERSION = `select version::text, compatible_from::text from ob.schema_version where $1::text is not null`
-const WRITE_VERSION = `
-with p as (select $1::text::jsonb j),
-d as (delete from ob.schema_version)
-insert into ob.schema_version select (j->>0)::int, (j->>1)::int from p`
+const READ_VERSION = statement<null, { version: string; compatibleFrom: string }>(
+  `select version::text, compatible_from::text "compatibleFrom" from ob.schema_version where $1::text is not null`,
+)
+const WRITE_VERSION = statement<{ version: number; compatibleFrom: number }>(`
+with input as (select $1::text::jsonb j),
+deleted as (delete from ob.schema_version)
+insert into ob.schema_version select (j->>'version')::int, (j->>'compatibleFrom')::int from input`)
 const LOCK = 'select pg_catalog.pg_advisory_xact_lock($1::text::bigint)'
 const NAMESPACE = `select 1 from pg_catalog.pg_namespace where nspname = $1::text`
 const CREATE_VERSION = `
@@ -121,7 +124,7 @@ async function migrateLocked(db: Database, tx: unknown, othersMs: number): Promi
     await db.driver.query(db.bind(CREATE_VERSION), [], tx)
   }
   for (const { version, sql } of MIGRATIONS) if (version > from) await db.driver.query(db.bind(sql), [], tx)
-  await db.run(WRITE_VERSION, [SCHEMA_VERSION, compatibleFrom()], tx)
+  await db.run(WRITE_VERSION, { version: SCHEMA_VERSION, compatibleFrom: compatibleFrom() }, tx)
   return { from, to: SCHEMA_VERSION }
 }
 
@@ -188,7 +191,7 @@ export async function readVersion(db: Database, tx?: unknown): Promise<SchemaVer
   const [row] = await db.driver.query(SCHEMA_EXISTS, [name], tx)
   if (!row || row['found'] === null) return { version: 0, compatibleFrom: 0 }
   const [found] = await db.run(READ_VERSION, null, tx)
-  return { version: Number(found?.['version'] ?? 0), compatibleFrom: Number(found?.['compatible_from'] ?? 0) }
+  return { version: Number(found?.version ?? 0), compatibleFrom: Number(found?.compatibleFrom ?? 0) }
 }
 
 /** What `start()` asks before it touches anything. */

@@ -15,6 +15,7 @@ import {
   type Outcome,
   type State,
 } from '../message.js'
+import { statement } from '../postgres/statement.js'
 import { bindDatabase, type Database } from '../postgres/database.js'
 import type { Driver } from '../postgres/driver.js'
 import { fromPglite } from '../postgres/drivers/pglite.js'
@@ -50,7 +51,9 @@ create table ob.test_clock (offset_ms double precision primary key);
 insert into ob.test_clock values (0);
 create or replace function ob.now() returns timestamptz language sql stable
   as 'select pg_catalog.statement_timestamp() + (select offset_ms from ob.test_clock) * interval ''1 ms'''`
-const ADVANCE_CLOCK = `update ob.test_clock set offset_ms = offset_ms + ($1::text::jsonb->>0)::float8`
+const ADVANCE_CLOCK = statement<{ ms: number }>(
+  `update ob.test_clock set offset_ms = offset_ms + ($1::text::jsonb->>'ms')::float8`,
+)
 
 export async function createTestBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap>(
   options: TestBoxOptions<M, Tx, TxIn> & { db: Driver<Tx, TxIn> },
@@ -84,7 +87,7 @@ export async function createTestBox<Tx, TxIn, M extends MessageMap>(
       async advance(ms) {
         if (!Number.isFinite(ms))
           throw new OnceboxError('OPTION_INVALID', `advance takes milliseconds; got ${String(ms)}`)
-        await bound.run(ADVANCE_CLOCK, [ms])
+        await bound.run(ADVANCE_CLOCK, { ms })
       },
     },
     async deliver(message, deliverOptions = {}) {

@@ -6,6 +6,7 @@ import { createBox } from 'oncebox'
 import { fromPg } from 'oncebox/pg'
 import { fromPostgres } from 'oncebox/postgres'
 import { bindDatabase } from '../../src/postgres/database.js'
+import { statement } from '../../src/postgres/statement.js'
 import { gate } from '../inbox/fixture.js'
 import { environment } from '../support/environments.js'
 
@@ -40,8 +41,11 @@ async function driverOf(name: keyof typeof DRIVERS, settings: Record<string, str
   return { env, db: DRIVERS[name](env.url) as ReturnType<typeof fromPg<pg.PoolClient>> }
 }
 
-const SHOW = `select current_setting('transaction_isolation') isolation, current_setting('transaction_read_only') read_only,
-  current_setting('statement_timeout') statement, current_setting('lock_timeout') lock where $1::text is not null`
+const SHOW = statement<
+  null,
+  Record<string, string>
+>(`select current_setting('transaction_isolation') isolation, current_setting('transaction_read_only') read_only,
+  current_setting('statement_timeout') statement, current_setting('lock_timeout') lock where $1::text is not null`)
 
 const PLAIN = { isolation: 'read committed', read_only: 'off', statement: '0', lock: '0' }
 

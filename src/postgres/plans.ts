@@ -4,14 +4,14 @@
  * fresh picture makes every connection plan anew. Autovacuum takes a minute or more to draw one; a busy worker looks
  * every second.
  */
-import { OUTGROWN } from '../postgres/sql/plans.js'
-import type { Runtime } from '../runtime.js'
+import { OUTGROWN } from './sql/plans.js'
+import type { Database } from './database.js'
 
 const TABLES = ['message', 'work', 'lane'] as const
 const LOOK_MS = 1_000
 
 /** Answers with a function to be called when there is work. It waits for nothing and never throws. */
-export function createPlans({ db }: Runtime, tables: readonly string[] = TABLES): () => void {
+export function createPlans(db: Database, tables: readonly string[] = TABLES): () => void {
   let lastLook = -Infinity
   let looking = false
   const look = async (): Promise<void> => {
