@@ -77,6 +77,8 @@ export default defineConfig(
       'oncebox/one-way': 'error',
       'import-x/no-cycle': ['error', { ignoreExternal: true }],
       'no-console': 'error',
+      // What always travels together is one object.
+      'max-params': ['error', 4],
     },
   },
   // Written as the specification prints it.

@@ -196,7 +196,10 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
       if (workers.has(name)) {
         throw new OnceboxError('CONSUMER_EXISTS', `there is a consumer ${name} already; give each its own name`)
       }
-      const consumer = declareConsumer(name, handlers, consumerOptions, options.messages, runtime.log)
+      const consumer = declareConsumer(name, handlers, consumerOptions, {
+        messages: options.messages,
+        log: runtime.log,
+      })
       for (const origin of runtime.origins) checkReplay(origin, asRemembering(consumer))
       const worker = createWorker(runtime, consumer)
       workers.set(name, worker)
@@ -223,7 +226,7 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
     },
     async send(tx, type, data, sendOptions) {
       requireTransaction('send', tx)
-      const outgoing = await prepareSend(runtime, type, data, sendOptions)
+      const outgoing = await prepareSend(runtime, { type, data }, sendOptions)
       await writeOutgoing(runtime, [outgoing], tx)
       return { id: outgoing.id }
     },

@@ -38,14 +38,35 @@ export interface BatchContext<M extends MessageMap, Tx> {
   readonly log: Logger
 }
 
+/**
+ * What to do when nobody knows whether a call happened.
+ *
+ * @example
+ * await ctx.effect('charge', ({ idempotencyKey }) => gateway.charge(order, { idempotencyKey }), {
+ *   onUnknown: 'park',
+ *   isDefinite: (error) => error instanceof GatewayError && error.status === 402,
+ * })
+ */
 export interface EffectOptions {
+  /**
+   * The call threw, or the process died before its outcome was on record. `retry` calls again with the same
+   * `idempotencyKey`: for services that honour it. `park` quarantines the message as `effect-unknown` until a person has
+   * found out, see `admin.answer`. Default: 'retry'.
+   */
   onUnknown?: 'retry' | 'park'
+  /** True says that this error means that the call certainly did not happen: the message is retried by its policy. */
   isDefinite?: (error: unknown) => boolean
+  /** The deadline of the call. Default: the consumer's `timeoutMs`. */
   timeoutMs?: number
 }
 
 export interface Context<M extends MessageMap, Tx> extends BatchContext<M, Tx> {
+  /** The attempt that this is, from 1. */
   readonly attempt: number
+  /**
+   * Calls something outside the database, and keeps its outcome: a retry gets the recorded outcome and does not call again.
+   * Known by its name, within the message.
+   */
   readonly effect: <R>(
     name: string,
     run: (call: { idempotencyKey: string; signal: AbortSignal }) => R | Promise<R>,

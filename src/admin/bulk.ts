@@ -45,14 +45,15 @@ export async function changeAll(
     filter,
     asked.filter((state) => change.takes.includes(state)),
   )
+  const selected = { filter, states }
   let count = 0
   if (bulk.dryRun) {
-    count = await walk(runtime, filter, states, bulk, async (rows) => rows.length)
+    count = await walk(runtime, selected, bulk, async (rows) => rows.length)
     if (count === 0) await checkConsumer(runtime, filter, change)
     return count
   }
   try {
-    await walk(runtime, filter, states, bulk, async (rows) => {
+    await walk(runtime, selected, bulk, async (rows) => {
       const changed = await change[filter.box](rows, states)
       count += changed
       return changed
@@ -105,8 +106,7 @@ export function checkBulkNames(verb: string, options: object, names: readonly st
 /** Takes batches of what fits until it is through or the limit is reached. Answers with the sum. */
 async function walk(
   runtime: Runtime,
-  filter: CheckedFilter,
-  states: readonly State[],
+  { filter, states }: { readonly filter: CheckedFilter; readonly states: readonly State[] },
   { limit, perSecond, dryRun }: CheckedBulk,
   take: (rows: readonly FoundRow[]) => Promise<number>,
 ): Promise<number> {

@@ -178,7 +178,7 @@ class HandlerContext implements Context<MessageMap, unknown>, BatchContext<Messa
   readonly send: Send<MessageMap> = (type, data, options) =>
     this.#watch('send', async () => {
       const cause = this.#subject.length === 1 ? this.#subject[0] : undefined
-      const outgoing = await prepareSend(this.#worker.runtime, type, data, options, cause)
+      const outgoing = await prepareSend(this.#worker.runtime, { type, data }, options, cause)
       this.#mustBeOpen('send')
       this.#sent.push(outgoing)
       return { id: outgoing.id }

@@ -18,8 +18,7 @@ export function declareConsumer<M extends MessageMap>(
   name: string,
   handlers: Readonly<Record<string, unknown>>,
   options: ConsumerOptions<M> | undefined,
-  messages: MessageMap | undefined,
-  log?: Logger,
+  { messages, log }: { readonly messages: MessageMap | undefined; readonly log?: Logger },
 ): ConsumerDeclaration {
   const problem = nameProblem(name, 200)
   if (problem) throw new OnceboxError('OPTION_INVALID', `a consumer's name ${problem}`)

@@ -79,6 +79,16 @@ export async function receive(
   return outcomes
 }
 
+/** By message of a batch, what each consumer that gets it is told. */
+type PerMessage = readonly Map<string, Ackable>[]
+
+/** A message, by its place in the batch, and a consumer of it. */
+interface Pair {
+  readonly at: number
+  readonly consumer: string
+  readonly message: Prepared
+}
+
 async function receiveBatch(runtime: Runtime, batch: readonly Prepared[], options: Reception): Promise<Outcome[]> {
   if (batch.length === 0) return []
   let answer: ReceiveAnswer
@@ -88,14 +98,17 @@ async function receiveBatch(runtime: Runtime, batch: readonly Prepared[], option
     if (!isConflict(error) || options.atomic) throw error
     return oneByOne(runtime, batch, options)
   }
-  const perMessage = batch.map(({ type }) => {
+  const perMessage: PerMessage = batch.map(({ type }) => {
     const targets = new Map<string, Ackable>()
     const names = Object.hasOwn(answer.targets, type) ? answer.targets[type]! : []
     for (const consumer of names) targets.set(consumer, stored(consumer))
     return targets
   })
   await refuseUnfit(runtime, batch, perMessage)
-  if (answer.rest.length > 0) await classifyRest(runtime, batch, answer, perMessage, options)
+  for (const { at, consumer, message } of await classifyRest(runtime, batch, answer, perMessage)) {
+    const [outcome] = await receiveBatch(runtime, [message], { ...options, only: [consumer] })
+    perMessage[at]!.set(consumer, { outcome: outcome!.consumers[0] ?? stored(consumer).outcome, ack: outcome!.ack })
+  }
   return finish(runtime, batch, perMessage, options)
 }
 
@@ -131,11 +144,7 @@ function busy({ id, type }: Prepared, { consumers, only }: ReceiveOptions): Outc
 }
 
 /** A consumer that cannot tell which message it is gets it in quarantine; the others get theirs. */
-async function refuseUnfit(
-  runtime: Runtime,
-  batch: readonly Prepared[],
-  perMessage: readonly Map<string, Ackable>[],
-): Promise<void> {
+async function refuseUnfit(runtime: Runtime, batch: readonly Prepared[], perMessage: PerMessage): Promise<void> {
   const refused: Quarantined[] = []
   batch.forEach((message, at) => {
     for (const [consumer, detail] of message.unfit ?? []) {
@@ -188,28 +197,28 @@ function rareOf({ ids, unfit, lane, heldSince }: Prepared, { force }: ReceiveOpt
   return { ids, unfit: unfit && [...unfit.keys()], lane, force: force ? 'person' : heldSince }
 }
 
+/** Judges what was not new. Answers what is to be received again: it was known a moment ago, and retention took it. */
 async function classifyRest(
   runtime: Runtime,
   batch: readonly Prepared[],
   answer: ReceiveAnswer,
-  perMessage: readonly Map<string, Ackable>[],
-  options: Reception,
-): Promise<void> {
+  perMessage: PerMessage,
+): Promise<Pair[]> {
+  if (answer.rest.length === 0) return []
   const old = new Set(answer.old.map(String))
-  const pairs = answer.rest.map(([ord, consumer]) => ({ at: ord - 1, consumer, message: batch[ord - 1]! }))
+  const pairs: Pair[] = answer.rest.map(([ord, consumer]) => ({ at: ord - 1, consumer, message: batch[ord - 1]! }))
   const known = await classify(
     runtime,
     pairs.map(({ consumer, message }) => ({ consumer, message })),
   )
   await confirmKnown(runtime, known)
   const refused: Quarantined[] = []
-  const again: typeof pairs = []
-  const parked: typeof pairs = []
+  const again: Pair[] = []
+  const parked: Pair[] = []
   pairs.forEach((pair, index) => {
     const { at, consumer, message } = pair
     const found = known[index]
     if (found === undefined) {
-      // Known a moment ago and gone now: retention took it, so it is judged anew.
       if (!old.has(String([at + 1, consumer]))) return void again.push(pair)
       refused.push({ consumer, refused: refuse(message, 'too-old', tooOld(message)) })
       perMessage[at]!.set(consumer, quarantined(consumer, 'too-old'))
@@ -230,17 +239,14 @@ async function classifyRest(
       if (!ours.has(String(keys[index]))) perMessage[at]!.set(consumer, heldByArrival(consumer))
     })
   }
-  for (const { at, consumer, message } of again) {
-    const [outcome] = await receiveBatch(runtime, [message], { ...options, only: [consumer] })
-    perMessage[at]!.set(consumer, { outcome: outcome!.consumers[0] ?? stored(consumer).outcome, ack: outcome!.ack })
-  }
+  return again
 }
 
 /** Sums up, and quarantines what nobody wanted. */
 async function finish(
   runtime: Runtime,
   batch: readonly Prepared[],
-  perMessage: readonly Map<string, Ackable>[],
+  perMessage: PerMessage,
   options: ReceiveOptions,
 ): Promise<Outcome[]> {
   const unrouted: Quarantined[] = []

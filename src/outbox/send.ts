@@ -24,8 +24,7 @@ export interface Outgoing {
 
 export async function prepareSend(
   runtime: Runtime,
-  type: string,
-  data: unknown,
+  { type, data }: Pick<Sent, 'type' | 'data'>,
   options: SendOptions = {},
   cause?: Message,
 ): Promise<Outgoing> {
@@ -92,7 +91,7 @@ export async function prepareMany(runtime: Runtime, messages: readonly Sent[]): 
       const problem = `an event of type ${String(type)} has no property ${JSON.stringify(stray)}; pass it as data`
       throw new OnceboxError('MESSAGE_INVALID', `sendMany: ${problem}`)
     }
-    outgoing.push(await prepareSend(runtime, type, data, rest))
+    outgoing.push(await prepareSend(runtime, { type, data }, rest))
   }
   return outgoing
 }

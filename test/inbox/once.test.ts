@@ -4,6 +4,8 @@ import { fromPg, type PgClient } from 'oncebox/pg'
 import pg from 'pg'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
+import { bindTo } from '../../src/postgres/database.js'
+import { CLASSIFY } from '../../src/postgres/sql/receive.js'
 import { gate, note, recorder, useServer } from './fixture.js'
 
 const server = useServer('once', { max: 20 })
@@ -381,7 +383,7 @@ test('once for a message that retention takes at this very moment is busy, not t
     transaction: (work, options) => db.transaction(work, options),
     async query(text, values, tx) {
       // Between the mark, which finds it known, and the look at what is known of it.
-      if (text.includes('with ordinality k(x, ord)')) await box.sql('delete from ob.message')
+      if (text === bindTo(box.schema)(CLASSIFY)) await box.sql('delete from ob.message')
       return db.query(text, values, tx)
     },
   }

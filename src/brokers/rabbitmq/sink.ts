@@ -51,12 +51,13 @@ export function createSink(options: ResolvedSink): Sink & { readonly name?: stri
   const publish = async (batch: readonly Message[]): Promise<Answer[]> => {
     const lanes = lanesOf(batch)
     const answers: Answers = batch.map(() => OPEN)
-    let lost = await publishLanes(await open(), options, batch, lanes, answers)
+    const sending = { batch, answers }
+    let lost = await publishLanes(await open(), options, sending, lanes)
     // The broker closes the channel for an event that it cannot take at all, such as one that is too large, and does
     // not say which it was. One lane after the other it is found, and the others get through.
     for (const lane of isRefusal(lost) ? lanes : []) {
       if (!lane.some((at) => answers[at] === OPEN)) continue
-      lost = await publishLanes(await open(), options, batch, [lane], answers)
+      lost = await publishLanes(await open(), options, sending, [lane])
       const culprit = lane.find((at) => answers[at] === OPEN)
       if (isRefusal(lost) && culprit !== undefined) answers[culprit] = { error: lost, retry: true }
       else if (lost !== undefined) break
@@ -98,9 +99,8 @@ async function openPublishing(options: ResolvedSink): Promise<Publishing> {
 async function publishLanes(
   publishing: Publishing,
   options: ResolvedSink,
-  batch: readonly Message[],
+  { batch, answers }: { readonly batch: readonly Message[]; readonly answers: Answers },
   lanes: readonly (readonly number[])[],
-  answers: Answers,
 ): Promise<unknown> {
   const { session } = publishing
   const late = (): void => session.fail(new Error(`RabbitMQ did not confirm in ${options.timeoutMs} ms`))

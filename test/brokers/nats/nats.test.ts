@@ -8,6 +8,7 @@ import { nats, type NatsSinkOptions, type NatsSourceOptions } from 'oncebox/nats
 import type { PrivateService } from '../../../tools/services/process.mjs'
 import { start } from '../../../tools/services/nats.mjs'
 import { layCable } from '../../support/cable.js'
+import { freeze, unfreeze } from '../../support/freeze.js'
 import { waitUntil } from '../../support/wait.js'
 import { event, gate, openGates, Recorder, settled } from '../recorder.js'
 
@@ -344,11 +345,11 @@ describe('a sink', () => {
         { timeoutMs: 30_000 },
       )
     await untilPublished(event('a'))
-    process.kill(service.pid, 'SIGSTOP')
+    await freeze(service.pid)
     try {
       await expect(to.publish([event('b'), event('c')])).rejects.toThrow()
     } finally {
-      process.kill(service.pid, 'SIGCONT')
+      unfreeze(service.pid)
     }
     await untilPublished(event('b'), event('c'))
     // What was published in vain has arrived after all, and was known.

@@ -6,6 +6,7 @@ import type { Incoming, Message, Outcome, Sink, Source } from 'oncebox'
 import { rabbitmq, type RabbitSourceOptions } from 'oncebox/rabbitmq'
 import { brokerConformance, type ChannelOptions } from 'oncebox/testing'
 import type { PrivateService } from '../../../tools/services/process.mjs'
+import { freeze, unfreeze } from '../../support/freeze.js'
 import { waitUntil } from '../../support/wait.js'
 import { loadAdapter, openBroker, type Settings } from '../adapter.js'
 
@@ -438,13 +439,13 @@ describe('a sink', { timeout: TIMEOUT_MS }, () => {
     const { exchange } = await fresh()
     const sink = open(rabbitmq({ url: service.url, exchange, timeoutMs: 1_000 }))
     await waitUntil(() => isPublished(sink, event('before')), { timeoutMs: 30_000 })
-    process.kill(service.pid, 'SIGSTOP')
+    await freeze(service.pid)
     try {
       await expect(sink.publish([event('meanwhile')])).rejects.toThrow('1000 ms')
       // The next one has to connect first, which hangs as well.
       await expect(sink.publish([event('meanwhile')])).rejects.toThrow()
     } finally {
-      process.kill(service.pid, 'SIGCONT')
+      unfreeze(service.pid)
     }
     await waitUntil(() => isPublished(sink, event('meanwhile')), { timeoutMs: 90_000 })
   })

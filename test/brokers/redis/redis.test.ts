@@ -6,6 +6,7 @@ import type { Sink, Source } from 'oncebox'
 import { redis, type RedisSinkOptions, type RedisSourceOptions } from 'oncebox/redis'
 import type { PrivateService } from '../../../tools/services/process.mjs'
 import { start } from '../../../tools/services/redis.mjs'
+import { freeze, unfreeze } from '../../support/freeze.js'
 import { waitUntil } from '../../support/wait.js'
 import { event, gate, openGates, Recorder, settled } from '../recorder.js'
 
@@ -406,12 +407,12 @@ describe('a sink', () => {
   test('rejects in time when the server is there and does not answer, and recovers', async () => {
     const to = sink({ timeoutMs: 500 })
     expect(await to.publish([event('a')])).toEqual([undefined])
-    process.kill(service.pid, 'SIGSTOP')
+    await freeze(service.pid)
     const begun = Date.now()
     try {
       await expect(to.publish([event('b'), event('c')])).rejects.toThrow()
     } finally {
-      process.kill(service.pid, 'SIGCONT')
+      unfreeze(service.pid)
     }
     expect(Date.now() - begun).toBeLessThan(10_000)
     expect(await to.publish([event('b'), event('c')])).toEqual([undefined, undefined])

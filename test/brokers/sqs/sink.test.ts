@@ -3,6 +3,7 @@ import { ReceiveMessageCommand } from '@aws-sdk/client-sqs'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Codec, Incoming, Message } from 'oncebox'
 import type { SqsClient, SqsMessage, SqsQueue } from 'oncebox/sqs'
+import { freeze, unfreeze } from '../../support/freeze.js'
 import { waitUntil } from '../../support/wait.js'
 import * as adapter from './adapter.mjs'
 import { collect, event, useService } from './open.js'
@@ -168,13 +169,13 @@ describe('a queue out of reach', () => {
   test('a server that does not answer is given up after the timeout', async () => {
     const settings = await adapter.create(given.service.url)
     const sink = open(settings, { timeoutMs: 500 })
-    process.kill(given.service.pid, 'SIGSTOP')
+    await freeze(given.service.pid)
     try {
       const began = performance.now()
       await expect(sink.publish(events(3))).rejects.toMatchObject({ code: 'Timeout' })
       expect(performance.now() - began).toBeLessThan(5_000)
     } finally {
-      process.kill(given.service.pid, 'SIGCONT')
+      unfreeze(given.service.pid)
     }
   })
 

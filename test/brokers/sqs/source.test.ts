@@ -3,6 +3,7 @@ import { createHash, randomUUID } from 'node:crypto'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { OnceboxError, type Incoming, type Source } from 'oncebox'
 import { sqs, type SqsClient, type SqsMessage } from 'oncebox/sqs'
+import { freeze, unfreeze } from '../../support/freeze.js'
 import { waitUntil } from '../../support/wait.js'
 import * as adapter from './adapter.mjs'
 import type { Sent } from './adapter.mjs'
@@ -447,13 +448,13 @@ describe('a queue out of reach', () => {
     const settings = await adapter.create(given.service.url)
     const source = adapter.source(settings, { timeoutMs: 500, waitSeconds: 1 })
     const seen = await collect(source)
-    process.kill(given.service.pid, 'SIGSTOP')
+    await freeze(given.service.pid)
     try {
       await waitUntil(() => seen.problems.length > 0)
       expect(seen.problems[0]).toMatchObject({ code: 'Timeout' })
       await source.stop()
     } finally {
-      process.kill(given.service.pid, 'SIGCONT')
+      unfreeze(given.service.pid)
     }
   })
 
