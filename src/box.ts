@@ -3,7 +3,7 @@
  *
  *     message arrives → prepare → receive → (store) → claim → group → settle → retain
  *
- * `deliver.ts` decides which way a message takes, consumer by consumer; `handle.ts` is the short way, on arrival.
+ * `deliver.ts` decides which way a message takes, consumer by consumer; `inline/handle.ts` is the short way, on arrival.
  */
 import { createAdmin, type Admin } from './admin/index.js'
 import { createAdvice } from './advice.js'
@@ -196,10 +196,8 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
       if (workers.has(name)) {
         throw new OnceboxError('CONSUMER_EXISTS', `there is a consumer ${name} already; give each its own name`)
       }
-      const consumer = declareConsumer(name, handlers, consumerOptions, {
-        messages: options.messages,
-        log: runtime.log,
-      })
+      const known = { messages: options.messages, log: runtime.log }
+      const consumer = declareConsumer(name, handlers, consumerOptions, known)
       for (const origin of runtime.origins) checkReplay(origin, asRemembering(consumer))
       const worker = createWorker(runtime, consumer)
       workers.set(name, worker)

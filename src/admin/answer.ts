@@ -1,6 +1,7 @@
 /** Answer: a person has found out whether an effect happened, and the message that waits for it goes on. */
 import { checkKnown, nameProblem } from '../check-options.js'
-import { MAX_RESULT_BYTES, quoteEffect } from '../effects/journal.js'
+import { quoteEffect } from '../effects/effect.js'
+import { MAX_RESULT_BYTES } from '../effects/outcome.js'
 import { OnceboxError } from '../errors.js'
 import { ANSWER_EFFECT } from '../postgres/sql/effects.js'
 import type { Runtime } from '../runtime.js'

@@ -8,15 +8,12 @@
  * An intent is its caller's: each call writes a token, and nobody else takes the intent back. An outcome is everybody's:
  * it is recorded whenever it comes, also after the claim is lost, and the first one stands.
  */
-import { createHash, randomUUID } from 'node:crypto'
-import { inspect } from 'node:util'
-import { nameProblem, requireFunction } from '../check-options.js'
-import { OnceboxError, ownError, Reject, RetryLater } from '../errors.js'
+import { randomUUID } from 'node:crypto'
+import { nameProblem } from '../check-options.js'
+import { OnceboxError, ownError } from '../errors.js'
 import { causes, toFailure } from '../failure.js'
-import { DAY_MS } from '../figures.js'
 import type { EffectOptions } from '../handler.js'
 import type { Json } from '../message.js'
-import { callback, integer, oneOf, optional, resolve } from '../options.js'
 import { notTheDatabase } from '../postgres/errors.js'
 import {
   FORGET_EFFECT,
@@ -28,24 +25,14 @@ import {
 } from '../postgres/sql/effects.js'
 import type { Statement } from '../postgres/statement.js'
 import type { Runtime } from '../runtime.js'
+import { checkEffect, EffectUnknown, idempotencyKey, isDefinite, usedTwice, type WantedEffect } from './effect.js'
+import { toText } from './outcome.js'
 import { backoffMs, sleep } from '../backoff.js'
 import { failpoint } from '../worker/failpoints.js'
 
-export interface WantedEffect {
-  readonly name: string
-  readonly run: (call: { idempotencyKey: string; signal: AbortSignal }) => unknown
-  readonly options: EffectOptions
-}
-
-/** Nobody knows whether the call happened, and its author wants a person to find out. */
-export class EffectUnknown extends Error {
-  override readonly name = 'EffectUnknown'
-  constructor(
-    readonly effect: string,
-    cause?: unknown,
-  ) {
-    super(`nobody knows whether ${quoteEffect(effect)} happened; find out, and tell with admin.answer()`, { cause })
-  }
+interface Abortable {
+  readonly aborted: Error | undefined
+  onAbort(listener: (reason: Error) => void): () => void
 }
 
 /** A statement of the journal failed, beside every transaction: whatever it failed of, no handler did it. */
@@ -55,14 +42,6 @@ export class JournalFailed extends Error {
     super('the effects journal could not be written', { cause })
   }
 }
-
-/** How the error of a parked message names its effect: an answer is matched by it. */
-export function quoteEffect(name: string): string {
-  return `effect '${name}'`
-}
-
-/** Larger outcomes are not stored: PostgreSQL takes 256 MB in a parameter, and JSON in JSON may double in size. */
-export const MAX_RESULT_BYTES = 64 * 1024 * 1024
 
 /** How long what is known of a call is kept in memory while it cannot be written. */
 const PATIENCE_MS = 60_000
@@ -296,61 +275,4 @@ async function patiently<R>(write: () => Promise<R>): Promise<R> {
 /** A message was parked for want of an outcome, which may have been recorded a moment before: then it runs again. */
 export async function resumeRecorded({ db }: Runtime, subject: EffectSubject, unknown: EffectUnknown): Promise<void> {
   await db.run(RESUME_RECORDED, { ...subject, name: unknown.effect })
-}
-
-function usedTwice(name: string): OnceboxError {
-  return new OnceboxError(
-    'OPTION_INVALID',
-    `${quoteEffect(name)} was called twice in one run of the handler; two effects of one message need two names`,
-  )
-}
-
-/** A misspelt `onUnknown` would call again what its author wanted to be called once. */
-const EFFECT = {
-  onUnknown: oneOf(['retry', 'park'], 'retry'),
-  isDefinite: optional(callback<(error: unknown) => boolean>()),
-  timeoutMs: optional(integer({ least: 1, most: DAY_MS }), "the consumer's"),
-}
-
-function checkEffect(where: string, run: unknown, options: EffectOptions): void {
-  requireFunction(`${where}: its second argument`, run)
-  resolve(where, options, EFFECT)
-}
-
-interface Abortable {
-  readonly aborted: Error | undefined
-  onAbort(listener: (reason: Error) => void): () => void
-}
-
-/** The same on every attempt, and different for every message, consumer and step. */
-function idempotencyKey({ consumer, source, id }: EffectSubject, name: string): string {
-  return createHash('sha256')
-    .update(JSON.stringify([consumer, source, id, name]))
-    .digest('hex')
-    .slice(0, 40)
-}
-
-/** Did the call certainly not happen? What steers a message was thrown by the caller's own code, so it knows. */
-function isDefinite(error: unknown, { isDefinite: vouches }: EffectOptions): boolean {
-  return error instanceof Reject || error instanceof RetryLater || vouches?.(error) === true
-}
-
-/** The call has happened: a result that cannot be stored is no reason to call again, so what can be told of it is kept. */
-function toText(result: unknown): string | null {
-  try {
-    const text = result === undefined ? null : (JSON.stringify(result) ?? null)
-    const bytes = text === null ? 0 : Buffer.byteLength(text)
-    return bytes > MAX_RESULT_BYTES ? JSON.stringify({ tooLarge: bytes }) : text
-  } catch {
-    return JSON.stringify({ unserializable: describe(result).slice(0, 1_000).toWellFormed() })
-  }
-}
-
-/** Getters and inspectors of the result may throw as well. */
-function describe(result: unknown): string {
-  try {
-    return inspect(result, { depth: 1, customInspect: false })
-  } catch {
-    return typeof result
-  }
 }

@@ -1,6 +1,7 @@
 /** Alone: one message, one transaction. What it throws decides its fate. */
 import { isConflict } from '../postgres/errors.js'
-import { EffectJournal, EffectUnknown, JournalFailed, resumeRecorded } from '../effects/journal.js'
+import { EffectUnknown } from '../effects/effect.js'
+import { EffectJournal, JournalFailed, resumeRecorded } from '../effects/journal.js'
 import { OnceboxError, ownError } from '../errors.js'
 import { batchRun } from '../handler.js'
 import { COUNT_ATTEMPT } from '../postgres/sql/settle.js'

@@ -4,7 +4,7 @@ import { validate } from '../validate.js'
 import type { HeldMessage } from './held.js'
 import { busy, type Ackable } from './outcome.js'
 import type { Prepared } from './prepare.js'
-import { identityOf } from './receive.js'
+import { identityOf } from './identity.js'
 import type { Worker } from './run.js'
 
 export interface Arrival extends HeldMessage {

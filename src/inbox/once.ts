@@ -11,12 +11,13 @@ import { ONCE_BEGIN, ONCE_CHECK, ONCE_OPTIONS } from '../postgres/sql/once.js'
 import { STORE_RESULTS } from '../postgres/sql/settle.js'
 import type { Runtime } from '../runtime.js'
 import { identityUnknown, type ConsumerDeclaration } from './consumer.js'
-import { horizonOf, judgeKnown } from './inline/known.js'
+import { horizonOf, judgeKnown } from './known.js'
 import { mark, type Keyed, type Mark } from './inline/mark.js'
 import { fromResult, refuseError, toResult, type Ackable } from './outcome.js'
-import { prepare, PROPERTIES_TAKEN, type Prepared, type Refused } from './prepare.js'
+import { PROPERTIES_TAKEN } from './envelope.js'
+import { prepare, type Prepared, type Refused } from './prepare.js'
 import { quarantine, refuse } from './quarantine.js'
-import { identityOf } from './receive.js'
+import { identityOf } from './identity.js'
 
 export interface OnceMessage {
   readonly id: string

@@ -1,15 +1,14 @@
 /** The first step: what arrives becomes an envelope that can be stored, or a refusal with a reason. */
 import { inspect } from 'node:util'
 import { codecProblem } from '../brokers/codec.js'
-import { nameProblem, nearest } from '../check-options.js'
 import { OnceboxError } from '../errors.js'
-import { toFailure } from '../failure.js'
-import { toMessage, type Incoming, type Message, type QuarantineReason } from '../message.js'
+import { type Incoming, type QuarantineReason } from '../message.js'
 import type { Origin, Runtime } from '../runtime.js'
 import { validate, type Validated } from '../validate.js'
 import { decodeBody, fingerprint, fingerprintBytes } from '../body.js'
 import type { ConsumerDeclaration } from './consumer.js'
-import { laneOf } from './origin.js'
+import { readEnvelope, readStray, storable, type Envelope } from './envelope.js'
+import { withIdentities } from './identity.js'
 
 /** An incoming message, checked and decoded, in the form that the statements take. */
 export interface Prepared {
@@ -122,129 +121,6 @@ export function prepare(
   return parsed instanceof Promise ? parsed.then(finish) : finish(parsed)
 }
 
-interface Envelope {
-  id: string | undefined
-  idProblem: string | undefined
-  source: string
-  type: string
-  key: string | undefined
-  lane: string | undefined
-  time: string | undefined
-  rest: string | null
-  problem: string | undefined
-}
-
-function readEnvelope(incoming: Incoming, { origin, lane: given }: PrepareOptions): Envelope {
-  const problems: string[] = []
-  const text = (name: 'source' | 'type' | 'key' | 'subject', required: boolean): string | undefined => {
-    const value: unknown = incoming[name]
-    if (value === undefined || value === null || (value === '' && !required)) {
-      if (required) problems.push(`${name} is missing`)
-      return undefined
-    }
-    const problem = nameProblem(value)
-    if (problem) problems.push(`${name} ${problem}`)
-    return problem ? undefined : (value as string)
-  }
-  const type = text('type', true) ?? ''
-  const source = text('source', false) ?? ''
-  const key = text('key', false)
-  const lane = key === undefined ? undefined : (given ?? laneOf(origin?.keys ?? 'shared', source, key))
-  const subject = text('subject', false)
-  const time = readTime(incoming.time, problems)
-  const headers = readHeaders(incoming.headers, problems)
-  const idProblem = incoming.id === undefined || incoming.id === null ? 'is missing' : nameProblem(incoming.id)
-  const rest: Record<string, unknown> = {}
-  if (subject !== undefined) rest['subject'] = subject
-  if (time !== undefined) rest['time'] = time
-  if (headers !== undefined) rest['headers'] = headers
-  if (lane !== undefined) rest['lane'] = lane
-  return {
-    id: idProblem ? undefined : incoming.id,
-    idProblem,
-    source,
-    type,
-    key,
-    lane,
-    time,
-    rest:
-      subject === undefined && time === undefined && headers === undefined && lane === undefined
-        ? null
-        : JSON.stringify(rest),
-    problem: problems.length ? problems.join('; ') : undefined,
-  }
-}
-
-function readTime(time: unknown, problems: string[]): string | undefined {
-  if (time === undefined || time === null) return undefined
-  const date = time instanceof Date ? time : new Date(typeof time === 'string' ? inUtc(time) : NaN)
-  const ms = date.getTime()
-  // Beyond these years PostgreSQL and JavaScript disagree on how to write a date.
-  if (Number.isNaN(ms) || ms < -62_135_596_800_000 || ms > 253_402_300_799_999) {
-    problems.push('time is not a date')
-    return undefined
-  }
-  return date.toISOString()
-}
-
-/** Without a zone JavaScript would take the process's own, and two receivers would disagree. */
-function inUtc(time: string): string {
-  return /T\d\d:\d\d(:\d\d(\.\d+)?)?$/.test(time) ? `${time}Z` : time
-}
-
-function readHeaders(headers: unknown, problems: string[]): Record<string, string> | undefined {
-  if (headers === undefined || headers === null) return undefined
-  if (typeof headers !== 'object') {
-    problems.push('headers must be an object of strings')
-    return undefined
-  }
-  const entries = Object.entries(headers as Record<string, unknown>)
-  if (entries.length === 0) return undefined
-  for (const [name, value] of entries) {
-    if (typeof value !== 'string') problems.push(`header ${JSON.stringify(name.slice(0, 100))} must be a string`)
-    else if (!storable(name) || !storable(value)) problems.push(`a header has NUL or a lone surrogate`)
-  }
-  return problems.length ? undefined : (headers as Record<string, string>)
-}
-
-function storable(text: string): boolean {
-  return !text.includes('\0') && text.isWellFormed()
-}
-
-const PROPERTIES = ['id', 'type', 'source', 'key', 'subject', 'time', 'headers', 'data', 'body', 'redelivered']
-/** A message that a handler got, or an event as its JSON has it, may be handed on as it is. */
-const PASSED_OVER = ['receivedAt', 'attempt', 'correlationId', 'causationId', 'specversion', 'datacontenttype']
-export const PROPERTIES_TAKEN: readonly string[] = [...PROPERTIES, ...PASSED_OVER]
-const TAKEN = new Set(PROPERTIES_TAKEN)
-/** What others call data. */
-const LIKE_DATA = /^(data|body|data_base64|payload|contents?|value|json|event|message|details?|params|args|record)$/i
-
-/**
- * Looks for properties that no message has: each is warned of once for its type. Answers with the problem if the data
- * seems to be in one of them, for the handler would get null.
- */
-function readStray(runtime: Runtime, incoming: Incoming): string | undefined {
-  const { data, body, type } = incoming as { data?: unknown; body?: unknown; type: unknown }
-  if (data !== undefined && body !== undefined) {
-    const text = 'a message has either data or a body; of one that has both, the data is passed over'
-    runtime.warnOnce(`both ${String(type)}`, { type }, text)
-  }
-  for (const name in incoming) {
-    if (TAKEN.has(name)) continue
-    const value: unknown = incoming[name as never]
-    const isObject = typeof value === 'object' && value !== null && !(value instanceof Date)
-    const isData = isObject || LIKE_DATA.test(name)
-    if (data === undefined && body === undefined && isData) {
-      return `a message has no property ${JSON.stringify(name)}; pass it as data`
-    }
-    const near = nearest(name, PROPERTIES)
-    const hint = near ? `did you mean ${near}?` : `it has ${PROPERTIES.join(', ')}`
-    const text = `a message has no property ${JSON.stringify(name)}, so it is passed over; ${hint}`
-    runtime.warnOnce(`property ${String(type)} ${name}`, { type, property: name }, text)
-  }
-  return undefined
-}
-
 interface Body {
   readonly raw: string | Uint8Array
   /** It is neither bytes nor what JSON can hold. `raw` shows it then, as well as it can be shown. */
@@ -348,39 +224,4 @@ function decodeText(bytes: Uint8Array): string | undefined {
   } catch {
     return undefined
   }
-}
-
-function withIdentities(prepared: Prepared, value: unknown, consumers: readonly ConsumerDeclaration[]): Prepared {
-  let ids: Record<string, string> | undefined
-  let unfit: Map<string, string> | undefined
-  for (const consumer of consumers) {
-    const { identity } = consumer.options
-    if (!identity || !consumer.handlerOf(prepared.type)) continue
-    const key = businessKey(identity, viewOf(prepared, value))
-    if ('problem' in key)
-      (unfit ??= new Map()).set(consumer.name, `identity of consumer ${consumer.name} ${key.problem}`)
-    else ids = { ...ids, [consumer.name]: `${escapeType(prepared.type)}:${key.text}` }
-  }
-  return ids || unfit ? { ...prepared, ids, unfit } : prepared
-}
-
-function businessKey(identity: (message: never) => string, message: Message): { text: string } | { problem: string } {
-  try {
-    const text: unknown = identity(message as never)
-    const problem = nameProblem(text)
-    return problem ? { problem } : { text: text as string }
-  } catch (error) {
-    return { problem: `threw: ${toFailure(error).message.slice(0, 500)}` }
-  }
-}
-
-/** The first colon ends the type, so no type and key together look like others. */
-function escapeType(type: string): string {
-  return type.replaceAll('%', '%25').replaceAll(':', '%3A')
-}
-
-/** The message as `identity` sees it: not received yet. */
-function viewOf(prepared: Omit<Prepared, 'ids' | 'unfit'>, data: unknown): Message {
-  const row = { ...prepared, attempts: 0, receivedMs: Date.now() }
-  return toMessage(row, data)
 }

@@ -4,17 +4,17 @@
  */
 import { backoffMs, sleep } from '../backoff.js'
 import { MAX_BATCH_BYTES } from '../figures.js'
-import type { ConsumerOutcome, Outcome, QuarantineReason } from '../message.js'
+import type { ConsumerOutcome, Outcome } from '../message.js'
 import { isConflict, sqlState } from '../postgres/errors.js'
-import {
-  CLASSIFY, CONFIRM, RECEIVE, UNPARK_FAILED, type KnownRow, type Question, type RareParts, type ReceiveAnswer,
-} from '../postgres/sql/receive.js' // prettier-ignore
+import { RECEIVE,UNPARK_FAILED,type RareParts,type ReceiveAnswer } from '../postgres/sql/receive.js' // prettier-ignore
 import { readJson } from '../postgres/statement.js'
 import type { Runtime } from '../runtime.js'
 import { failpoint } from '../worker/failpoints.js'
 import { asReceiverSeesIt, identityUnknown, type ConsumerDeclaration } from './consumer.js'
-import { fromResult, parseFailure, quarantined, quarantinedOutcome, sumUp, type Ackable } from './outcome.js'
+import { quarantined, quarantinedOutcome, sumUp, type Ackable } from './outcome.js'
 import type { Prepared, Refused } from './prepare.js'
+import { identityOf } from './identity.js'
+import { classify, confirmKnown, CONFLICT, knownOutcome, tooOld } from './known.js'
 import { NO_CONSUMER, quarantine, refuse, type Quarantined } from './quarantine.js'
 
 export interface ReceiveOptions {
@@ -262,74 +262,6 @@ async function finish(
   return outcomes
 }
 
-/** Why a message is a conflict. */
-export const CONFLICT = 'the id is known with another body, or another type'
-
-/** What is known of a message for a consumer. */
-export interface Known {
-  /** Same type, and same body as far as both fingerprints tell. */
-  readonly same: boolean
-  /** `arriving`: it runs on arrival, and its source still has it: unless it is handled, it waits for the source. */
-  readonly state: KnownRow['state']
-  readonly result: string | null
-  readonly error: string | null
-  readonly reason: QuarantineReason | null
-  /** Commits wait for a standby. */
-  readonly synchronous: boolean
-}
-
-export async function classify(
-  runtime: Runtime,
-  pairs: readonly { readonly consumer: string; readonly message: Identified }[],
-  tx?: unknown,
-): Promise<(Known | undefined)[]> {
-  const rows = await runtime.db.run(
-    CLASSIFY,
-    pairs.map(({ consumer, message }): Question => {
-      const key = [...identityOf(message, consumer), message.hash] as const
-      return hasIdentity(message, consumer) ? [...key, message.id, message.source] : [...key, null, null, message.type]
-    }),
-    tx,
-  )
-  // Filled: callers ask `every`, which would pass over holes, and take what is unknown for handled.
-  const known = new Array<Known | undefined>(pairs.length).fill(undefined)
-  for (const { at, same, synchronous, ...rest } of rows) {
-    known[Number(at)] = { ...rest, same: same === 'true', synchronous: synchronous === 'true' }
-  }
-  return known
-}
-
-/**
- * Before a known message is acknowledged: its row must be as safe as if it had been stored just now. The commit that wrote
- * it may have been told to wait no longer for the standby, or still be waiting.
- */
-export async function confirmKnown(runtime: Runtime, known: readonly (Known | undefined)[]): Promise<void> {
-  if (known.some((one) => one?.synchronous)) await runtime.db.run(CONFIRM, 'known')
-}
-
-/** `type` undefined: the caller does not know it. */
-export type Identified = Pick<Prepared, 'id' | 'source' | 'hash' | 'ids'> & { readonly type: string | undefined }
-
-/** Asked by name, because a consumer may be called `constructor`. */
-function hasIdentity({ ids }: Identified, consumer: string): boolean {
-  return ids !== undefined && Object.hasOwn(ids, consumer)
-}
-
-/** The key of a message in a consumer's journal: the producer's, or the consumer's business key. */
-export function identityOf(message: Identified, consumer: string): [consumer: string, source: string, id: string] {
-  return hasIdentity(message, consumer)
-    ? [consumer, '', message.ids![consumer]!]
-    : [consumer, message.source, message.id]
-}
-
-/** The outcome of a message that needs nothing more from its sender. */
-export function knownOutcome(consumer: string, known: Known): Ackable {
-  if (known.state === 'dead') return { outcome: { consumer, status: 'dead', error: parseFailure(known.error) } }
-  if (known.state === 'quarantined') return quarantined(consumer, known.reason ?? 'invalid')
-  if (known.state !== 'handled') return { outcome: { consumer, status: 'duplicate' } }
-  return { outcome: { consumer, status: 'duplicate', result: fromResult(known.result) } }
-}
-
 /** Nobody may acknowledge a copy of what only its source would deliver again. */
 function heldByArrival(consumer: string): Ackable {
   return { outcome: { consumer, status: 'busy' }, ack: false }
@@ -337,15 +269,6 @@ function heldByArrival(consumer: string): Ackable {
 
 function stored(consumer: string): Ackable {
   return { outcome: { consumer, status: 'stored' } satisfies ConsumerOutcome }
-}
-
-export function tooOld(message: Prepared): string {
-  if (message.heldSince !== undefined) {
-    return `it has waited in quarantine since ${message.heldSince}, or was sent, beyond the dedup horizon`
-  }
-  return message.time === undefined
-    ? 'it carries no time, and untimed messages are not accepted'
-    : `its time, ${message.time}, is beyond the dedup horizon`
 }
 
 function* parts<T extends { readonly message: Prepared }>(batch: readonly T[]): Generator<T[]> {

@@ -1,5 +1,5 @@
 /** What a thrown error means for its message: run again, and when; or wait for a person. */
-import { EffectUnknown } from '../effects/journal.js'
+import { EffectUnknown } from '../effects/effect.js'
 import { isOwnError, Reject, RetryLater } from '../errors.js'
 import { toFailure } from '../failure.js'
 import { CALENDAR, LONGEST_MS } from '../figures.js'

@@ -127,7 +127,7 @@ export const SAMPLES: ReadonlyMap<string, Sample> = new Map<string, Sample>([
   }, 'work_parked message_pkey')],
   ['ADOPT', sample(effects.ADOPT, { ...CLAIM_OF, message: ARRIVED, leaseMs: 1_000, lockTimeout: '1s', reason: 'arrival' }, 'work_pkey message_pkey')],
 
-  ['MARK', sample(inline.MARK, { ...HORIZON, restore: true, messages: [ARRIVED, { ...ARRIVED, i: '1' }] }, 'work_pkey message_pkey')],
+  ['MARK', sample(inline.MARK, { ...HORIZON, restore: false, messages: [ARRIVED, { ...ARRIVED, i: '1' }] }, 'work_pkey message_pkey')],
   ['IS_FRESH', sample(inline.IS_FRESH, { ...HORIZON, at: NOW }, '')],
   ['SETTLE_INLINE', sample(inline.SETTLE_INLINE, { ...OPENED, handled: ['1'] }, '')],
   ['DROP_MARKS', sample(inline.DROP_MARKS, { consumer: 'orders', drop: [['s1', '100001']] }, 'message_pkey')],

@@ -13,7 +13,7 @@ import type { Prepared } from '../prepare.js'
 import type { Run, Worker } from '../run.js'
 import { withoutBlame } from '../transaction.js'
 import { runAdopted } from './adopt.js'
-import { horizonOf, judgeKnown } from './known.js'
+import { horizonOf, judgeKnown } from '../known.js'
 import { keyOf, marksOf, type Marks } from './mark.js'
 
 /** How long the copy of a message in flight waits for the other one before it is told `busy`. */

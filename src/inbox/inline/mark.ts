@@ -15,10 +15,9 @@ import type { Arrival, Arrivals } from '../arrival.js'
 import { setAttempts, type Held } from '../held.js'
 import { busy, failed, handled } from '../outcome.js'
 import type { Prepared } from '../prepare.js'
-import { classify } from '../receive.js'
 import type { Worker } from '../run.js'
 import type { Verdict } from '../verdict.js'
-import { horizonOf, judgeKnown } from './known.js'
+import { classify, horizonOf, judgeKnown } from '../known.js'
 
 /** A sender waits: it is told `busy` after a while, or nothing, in time to deliver again. */
 export const ARRIVAL_PATIENCE = {

@@ -1,0 +1,124 @@
+/** Known: what a consumer knows of a message, and what is to be said of one that is not new. */
+import type { QuarantineReason } from '../message.js'
+import { IS_FRESH, type Horizon } from '../postgres/sql/inline.js'
+import { CLASSIFY, CONFIRM, type KnownRow, type Question } from '../postgres/sql/receive.js'
+import type { Runtime } from '../runtime.js'
+import type { ConsumerDeclaration } from './consumer.js'
+import { hasIdentity, identityOf, type Identified } from './identity.js'
+import { fromResult, parseFailure, quarantined, type Ackable } from './outcome.js'
+import type { Prepared } from './prepare.js'
+import { quarantine, refuse } from './quarantine.js'
+
+/** Why a message is a conflict. */
+export const CONFLICT = 'the id is known with another body, or another type'
+
+/** What is known of a message for a consumer. */
+export interface Known {
+  /** Same type, and same body as far as both fingerprints tell. */
+  readonly same: boolean
+  /** `arriving`: it runs on arrival, and its source still has it: unless it is handled, it waits for the source. */
+  readonly state: KnownRow['state']
+  readonly result: string | null
+  readonly error: string | null
+  readonly reason: QuarantineReason | null
+  /** Commits wait for a standby. */
+  readonly synchronous: boolean
+}
+
+export async function classify(
+  runtime: Runtime,
+  pairs: readonly { readonly consumer: string; readonly message: Identified }[],
+  tx?: unknown,
+): Promise<(Known | undefined)[]> {
+  const rows = await runtime.db.run(
+    CLASSIFY,
+    pairs.map(({ consumer, message }): Question => {
+      const key = [...identityOf(message, consumer), message.hash] as const
+      return hasIdentity(message, consumer) ? [...key, message.id, message.source] : [...key, null, null, message.type]
+    }),
+    tx,
+  )
+  // Filled: callers ask `every`, which would pass over holes, and take what is unknown for handled.
+  const known = new Array<Known | undefined>(pairs.length).fill(undefined)
+  for (const { at, same, synchronous, ...rest } of rows) {
+    known[Number(at)] = { ...rest, same: same === 'true', synchronous: synchronous === 'true' }
+  }
+  return known
+}
+
+/**
+ * Before a known message is acknowledged: its row must be as safe as if it had been stored just now. The commit that wrote
+ * it may have been told to wait no longer for the standby, or still be waiting.
+ */
+export async function confirmKnown(runtime: Runtime, known: readonly (Known | undefined)[]): Promise<void> {
+  if (known.some((one) => one?.synchronous)) await runtime.db.run(CONFIRM, 'known')
+}
+
+/** The outcome of a message that needs nothing more from its sender. */
+export function knownOutcome(consumer: string, known: Known): Ackable {
+  if (known.state === 'dead') return { outcome: { consumer, status: 'dead', error: parseFailure(known.error) } }
+  if (known.state === 'quarantined') return quarantined(consumer, known.reason ?? 'invalid')
+  if (known.state !== 'handled') return { outcome: { consumer, status: 'duplicate' } }
+  return { outcome: { consumer, status: 'duplicate', result: fromResult(known.result) } }
+}
+
+export function tooOld(message: Prepared): string {
+  if (message.heldSince !== undefined) {
+    return `it has waited in quarantine since ${message.heldSince}, or was sent, beyond the dedup horizon`
+  }
+  return message.time === undefined
+    ? 'it carries no time, and untimed messages are not accepted'
+    : `its time, ${message.time}, is beyond the dedup horizon`
+}
+
+export function horizonOf({ name, options }: ConsumerDeclaration): Horizon {
+  return { consumer: name, retainMs: options.retainMs, untimed: options.untimed }
+}
+
+export interface Judging {
+  readonly horizon: Horizon
+  /** In the caller's transaction. */
+  readonly tx?: unknown
+  /** The caller does not know the type. */
+  readonly untyped?: boolean
+}
+
+/** The outcomes of messages that are known already; undefined for those whose fate is still open. */
+export async function judgeKnown(
+  runtime: Runtime,
+  messages: readonly Prepared[],
+  judging: Judging,
+): Promise<(Ackable | undefined)[]> {
+  const { horizon, tx, untyped } = judging
+  const { consumer } = horizon
+  const known = await classify(
+    runtime,
+    messages.map((message) => ({ consumer, message: untyped ? { ...message, type: undefined } : message })),
+    tx,
+  )
+  if (tx === undefined) await confirmKnown(runtime, known)
+  const answers: (Ackable | undefined)[] = []
+  for (const [at, message] of messages.entries()) {
+    const found = known[at]
+    if (found === undefined) answers.push(await judgeAge(runtime, message, judging))
+    else if (!found.same) {
+      await quarantine(runtime, [{ consumer, refused: refuse(message, 'conflict', CONFLICT) }], tx)
+      answers.push(quarantined(consumer, 'conflict'))
+    } else answers.push(isOpen(found) ? undefined : knownOutcome(consumer, found))
+  }
+  return answers
+}
+
+/** Unknown, and not marked either: too old, or retention has just taken it and it is tried again. */
+async function judgeAge(runtime: Runtime, message: Prepared, { horizon, tx }: Judging): Promise<Ackable | undefined> {
+  const [row] = await runtime.db.run(IS_FRESH, { ...horizon, at: message.time }, tx)
+  if (row!.fresh === 'true') return undefined
+  const refused = refuse(message, 'too-old', tooOld(message))
+  await quarantine(runtime, [{ consumer: horizon.consumer, refused }], tx)
+  return quarantined(horizon.consumer, 'too-old')
+}
+
+/** Its fate is not decided: somebody runs it, or will. */
+function isOpen({ state }: Known): boolean {
+  return state === 'failed' || state === 'pending' || state === 'processing' || state === 'arriving'
+}
