@@ -30,7 +30,8 @@ describe.for(MODES)('%s', (mode) => {
   test('one call gets them all, in order, and settles them together', async () => {
     await using box = await server.open()
     const calls: string[][] = []
-    box.consumer('a', { note: writer(box, calls) }, { mode })
+    // Two slots that claim at the same moment would share them.
+    box.consumer('a', { note: writer(box, calls) }, { mode, concurrency: 1 })
     await run(box, mode, notes(20))
     expect(calls).toEqual([notes(20).map(({ id }) => id)])
     expect(await box.ids()).toEqual(notes(20).map(({ id }) => id))
@@ -121,7 +122,7 @@ describe.for(MODES)('%s', (mode) => {
     const types = batch<Message, MessageMap, pg.PoolClient>((messages) => {
       calls.push([...new Set(messages.map(({ type }) => type))].join())
     })
-    box.consumer('a', { note: types, '*': types }, { mode })
+    box.consumer('a', { note: types, '*': types }, { mode, concurrency: 1 })
     await run(box, mode, [
       note('1'),
       note('2', { type: 'x' }),
