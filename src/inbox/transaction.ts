@@ -44,6 +44,7 @@ export function isUncalled(error: unknown): boolean {
 
 /** What happened, as whoever watches the box wants to hear it. */
 export function withoutBlame(error: unknown): unknown {
+  if (error instanceof CommitFailed) return error.cause.cause
   return error instanceof Blameless ? error.cause : error
 }
 
@@ -264,6 +265,8 @@ export async function resolveUnknown(
   for (let attempt = 0; ; attempt++) {
     try {
       const [row] = await db.run(TRANSACTION_STATUS, { xid: unknown.xid })
+      // After a failover the number may be another transaction's, but then ours is not there either.
+      if (row?.status === 'aborted') return false
       if (row?.status !== 'in progress') return await held.isSettled(done, row?.status)
     } catch (error) {
       if (!isConnectionLoss(error) && sqlState(error) !== '22023') throw error

@@ -1,8 +1,13 @@
 /** A COMMIT that fails, is not answered, or comes with a warning. */
-import type pg from 'pg'
-import { describe, expect, test } from 'vitest'
+import pg from 'pg'
+import { createBox, Reject } from 'oncebox'
+import { fromPg } from 'oncebox/pg'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { bindTo } from '../../src/postgres/database.js'
+import { TRANSACTION_STATUS } from '../../src/postgres/sql/settle.js'
+import { startProxy } from '../support/proxy.js'
 import { waitUntil } from '../support/wait.js'
-import { type Bench, note, notes, useServer } from './fixture.js'
+import { type Bench, gate, note, notes, recorder, useServer } from './fixture.js'
 
 const server = useServer('commit', { max: 20 })
 const MODES = ['stored', 'inline'] as const
@@ -71,6 +76,102 @@ test.for(MODES)('a connection lost before COMMIT arrived: nothing is there, and 
   expect(runs).toBe(2)
   expect(await box.ids()).toEqual(['1'])
 })
+
+describe('a COMMIT that never arrived is not taken for what a copy has done meanwhile', () => {
+  /** Another process, which asks what became of its COMMIT only when the gate is open. */
+  const openOther = async (box: Bench) => {
+    const proxy = await startProxy(server.url)
+    const pool = new pg.Pool({ connectionString: proxy.url, max: 4 })
+    pool.on('error', () => {})
+    const asked = gate()
+    const go = gate()
+    const db = fromPg(pool)
+    const query: typeof db.query = async (text, ...rest) => {
+      if (text === bindTo(box.schema)(TRANSACTION_STATUS)) {
+        asked.open()
+        await go.opened
+      }
+      return db.query(text, ...rest)
+    }
+    const asking = new Proxy(db, {
+      get(_, name) {
+        const member: unknown = Reflect.get(db, name, db)
+        if (name === 'query') return query
+        return typeof member === 'function' ? (member.bind(db) as unknown) : member
+      },
+    })
+    onTestFinished(async () => {
+      await pool.end()
+      await proxy.close()
+    })
+    return { other: createBox({ db: asking, schema: box.schema, logger: recorder() }), proxy, asked, go }
+  }
+
+  test.for([false, true])('which was handled, redelivered: %s', async (redelivered) => {
+    await using box = await server.open()
+    const { other, proxy, asked, go } = await openOther(box)
+    for (const [one, by] of [
+      [other, 'first'],
+      [box, 'second'],
+    ] as const) {
+      one.consumer('a', { note: (message, { tx }) => box.write(tx, by, message).then(() => by) }, { mode: 'inline' })
+    }
+    await box.migrate()
+    void proxy.cutAtCommit('before')
+    const first = other.handle(note('1', { redelivered }))
+    await asked.opened
+    await box.clock.advance(31_000)
+    expect(await box.handle(note('1', { redelivered }))).toMatchObject({ status: 'handled', result: 'second' })
+    go.open()
+    expect(await first).toMatchObject({ status: 'duplicate', ack: true, result: 'second' })
+    expect((await box.effects()).map(({ consumer }) => consumer)).toEqual(['second'])
+  })
+
+  test('which was rejected', async () => {
+    await using box = await server.open()
+    const { other, proxy, asked, go } = await openOther(box)
+    other.consumer('a', { note: (message, { tx }) => box.write(tx, 'first', message) }, { mode: 'inline' })
+    const reject = (): never => {
+      throw new Reject('no')
+    }
+    box.consumer('a', { note: reject }, { mode: 'inline' })
+    await box.migrate()
+    void proxy.cutAtCommit('before')
+    const first = other.handle(note('1', { redelivered: true }))
+    await asked.opened
+    await box.clock.advance(31_000)
+    expect(await box.handle(note('1', { redelivered: true }))).toMatchObject({ status: 'dead' })
+    go.open()
+    expect(await first).toMatchObject({ status: 'dead' })
+    expect(await box.effects()).toEqual([])
+  })
+})
+
+test.for(MODES)(
+  'a message whose COMMIT always loses its connection dies, and its neighbours are handled: %s',
+  async (mode) => {
+    await using box = await server.open()
+    await box.sql(
+      `create function ob.die() returns trigger language plpgsql as
+     $$ begin if new.id = 'n1' then perform pg_terminate_backend(pg_backend_pid()); end if; return null; end $$`,
+    )
+    await box.sql(
+      'create constraint trigger die after insert on ob.test_ledger deferrable initially deferred for each row execute function ob.die()',
+    )
+    const note = (message: { id: string }, { tx }: { tx: pg.PoolClient }): Promise<void> => box.write(tx, 'a', message)
+    box.consumer('a', { note }, { mode, retry: { attempts: 1 }, concurrency: 1 })
+    if (mode === 'stored') await box.receive(notes(5))
+    const others = ['n2', 'n3', 'n4', 'n5']
+    await waitUntil(
+      async () => {
+        await (mode === 'stored' ? box.drain() : box.handle(notes(5))).catch(() => undefined)
+        return (await box.fates('n1'))[0]?.state === 'dead' && (await box.ids()).length === others.length
+      },
+      { timeoutMs: 60_000 },
+    )
+    expect((await box.ids()).sort()).toEqual(others)
+  },
+)
 
 describe('a cancelled wait for a synchronous standby is only a warning, and a failover may take the row away', () => {
   /** Warns at COMMIT, as the server does then; committed it is all the same. */

@@ -155,3 +155,20 @@ test('a redelivery after its row was pruned does not run again', async () => {
   expect(await box.handle(note('1', { time }))).toMatchObject({ reason: 'too-old', ack: true })
   expect(await box.ids()).toEqual(['1'])
 })
+
+test('what a worker died of on arrival still belongs to its source', async () => {
+  const told: unknown[] = []
+  await using box = await server.open({ hooks: { failed: (_, { retryBy }) => void told.push(retryBy) } })
+  let dies = true
+  const handler = (): void => {
+    if (!dies) throw new Error('no')
+    box.crashAt('handled')
+  }
+  box.consumer('a', { note: handler }, { mode: 'inline' })
+  await box.handle(note('1', { redelivered: true })).catch(() => undefined)
+  dies = false
+  await box.clock.advance(31_000)
+  expect(await box.handle(note('1', { redelivered: true }))).toMatchObject({ status: 'failed', ack: false })
+  expect(told).toEqual(['source'])
+  expect(await box.fate('1')).toMatchObject({ state: 'failed' })
+})

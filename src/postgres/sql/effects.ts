@@ -225,7 +225,9 @@ first as (
   returning w.attempts, false stored, false suspect
 ),
 was as materialized (
-  select w.consumer, w.source, w.id, w.attempts, w.parked, w.token from input, ob.work w
+  select w.consumer, w.source, w.id, w.attempts, w.token,
+    w.parked is null and w.reason is distinct from 'arrival' stored
+  from input, ob.work w
   where not exists (select 1 from inserted) and w.consumer = j->>'consumer' and w.source = m->>'s' and w.id = m->>'i'
     and w.lane is null and (w.parked = 'failed' or w.parked is null and (w.token is null
       or w.due_at <= ob.now() and (j->>'calm')::boolean is not true))
@@ -238,9 +240,9 @@ was as materialized (
 again as (
   update ob.work w set parked = null, due_at = ob.now() + (j->>'leaseMs')::float8 * interval '1 ms',
     token = (j->>'token')::uuid, suspect = (was.token is not null),
-    reason = case when was.parked is not null then j->>'reason' end
+    reason = case when not was.stored then j->>'reason' end
   from input, was where w.consumer = was.consumer and w.source = was.source and w.id = was.id
-  returning w.attempts, was.parked is null stored, w.suspect
+  returning w.attempts, was.stored, w.suspect
 )
 select attempts::text, stored::text, suspect::text, coalesce((select n from inserted), (select t.n from input, ob.message t
   where t.consumer = j->>'consumer' and t.source = m->>'s' and t.id = m->>'i'))::text n
