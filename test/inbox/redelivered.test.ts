@@ -172,3 +172,16 @@ test('what a worker died of on arrival still belongs to its source', async () =>
   expect(told).toEqual(['source'])
   expect(await box.fate('1')).toMatchObject({ state: 'failed' })
 })
+
+test('what the box has stored is its own to retry, and the answer says so', async () => {
+  const told: unknown[] = []
+  await using box = await server.open({ hooks: { failed: (_, { retryBy }) => void told.push(retryBy) } })
+  const fail = (): never => {
+    throw new Error('no')
+  }
+  box.consumer('a', { note: fail }, { mode: 'inline' })
+  await box.receive(note('1'))
+  expect(await box.handle(note('1'))).toMatchObject({ status: 'failed', ack: true })
+  expect(told).toEqual(['box'])
+  expect(await box.fate('1')).toMatchObject({ state: 'pending', attempts: 1 })
+})

@@ -5,5 +5,5 @@ brokerFaults(new URL('./fifo-adapter.mjs', import.meta.url), {
   messages: 400,
   consumerKills: 2,
   relayKills: 2,
-  sourceOptions: { batchSize: 50, pollers: 2 },
+  sourceOptions: { batch: 50, pollers: 2 },
 })
