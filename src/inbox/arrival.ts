@@ -51,13 +51,14 @@ export async function arrive(worker: Worker, messages: readonly Prepared[]): Pro
     const parsed = validate(runtime.schemaOf(prepared.type), prepared.data)
     const checked = parsed instanceof Promise ? await parsed : parsed
     const [, source, id] = identityOf(prepared, consumer.name)
-    const row = { ...prepared, receivedMs: Date.now(), attempts: 0 }
+    const { type, key, envelope } = prepared
+    const row = { id: prepared.id, source: prepared.source, type, key, envelope, receivedMs: Date.now(), attempts: 0 }
     arrivals.push({
       prepared,
       source,
       id,
       n: null,
-      type: prepared.type,
+      type,
       lane: undefined,
       attempts: 0,
       // It may have killed its last worker.

@@ -176,13 +176,13 @@ async function sharedPass(run: Run, group: readonly HeldMessage[]): Promise<Shar
           // A slow one gets a transaction of its own: this one commits first. A box that stops starts nothing.
           if (done.length > 0 && (worker.stopping() || !clock.hasTime(message.type, ours.length - done.length))) break
           begun.push(message)
-          const result = await callHandler(run, open, [message], new SharedEffects(run, message)).catch(
-            (error: unknown) => {
-              if (error instanceof OnceboxError && error.code === 'HANDLER_TIMEOUT') slow = message
-              throw error
-            },
-          )
-          done.push({ message, result })
+          try {
+            const result = await callHandler(run, open, [message], new SharedEffects(run, message))
+            done.push({ message, result })
+          } catch (error) {
+            if (error instanceof OnceboxError && error.code === 'HANDLER_TIMEOUT') slow = message
+            throw error
+          }
           clock.ran(message.type)
         }
         return done

@@ -252,8 +252,9 @@ export function isAway(error: unknown): boolean {
 }
 
 /**
- * Finds out what became of a COMMIT without an answer: waits until the transaction is over, then trusts the rows.
- * An unlocked read right away could miss a commit that is still under way. Rejects with it if there is no time to wait.
+ * Finds out what became of a COMMIT without an answer: waits until the transaction is over. Aborted, it has
+ * settled nothing; else the rows decide, and an unlocked read right away could miss a commit that is still under way.
+ * Rejects with it if there is no time to wait.
  */
 export async function resolveUnknown(
   { worker, held, abort }: Run,

@@ -172,8 +172,10 @@ export function arrivalRow({ prepared, source, id }: Keyed): ArrivalRow {
   }
 }
 
-/** Records a failure: its transaction is gone, and its mark with it. False: a copy was handled meanwhile, or is held. */
-/** Answers who runs it again: the box, too, if it had stored the message. Undefined if nothing was recorded. */
+/**
+ * Records a failure: its transaction is gone, and its mark with it. Answers who runs it again, which is the box if it had
+ * stored the message; undefined if a copy was handled meanwhile, or is held.
+ */
 async function record(
   { runtime, consumer }: Worker,
   message: Arrival,
