@@ -191,7 +191,7 @@ test('an outage of the database is told once for each place, and once when it is
 test('messages that are taken over from a dead worker leave a line', async () => {
   const logger = recorder()
   await using box = await server.open({ logger })
-  box.consumer('a', { note: () => undefined })
+  box.consumer('a', { note: () => undefined }, { concurrency: 1 })
   await box.receive([note('1'), note('2')])
   box.crashAt('claimed')
   await box.drain()
