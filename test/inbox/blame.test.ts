@@ -221,6 +221,8 @@ describe('an effect whose journal cannot be written', () => {
         {
           ...mode,
           retry: { attempts: 1 },
+          // Another slot could call before the drain is through.
+          concurrency: 1,
         },
       )
       db.times = 4

@@ -156,32 +156,41 @@ test('a redelivery after its row was pruned does not run again', async () => {
   expect(await box.ids()).toEqual(['1'])
 })
 
-test('what a worker died of on arrival still belongs to its source', async () => {
-  const told: unknown[] = []
-  await using box = await server.open({ hooks: { failed: (_, { retryBy }) => void told.push(retryBy) } })
-  let dies = true
-  const handler = (): void => {
-    if (!dies) throw new Error('no')
-    box.crashAt('handled')
-  }
-  box.consumer('a', { note: handler }, { mode: 'inline' })
-  await box.handle(note('1', { redelivered: true })).catch(() => undefined)
-  dies = false
-  await box.clock.advance(31_000)
-  expect(await box.handle(note('1', { redelivered: true }))).toMatchObject({ status: 'failed', ack: false })
-  expect(told).toEqual(['source'])
-  expect(await box.fate('1')).toMatchObject({ state: 'failed' })
-})
+test.for([true, false])(
+  'what a worker died of on arrival still belongs to its source, redelivered: %s',
+  async (redelivered) => {
+    const told: unknown[] = []
+    await using box = await server.open({ hooks: { failed: (_, { retryBy }) => void told.push(retryBy) } })
+    let dies = true
+    const handler = (): void => {
+      if (!dies) throw new Error('no')
+      box.crashAt('handled')
+    }
+    box.consumer('a', { note: handler }, { mode: 'inline' })
+    await box.handle(note('1', { redelivered: true })).catch(() => undefined)
+    dies = false
+    await box.clock.advance(31_000)
+    expect(await box.handle(note('1', { redelivered }))).toMatchObject({ status: 'failed', ack: false })
+    expect(told).toEqual(['source'])
+    expect(await box.fate('1')).toMatchObject({ state: 'failed' })
+  },
+)
 
-test('what the box has stored is its own to retry, and the answer says so', async () => {
-  const told: unknown[] = []
-  await using box = await server.open({ hooks: { failed: (_, { retryBy }) => void told.push(retryBy) } })
-  const fail = (): never => {
-    throw new Error('no')
-  }
-  box.consumer('a', { note: fail }, { mode: 'inline' })
-  await box.receive(note('1'))
-  expect(await box.handle(note('1'))).toMatchObject({ status: 'failed', ack: true })
-  expect(told).toEqual(['box'])
-  expect(await box.fate('1')).toMatchObject({ state: 'pending', attempts: 1 })
-})
+test.for([true, false])(
+  'what a worker died of on arrival is the box’s once it has acknowledged a copy, redelivered: %s',
+  async (redelivered) => {
+    await using box = await server.open()
+    let dies = true
+    const handler = (): void => {
+      if (!dies) throw new Error('no')
+      box.crashAt('handled')
+    }
+    box.consumer('a', { note: handler }, { mode: 'inline' })
+    await box.handle(note('1', { redelivered: true })).catch(() => undefined)
+    dies = false
+    await box.clock.advance(31_000)
+    expect(await box.receive(note('1'))).toMatchObject({ ack: true })
+    expect(await box.handle(note('1', { redelivered }))).toMatchObject({ status: 'failed' })
+    expect(await box.fate('1')).toMatchObject({ state: 'pending' })
+  },
+)

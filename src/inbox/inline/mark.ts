@@ -12,7 +12,7 @@ import {
 } from '../../postgres/sql/inline.js'
 import type { Runtime } from '../../runtime.js'
 import type { Arrival, Arrivals } from '../arrival.js'
-import { setAttempts, type Held, type Recorded } from '../held.js'
+import { setAttempts, type Held } from '../held.js'
 import { busy, failed, handled } from '../outcome.js'
 import type { Prepared } from '../prepare.js'
 import type { Worker } from '../run.js'
@@ -84,14 +84,13 @@ export function marksOf(worker: Worker, arrivals: Arrivals): Marks {
       return (await classify(runtime, pairs)).every((known) => known?.state === 'handled')
     },
     async fail(message, verdict) {
+      const recorded = { ...verdict, retryBy: consumer.options.retryBy }
       // Nobody failed: there is nothing to keep.
-      const nobody = !verdict.failure && !verdict.asked
-      const retryBy = nobody ? 'source' : await record(worker, message, verdict)
-      if (retryBy === undefined) {
+      if (!verdict.failure && !verdict.asked) recorded.retryBy = 'source'
+      else if (!(await record(worker, message, verdict))) {
         const [answer] = await judgeKnown(runtime, [message.prepared], { horizon: horizonOf(consumer) })
         return void arrivals.answer(message, answer ?? busy(consumer.name))
       }
-      const recorded = { ...verdict, retryBy }
       arrivals.answer(message, failed(consumer.name, recorded))
       return recorded
     },
@@ -172,15 +171,8 @@ export function arrivalRow({ prepared, source, id }: Keyed): ArrivalRow {
   }
 }
 
-/**
- * Records a failure: its transaction is gone, and its mark with it. Answers who runs it again, which is the box if it had
- * stored the message; undefined if a copy was handled meanwhile, or is held.
- */
-async function record(
-  { runtime, consumer }: Worker,
-  message: Arrival,
-  verdict: Verdict,
-): Promise<Recorded['retryBy'] | undefined> {
+/** Records a failure: its transaction is gone, and its mark with it. False: a copy was handled meanwhile, or is held. */
+async function record({ runtime, consumer }: Worker, message: Arrival, verdict: Verdict): Promise<boolean> {
   const { db } = runtime
   const { retryBy } = consumer.options
   const row = {
@@ -196,12 +188,11 @@ async function record(
   try {
     return await db.transaction(async (tx) => {
       await db.run(LOCK_TIMEOUT, { lockTimeout: '1s' }, tx)
-      const [recorded] = await db.run(FAIL_INLINE, row, tx)
-      return recorded && (recorded.parked === null ? 'box' : retryBy)
+      return (await db.run(FAIL_INLINE, row, tx)).length > 0
     })
   } catch (error) {
     // A copy in flight holds the row: its outcome is not known yet, and neither is ours.
-    if (isConflict(error)) return undefined
+    if (isConflict(error)) return false
     throw error
   }
 }

@@ -1,4 +1,5 @@
 /** Statements of the effects journal. But for the read, none runs in a handler's transaction. */
+import { ofTheBox } from './rules.js'
 import { statement } from '../statement.js'
 import type { ArrivalRow } from './inline.js'
 
@@ -226,7 +227,7 @@ first as (
 ),
 was as materialized (
   select w.consumer, w.source, w.id, w.attempts, w.token,
-    w.parked is null and w.reason is distinct from 'arrival' stored
+    ${ofTheBox('w')} stored
   from input, ob.work w
   where not exists (select 1 from inserted) and w.consumer = j->>'consumer' and w.source = m->>'s' and w.id = m->>'i'
     and w.lane is null and (w.parked = 'failed' or w.parked is null and (w.token is null

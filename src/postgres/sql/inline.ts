@@ -1,4 +1,5 @@
 /** Statements for handling a message on arrival, and for `once` in the caller's own transaction. */
+import { ofTheBox } from './rules.js'
 import { statement } from '../statement.js'
 import type { OpenedBy } from './settle.js'
 
@@ -119,7 +120,7 @@ delete from ob.message m where m.ctid = any (array(
  * Records a failure on arrival: the message, and work that waits for its source ('failed'), for the box, or for a person
  * ('dead', 'quarantined'). `attempts` are added. Raises 40001 if retention has forgotten messages of this age. No row back:
  * another copy handled it meanwhile, or holds it. What the box has stored it runs again itself: its sender was told so, and
- * has forgotten it. Out: what it waits for, null for the box.
+ * has forgotten it.
  *
  * Work is inserted only where this statement inserted the message. A known one is updated in place: an upsert guarded by
  * a look at `work` would see a row that a copy is deleting as it settles, wait for it, and insert it afresh for a message
@@ -136,7 +137,7 @@ export const FAIL_INLINE = statement<
     error?: string | undefined
     history: boolean
   },
-  { parked: string | null }
+  { attempts: string }
 >(`
 with input as materialized (select j, j->'message' m from (select $1::text::jsonb j offset 0) given),
 inserted as (
@@ -151,26 +152,26 @@ first as (
     (j->>'attempts')::int, j->>'parked', j->>'reason', j->>'error'
   from input where case when exists (select 1 from inserted)
     then ob.refuse_forgotten(j->>'consumer', (m->>'at')::timestamptz) is not null else false end
-  returning w.consumer, w.source, w.id, w.attempts, w.parked
+  returning w.consumer, w.source, w.id, w.attempts
 ),
 again as (
   update ob.work w set
     attempts = greatest(0, w.attempts + (j->>'attempts')::int), error = coalesce(j->>'error', w.error),
     token = null, suspect = false, reason = j->>'reason',
-    parked = case when w.parked is null and j->>'parked' = 'failed' then null else j->>'parked' end,
-    due_at = case when j->>'parked' is null or w.parked is null and j->>'parked' = 'failed'
+    parked = case when ${ofTheBox('w')} and j->>'parked' = 'failed' then null else j->>'parked' end,
+    due_at = case when j->>'parked' is null or ${ofTheBox('w')} and j->>'parked' = 'failed'
                   then ob.now() + (j->>'delayMs')::float8 * interval '1 ms' else 'infinity' end
   from input
   where not exists (select 1 from inserted) and w.consumer = j->>'consumer' and w.source = m->>'s' and w.id = m->>'i'
     and (w.parked = 'failed' or w.parked is null and (w.token is null or w.due_at <= ob.now()))
-  returning w.consumer, w.source, w.id, w.attempts, w.parked
+  returning w.consumer, w.source, w.id, w.attempts
 ),
 recorded as (select * from first union all select * from again),
 noted as (
   insert into ob.attempt (consumer, source, id, attempt, error)
   select r.consumer, r.source, r.id, r.attempts, j->>'error' from input, recorded r where (j->>'history')::boolean
 )
-select parked from recorded`)
+select attempts::text from recorded`)
 
 /** Bounds every wait for a lock in this transaction. */
 export const LOCK_TIMEOUT = statement<{ lockTimeout: string }>(

@@ -2,7 +2,7 @@
 import type { LocalConsumer } from '../../local-consumer.js'
 import type { QuarantineReason } from '../../message.js'
 import { statement, type Flag, type Json } from '../statement.js'
-import { same, STATE, subscribed, wakeLanes, type MessageKey } from './rules.js'
+import { ofTheBox, same, STATE, subscribed, wakeLanes, type MessageKey } from './rules.js'
 
 interface ReceiveInput {
   readonly messages: readonly MessageRow[]
@@ -169,7 +169,8 @@ select (asked.ord - 1)::text "at", m.result,
        ((m.hash is null or x->>3 is null or m.hash = decode(x->>3, 'hex')
         or (m.origin_id, m.origin_source) is distinct from (x->>4, x->>5) and x->>4 is not null)
          and (x->>6 is null or m.type = x->>6))::text same,
-       case when judged.state = 'processing' and w.reason = 'arrival' then 'arriving' else judged.state end state,
+       case when ${ofTheBox('w')} or judged.state not in ('processing', 'pending') then judged.state
+         when judged.state = 'processing' then 'arriving' else 'failed' end state,
        w.reason, w.error, (current_setting('synchronous_standby_names') <> '')::text synchronous
 from jsonb_array_elements($1::text::jsonb) with ordinality asked(x, ord)
 cross join lateral (select * from ob.message m
@@ -187,15 +188,20 @@ export const CONFIRM = statement<string>(`
 select pg_logical_emit_message(true, 'oncebox', $1::text)::text
 where current_setting('synchronous_standby_names') <> ''`)
 
-/** Hands inline failures that wait for their source over to the box. No row back: it is not waiting any more. */
+const WAITS_FOR_SOURCE = `(w.parked = 'failed' or w.parked is null and w.reason = 'arrival' and w.due_at <= ob.now())`
+
+/**
+ * Hands what waits for its source over to the box: failures on arrival, and what a worker died of there. No row back: it is
+ * not waiting any more.
+ */
 export const UNPARK_FAILED = statement<readonly MessageKey[], { consumer: string; source: string; id: string }>(`
 with locked as materialized (
   select w.consumer, w.source, w.id from jsonb_array_elements($1::text::jsonb) x
   join ob.work w on w.consumer = x->>0 and w.source = x->>1 and w.id = x->>2
-  where w.parked = 'failed' order by w.consumer, w.source, w.id for update of w
+  where ${WAITS_FOR_SOURCE} order by w.consumer, w.source, w.id for update of w
 )
-update ob.work w set parked = null, due_at = ob.now() from locked
-where ${same('w', 'locked')} and w.parked = 'failed'
+update ob.work w set parked = null, reason = null, due_at = ob.now() from locked
+where ${same('w', 'locked')} and ${WAITS_FOR_SOURCE}
 returning w.consumer, w.source, w.id`)
 
 interface OthersInput {

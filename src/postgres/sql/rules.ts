@@ -31,6 +31,14 @@ export const STATE = `case
     else 'pending' end`
 
 /**
+ * The box has acknowledged this work, and goes on with it whatever comes. What failed on arrival, and what runs on arrival or
+ * did when its worker died, is its source's still.
+ */
+export function ofTheBox(work: string): string {
+  return `(${work}.parked is null and ${work}.reason is distinct from 'arrival')`
+}
+
+/**
  * Wakes the lanes of new work: rows with a `consumer` and a `lane`, null for none. Each lane is locked, in the order of keys.
  * One that sleeps falls due; one that is held, blocked or waits for a retry is told that there is more (`dirty`). One that
  * knows is left as it is: under a stronger isolation level each change to it would fail the transaction that is about to
