@@ -24,6 +24,7 @@ const MAY_IMPORT = {
   leaf: [],
   worker: ['leaf', 'postgres', 'seam'],
   postgres: ['leaf', 'worker'],
+  clients: ['leaf', 'postgres'],
   seam: ['leaf'],
   brokers: ['leaf', 'seam'],
   shared: GROUND,
@@ -36,7 +37,7 @@ const MAY_IMPORT = {
 }
 
 /** Database clients, brokers and ORMs are the user's: the core names their shapes, and imports none of them. */
-const TYPES_FROM_PACKAGES = new Set(['postgres', 'brokers', 'testing'])
+const TYPES_FROM_PACKAGES = new Set(['postgres', 'clients', 'brokers', 'testing'])
 
 /** @type {import('eslint').Rule.RuleModule} */
 const oneWay = {

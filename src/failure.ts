@@ -9,15 +9,18 @@ const MAX_CAUSES = 5
 export function toFailure(error: unknown, depth = 0): Failure {
   try {
     if (!isErrorLike(error)) return { name: 'NonError', message: clip(describe(error), MAX_MESSAGE) }
+    const said = String(error.message)
+    const message = withoutRows(said)
     const failure: { -readonly [K in keyof Failure]: Failure[K] } = {
       name: clip(String(error.name || 'Error'), 200),
-      message: clip(String(error.message), MAX_MESSAGE),
+      message: clip(message, MAX_MESSAGE),
     }
     const stack = stackOf(error)
-    if (stack !== undefined) failure.stack = clip(stack, MAX_STACK)
+    if (stack !== undefined) failure.stack = clip(said === message ? stack : stack.replaceAll(said, message), MAX_STACK)
     const code = (error as { code?: unknown }).code
     if (typeof code === 'string' || typeof code === 'number') failure.code = clip(String(code), 100)
-    if (error.cause !== undefined && depth < MAX_CAUSES) failure.cause = toFailure(error.cause, depth + 1)
+    const cause = causeOf(error)
+    if (cause !== undefined && depth < MAX_CAUSES) failure.cause = toFailure(cause, depth + 1)
     return failure
   } catch {
     return { name: 'NonError', message: 'something was thrown that could not be read' }
@@ -47,8 +50,18 @@ export function readable(error: unknown): unknown {
 export function* causes(error: unknown): Generator<unknown> {
   for (let depth = 0; error !== undefined && error !== null && depth <= MAX_CAUSES; depth++) {
     yield error
-    error = (error as { cause?: unknown }).cause
+    error = causeOf(error)
   }
+}
+
+/** Where clients that do not say `cause` keep the error that they wrap: TypeORM, Sequelize. */
+const WRAPPED = ['driverError', 'parent', 'original'] as const
+
+/** The error that this one wraps. */
+function causeOf(error: unknown): unknown {
+  const wrapper = error as { readonly cause?: unknown } & { readonly [K in (typeof WRAPPED)[number]]?: unknown }
+  if (wrapper.cause !== undefined || !(error instanceof Error)) return wrapper.cause
+  return WRAPPED.map((name) => wrapper[name]).find((inner) => inner instanceof Error)
 }
 
 /** True if it holds of the error or of one of its causes: clients and ORMs wrap what the server has said. */
@@ -87,7 +100,18 @@ export function withoutValues(error: Error, depth = 0): Error {
 
 /** The message for a log. PostgreSQL quotes a value that does not fit, at the end of its words: class 22. */
 export function plainMessage({ message, code }: { readonly message: string; readonly code?: unknown }): string {
-  return typeof code === 'string' && /^22[0-9A-Z]{3}$/.test(code) ? message.replace(/: ".*$/s, '') : message
+  const text = withoutRows(message)
+  return typeof code === 'string' && /^22[0-9A-Z]{3}$/.test(code) ? text.replace(/: ".*$/s, '') : text
+}
+
+/** Messages of ORMs that end with the values of a row. What each keeps is its first group. */
+const ROWS = [
+  // Drizzle
+  /^(Failed query: .*?)\nparams: .*$/s,
+]
+
+function withoutRows(message: string): string {
+  return ROWS.reduce((text, values) => text.replace(values, '$1'), message)
 }
 
 function isErrorLike(value: unknown): value is Error {

@@ -1,0 +1,141 @@
+/**
+ * The driver of a client that sits on another, as ORMs do.
+ *
+ * The driver underneath (pg, postgres.js, PGlite) keeps the transaction: BEGIN, shared trips, COMMIT's answer, the watch over
+ * loans, LISTEN, silences. The client on top is bound to the handle that is lent, as if it had begun the transaction itself.
+ * Its own `transaction()` is never called: it would commit after an error that was swallowed, see no warning at COMMIT, and
+ * run statements that nobody awaited after the end.
+ *
+ *     fromX(db) = bound(fromPg(poolOf(db)), { expected, bind: (client) => …, begunBy: (tx) => … })
+ */
+import type { Driver, Loan, StatementOptions, TransactionOptions } from '../postgres/driver.js'
+import { type Expected, transactionRequired } from '../postgres/drivers/loan-errors.js'
+import { refused, whenSent } from '../postgres/drivers/watch.js'
+
+export type Rows = readonly Record<string, unknown>[]
+
+/** The client on top, bound to one handle. */
+export interface Bound<Tx> {
+  readonly tx: Tx
+  /** Calls the handler: in an async context of the client's own, and sends what it kept back. See `Loan.run`. */
+  run?<R>(handler: () => Promise<R>): Promise<R>
+  /** It was given back, or the transaction is over. */
+  close?(): void
+}
+
+/** A transaction that the user began: the handle underneath or, where that is out of reach, a way to run a statement. */
+export type Begun =
+  { readonly client: object } | { readonly run: (text: string, values: readonly unknown[]) => Promise<Rows> }
+
+export interface Binding<Tx extends object> {
+  /** What `send` and `once` take, and how to come by it. */
+  readonly expected: Expected
+  /** Learns once, before the first transaction, what `bind` needs. */
+  prepare?(): Promise<void>
+  bind(client: object): Bound<Tx>
+  /** Undefined or words for what it is if `tx` is no open transaction of the client's: a root handle, one that is over. */
+  begunBy(tx: object): Begun | string | undefined
+  /** True if a statement reaches the handle some ticks after it was asked for: those that nobody awaited are waited for. */
+  readonly late?: boolean
+}
+
+export function bound<Tx extends object, TxIn = Tx>(
+  base: Driver<never, never>,
+  binding: Binding<Tx>,
+): Driver<Tx, TxIn> {
+  return new BoundDriver<Tx>(base, binding)
+}
+
+class BoundDriver<Tx extends object> implements Driver<Tx> {
+  readonly #base: Driver<object>
+  readonly #binding: Binding<Tx>
+  /** The handles underneath our own transactions and loans; undefined once a transaction is over. */
+  readonly #handles = new WeakMap<object, object | undefined>()
+  #prepared = false
+  readonly silentMs?: (tx: Tx) => number
+  readonly hangUp?: (tx: Tx, reason: Error) => void
+
+  constructor(base: Driver<object>, binding: Binding<Tx>) {
+    this.#base = base
+    this.#binding = binding
+    // A driver that cannot tell must not seem to.
+    if (base.silentMs) this.silentMs = (tx) => this.#on(tx, (handle) => base.silentMs!(handle)) ?? 0
+    if (base.hangUp) this.hangUp = (tx, reason) => this.#on(tx, (handle) => base.hangUp!(handle, reason))
+  }
+
+  #on<R>(tx: Tx, act: (handle: object) => R): R | undefined {
+    const handle = this.#handles.get(tx)
+    return handle && act(handle)
+  }
+
+  get pipelines(): boolean | undefined {
+    return this.#base.pipelines
+  }
+
+  get capacity(): number | undefined {
+    return this.#base.capacity
+  }
+
+  get exhausted(): boolean {
+    return this.#base.exhausted ?? false
+  }
+
+  query(text: string, values: readonly unknown[], tx?: Tx, options?: StatementOptions): Promise<Rows> {
+    if (tx === undefined) return this.#base.query(text, values, undefined, options)
+    const handle = this.#handles.get(tx)
+    if (handle) return this.#base.query(text, values, handle, options)
+    const begun = this.#begun(tx)
+    if (typeof begun === 'string') return refused(transactionRequired(begun, this.#binding.expected))
+    return 'client' in begun ? this.#base.query(text, values, begun.client, options) : begun.run(text, values)
+  }
+
+  /** A transaction of the user's, or words for what was passed in its place. */
+  #begun(tx: unknown): Begun | string {
+    if (tx === null || (typeof tx !== 'object' && typeof tx !== 'function')) return String(tx)
+    if (this.#handles.has(tx)) return 'a transaction that is over'
+    return this.#binding.begunBy(tx) ?? 'something else'
+  }
+
+  async transaction<R>(work: (tx: Tx) => Promise<R>, options?: TransactionOptions): Promise<R> {
+    if (!this.#prepared) {
+      await this.#binding.prepare?.()
+      this.#prepared = true
+    }
+    return this.#base.transaction(async (handle) => {
+      const { tx, close } = this.#bind(handle)
+      try {
+        return await work(tx)
+      } finally {
+        this.#handles.set(tx, undefined)
+        close?.()
+      }
+    }, options)
+  }
+
+  lend(tx: Tx): Loan<Tx> {
+    const handle = this.#handles.get(tx)
+    if (!handle) throw transactionRequired('a transaction that is over', this.#binding.expected)
+    // What was given back refuses by itself, whoever uses it.
+    const loan = this.#base.lend!(handle)
+    const { tx: lent, run, close } = this.#bind(loan.tx)
+    const giveBack = (): void | Promise<void> => {
+      close?.()
+      return loan.giveBack()
+    }
+    return {
+      tx: lent,
+      ...(run && { run }),
+      giveBack: this.#binding.late ? () => whenSent().then(giveBack) : giveBack,
+    }
+  }
+
+  #bind(handle: object): Bound<Tx> {
+    const made = this.#binding.bind(handle)
+    this.#handles.set(made.tx, handle)
+    return made
+  }
+
+  listen(channel: string, wake: () => void): Promise<() => Promise<void>> {
+    return this.#base.listen!(channel, wake)
+  }
+}
