@@ -1,25 +1,17 @@
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
+import manifest from './package.json' with { type: 'json' }
 
-const source = (file: string) => fileURLToPath(new URL(`./src/${file}`, import.meta.url))
+/** Tests import the package by its own name: what is exported from dist/ is taken from src/. */
+const alias = Object.entries(manifest.exports)
+  .filter(([, file]) => file.startsWith('./dist/'))
+  .map(([name, file]) => ({
+    find: new RegExp(`^oncebox${name.slice(1)}$`),
+    replacement: fileURLToPath(new URL(file.replace('./dist/', './src/').replace(/js$/, 'ts'), import.meta.url)),
+  }))
 
 export default defineConfig({
-  resolve: {
-    alias: [
-      { find: /^oncebox$/, replacement: source('index.ts') },
-      { find: /^oncebox\/pg$/, replacement: source('postgres/drivers/pg.ts') },
-      { find: /^oncebox\/postgres$/, replacement: source('postgres/drivers/postgres.ts') },
-      { find: /^oncebox\/pglite$/, replacement: source('postgres/drivers/pglite.ts') },
-      { find: /^oncebox\/link$/, replacement: source('brokers/link/index.ts') },
-      { find: /^oncebox\/webhook$/, replacement: source('brokers/webhook/index.ts') },
-      { find: /^oncebox\/rabbitmq$/, replacement: source('brokers/rabbitmq/index.ts') },
-      { find: /^oncebox\/sqs$/, replacement: source('brokers/sqs/index.ts') },
-      { find: /^oncebox\/nats$/, replacement: source('brokers/nats/index.ts') },
-      { find: /^oncebox\/redis$/, replacement: source('brokers/redis/index.ts') },
-      { find: /^oncebox\/kafka$/, replacement: source('brokers/kafka/index.ts') },
-      { find: /^oncebox\/testing$/, replacement: source('testing/index.ts') },
-    ],
-  },
+  resolve: { alias },
   test: {
     include: ['test/**/*.test.ts'],
     globalSetup: 'test/support/global-setup.ts',

@@ -39,6 +39,8 @@ export interface WorkerSpec {
   ignores?: string[]
   /** How large its heap may get, in MiB. */
   heapMb?: number
+  /** The client that its handlers write with, of ../clients/subjects, and where its packages are. Default: pg. */
+  client?: { name: string; from?: string | undefined }
 }
 
 export interface Effect {

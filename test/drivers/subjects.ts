@@ -107,19 +107,24 @@ export function pgliteSubject(database: () => PGlite): DriverConformance<Transac
   }
 }
 
-interface Place {
+/** Where a server is, and who asks. */
+export interface Place {
   readonly host: string
   readonly port: number
   readonly user: string
   readonly database: string
 }
 
-function faultsOf<Tx, TxIn>(
+interface Opened<Tx, TxIn> {
+  readonly driver: Driver<Tx, TxIn>
+  close(): Promise<void>
+}
+
+export function faultsOf<Tx, TxIn>(
   proxy: PostgresProxy,
-  open: (place: Place) => { driver: Driver<Tx, TxIn>; close(): Promise<void> },
+  open: (place: Place) => Opened<Tx, TxIn> | Promise<Opened<Tx, TxIn>>,
 ): DriverFaults<Tx, TxIn> {
-  const { hostname, port, username, pathname } = new URL(proxy.url)
-  const place = { host: hostname, port: Number(port), user: username, database: pathname.slice(1) }
+  const place = placeOf(proxy.url)
   const lacking = {
     'unix socket': { ...place, host: path.join(tmpdir(), 'oncebox-no-such-directory') },
     role: { ...place, user: 'oncebox_no_such_role' },
@@ -133,8 +138,13 @@ function faultsOf<Tx, TxIn>(
   }
 }
 
+export function placeOf(url: string): Place {
+  const { hostname, port, username, pathname } = new URL(url)
+  return { host: hostname, port: Number(port), user: username, database: pathname.slice(1) }
+}
+
 /** A connection past the proxy and the driver. */
-async function besides(url: string) {
+export async function besides(url: string) {
   const client = new pg.Client(url)
   client.on('error', () => {})
   await client.connect()

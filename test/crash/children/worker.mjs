@@ -3,15 +3,18 @@
  * its data says what else the handler does: see `act`. `ARENA` holds the settings, see arena.ts.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import pg from 'pg'
 import { batch, createBox, Reject, RetryLater } from 'oncebox'
-import { fromPg } from 'oncebox/pg'
 import { command, emit } from '../../support/child.mjs'
 
-const { name, url, schema, consumers, pool: poolOptions, start, report, ignores } = JSON.parse(process.env.ARENA)
-const pool = new pg.Pool({ connectionString: url, max: 8, application_name: name, ...poolOptions })
+const settings = JSON.parse(process.env.ARENA)
+const { name, url, schema, consumers, pool: poolOptions, start, report, ignores } = settings
+const { name: clientName, from } = settings.client ?? { name: 'pg' }
+const { open } = await import(`../../clients/subjects/${clientName}.mjs`)
+const { hostname, port, username, pathname } = new URL(url)
+const place = { host: hostname, port: Number(port), user: username, database: pathname.slice(1) }
+const client = await open({ ...place, max: 8, name, ...poolOptions }, from)
 const box = createBox({
-  db: fromPg(pool),
+  db: client.driver,
   schema,
   hooks: {
     dead: ({ message, consumer, error }) => emit('dead', { id: message.id, consumer, code: error?.code }),
@@ -19,13 +22,8 @@ const box = createBox({
   },
 })
 
-const EFFECT = {
-  name: 'effect',
-  text: 'insert into effect (consumer, key, id, seq, attempt, pid) values ($1, $2, $3, $4, $5, $6)',
-}
-
 async function leaveEffect(consumer, { key, id, attempt, data }, tx) {
-  await tx.query({ ...EFFECT, values: [consumer, key ?? null, id, data.seq ?? null, attempt, process.pid] })
+  await client.insert(tx, { consumer, key: key ?? null, id, seq: data.seq ?? null, attempt, pid: process.pid })
 }
 
 /** Blocks the event loop: what follows runs before any timer. */
@@ -42,7 +40,7 @@ async function act({ id, attempt, data: always }, { tx, signal, effect }) {
   for (const field of ignores ?? []) delete data[field]
   if (report) emit('run', { id, attempt })
   if (data.effect) await effect(data.effect, () => process.pid)
-  if (data.sql) await tx.query(data.sql)
+  if (data.sql) await client.native(tx, data.sql)
   if (data.hold) {
     signal.addEventListener('abort', () => emit('aborted', { id, code: signal.reason?.code }))
     emit('holding', { id })
@@ -81,7 +79,7 @@ process.on('SIGTERM', () => {
   box.stop().then(
     async () => {
       emit('stopped')
-      await pool.end()
+      await client.close()
       process.exit(0)
     },
     (error) => {
