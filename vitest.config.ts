@@ -2,16 +2,19 @@ import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 import manifest from './package.json' with { type: 'json' }
 
-/** Tests import the package by its own name: what is exported from dist/ is taken from src/. */
-const alias = Object.entries(manifest.exports)
-  .filter(([, file]) => file.startsWith('./dist/'))
-  .map(([name, file]) => ({
-    find: new RegExp(`^oncebox${name.slice(1)}$`),
-    replacement: fileURLToPath(new URL(file.replace('./dist/', './src/').replace(/js$/, 'ts'), import.meta.url)),
-  }))
+/** Tests import the package by its own name, and get its source. */
+function alias(key: string, value: string | { import: { default: string } }) {
+  const file = typeof value === 'string' ? value : value.import.default
+  const [, module] = /^\.\/dist\/(.*)\.js$/.exec(file) ?? []
+  if (module === undefined) return []
+  const replacement = fileURLToPath(new URL(`./src/${module}.ts`, import.meta.url))
+  return [{ find: new RegExp(`^oncebox${key.slice(1)}$`), replacement }]
+}
 
 export default defineConfig({
-  resolve: { alias },
+  resolve: {
+    alias: Object.entries(manifest.exports).flatMap(([key, value]) => alias(key, value)),
+  },
   test: {
     include: ['test/**/*.test.ts'],
     globalSetup: 'test/support/global-setup.ts',
