@@ -22,6 +22,8 @@ export interface ChildOptions {
   env?: Record<string, string>
   /** Node's own options, such as `--max-old-space-size=200`. */
   execArgv?: string[]
+  /** What runs it instead of this Node.js, such as Bun. */
+  program?: string
 }
 
 export interface ChildExit {
@@ -52,7 +54,7 @@ process.once('exit', endChildren)
 /** Starts `node file …args`. Give the file as `new URL('./child.mjs', import.meta.url)`. */
 export function spawnChild(file: string | URL, options: ChildOptions = {}): Child {
   const script = file instanceof URL ? fileURLToPath(file) : file
-  const node = [process.execPath, ...(options.execArgv ?? []), script, ...(options.args ?? [])]
+  const node = [options.program ?? process.execPath, ...(options.execArgv ?? []), script, ...(options.args ?? [])]
   const [program = '', ...args] = [...dieWithParent(), ...node]
   const process_ = spawn(program, args, {
     env: { ...process.env, NODE_OPTIONS: '', ...options.env },

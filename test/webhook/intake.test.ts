@@ -5,7 +5,7 @@ import { connect, type Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { toNodeListener, webhook } from 'oncebox/webhook'
-import { createIntake, flowOfStream, type Flow } from '../../src/brokers/webhook/body.js'
+import { createIntake, flowOfStream, type Flow } from '../../src/http/body.js'
 import { waitUntil } from '../support/wait.js'
 import { attached, bodyOf, SECRETS, serve, sign } from './senders.js'
 

@@ -17,7 +17,7 @@ import { createSource, type WebhookSource } from './source.js'
 export type { Scheme, VerifiedRequest, WebhookSinkOptions, WebhookSourceOptions } from './options.js'
 export type { WebhookError } from './sink.js'
 export type { WebhookSource } from './source.js'
-export { toNodeListener } from './node.js'
+export { toNodeListener } from '../../http/node.js'
 
 export function webhook(options: WebhookSinkOptions): Sink
 export function webhook(options: WebhookSourceOptions): WebhookSource

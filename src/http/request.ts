@@ -1,54 +1,19 @@
-/** node:http, and what is built on it: Express, Fastify, Next.js pages. */
-import type { IncomingMessage, ServerResponse } from 'node:http'
+/** A request of Node.js as a Request, with its bytes: those that are still to come, or those that somebody has kept. */
+import type { IncomingMessage } from 'node:http'
 import { rememberFlow, type Flow } from './body.js'
 
-/** After an answer that did not wait for the whole body, so long is the rest of it thrown away. */
-const LINGER_MS = 2_000
-
-/** A listener for `http.createServer`, or a route handler. The body must not have been parsed before. */
-export function toNodeListener(webhook: {
-  fetch(request: Request): Promise<Response>
-}): (request: IncomingMessage, response: ServerResponse) => void {
-  return (incoming, outgoing) => {
-    // The sender may be gone when it is answered.
-    outgoing.on('error', () => undefined)
-    serve(webhook, incoming, outgoing).catch(() => outgoing.destroy())
-  }
-}
-
-async function serve(
-  webhook: { fetch(request: Request): Promise<Response> },
-  incoming: IncomingMessage,
-  outgoing: ServerResponse,
-): Promise<void> {
-  const request = await toRequest(incoming)
-  const response = request ? await webhook.fetch(request) : refuse(incoming)
-  const body = Buffer.from(await response.arrayBuffer())
-  outgoing.statusCode = response.status
-  for (const [name, value] of response.headers) outgoing.setHeader(name, value)
-  outgoing.end(incoming.method === 'HEAD' ? undefined : body)
-  if (!incoming.complete) throwAwayTheRest(incoming)
-}
-
-/** Of a request that the Fetch API does not know. */
-function refuse({ method = '' }: IncomingMessage): Response {
-  const notAllowed = ['CONNECT', 'TRACE', 'TRACK'].includes(method)
-  return notAllowed
-    ? new Response(null, { status: 405, headers: { allow: 'POST' } })
-    : new Response(null, { status: 400 })
-}
-
-/** Closing at once would reset the connection, and the sender would not see the answer. */
-function throwAwayTheRest(incoming: IncomingMessage): void {
-  const timer = setTimeout(() => incoming.destroy(), LINGER_MS)
-  incoming.once('close', () => clearTimeout(timer))
-  incoming.once('end', () => clearTimeout(timer))
-  incoming.on('error', () => undefined)
-  incoming.resume()
+export interface Arrived {
+  readonly incoming: IncomingMessage
+  /** The whole path, where the framework has cut something off the request's own. */
+  readonly path: string | undefined
+  /** Where the framework keeps what it has read: the request itself, but for Fastify and Koa. */
+  readonly kept: object
+  /** Aborted when the client is gone. */
+  readonly signal: AbortSignal
 }
 
 /** Undefined if it cannot be one. */
-async function toRequest(incoming: IncomingMessage): Promise<Request | undefined> {
+export async function toRequest({ incoming, path, kept, signal }: Arrived): Promise<Request | undefined> {
   const { method = 'GET', rawHeaders } = incoming
   const hasBody = method !== 'GET' && method !== 'HEAD'
   try {
@@ -60,8 +25,8 @@ async function toRequest(incoming: IncomingMessage): Promise<Request | undefined
     }
     const read = incoming.readableDidRead || incoming.readableEnded
     const stream = hasBody && !read ? streamOf(incoming) : undefined
-    const body = !hasBody ? null : read ? bytesOf(incoming) : stream!.body
-    const request = new Request('http://localhost/', { method, headers, body: body ?? null, duplex: 'half' })
+    const body = !hasBody ? null : read ? bytesOf(kept) : stream!.body
+    const request = new Request(urlOf(incoming, path), { method, headers, body: body ?? null, signal, duplex: 'half' })
     // A stream costs a promise for each piece. Whoever has read from it, or copied the request, needs it.
     if (stream) {
       rememberFlow(request, () => (request.body === stream.body && !stream.began ? flowFrom(incoming) : undefined))
@@ -76,10 +41,34 @@ async function toRequest(incoming: IncomingMessage): Promise<Request | undefined
   }
 }
 
-/** The bytes of a body that was read already but not parsed: `express.raw()` and cloud functions keep them here. */
-function bytesOf(incoming: IncomingMessage): Uint8Array | undefined {
-  const { rawBody, body } = incoming as { rawBody?: unknown; body?: unknown }
-  return rawBody instanceof Uint8Array ? rawBody : body instanceof Uint8Array ? body : undefined
+/**
+ * The whole address, also where a framework has cut off what it is mounted under. The host is the one that the client has
+ * named: nothing that a proxy says is believed here.
+ */
+function urlOf({ url = '/', headers, socket }: IncomingMessage, given = url): string {
+  const protocol = (socket as { encrypted?: boolean } | null)?.encrypted ? 'https' : 'http'
+  const host = headers.host ?? (headers[':authority'] as string | undefined) ?? 'localhost'
+  const path = given.startsWith('/') ? given : pathOf(given)
+  const whole = `${protocol}://${host}${path}`
+  return /^[\w.:[\]-]+$/.test(host) && URL.canParse(whole) ? whole : 'http://localhost/'
+}
+
+/** Of a request for a proxy, which names the whole address. */
+function pathOf(address: string): string {
+  if (!URL.canParse(address)) return '/'
+  const { pathname, search } = new URL(address)
+  return `${pathname}${search}`
+}
+
+/**
+ * The bytes of a body that was read already but not parsed: `express.raw()`, Nest and cloud functions keep them here. Koa's
+ * parser keeps a text.
+ */
+function bytesOf(kept: object): Uint8Array | undefined {
+  const { rawBody, body } = kept as { rawBody?: unknown; body?: unknown }
+  if (rawBody instanceof Uint8Array) return rawBody
+  if (typeof rawBody === 'string') return Buffer.from(rawBody)
+  return body instanceof Uint8Array ? body : undefined
 }
 
 /** Read as it is asked for. Cancelling stops reading, and leaves the connection open for the answer. */
