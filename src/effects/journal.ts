@@ -28,12 +28,8 @@ import type { Runtime } from '../runtime.js'
 import { checkEffect, EffectUnknown, idempotencyKey, isDefinite, usedTwice, type WantedEffect } from './effect.js'
 import { toText } from './outcome.js'
 import { backoffMs, sleep } from '../backoff.js'
+import { deadline, type Abort } from '../worker/abort.js'
 import { failpoint } from '../worker/failpoints.js'
-
-interface Abortable {
-  readonly aborted: Error | undefined
-  onAbort(listener: (reason: Error) => void): () => void
-}
 
 /** A statement of the journal failed, beside every transaction: whatever it failed of, no handler did it. */
 export class JournalFailed extends Error {
@@ -120,7 +116,7 @@ export class EffectJournal {
     wanted: WantedEffect,
     token: string,
     limits: { readonly leaseMs: number; readonly timeoutMs: number },
-    abort: Abortable,
+    abort: Abort,
   ): Promise<void> {
     const { name, options } = wanted
     const intent = await this.#intend(wanted, token, limits.leaseMs, abort)
@@ -149,7 +145,7 @@ export class EffectJournal {
     return new Map(rows.filter(({ state }) => state === 'done').map(({ name, result }) => [name, result]))
   }
 
-  async #intend(wanted: WantedEffect, token: string, leaseMs: number, abort: Abortable): Promise<Intent> {
+  async #intend(wanted: WantedEffect, token: string, leaseMs: number, abort: Abort): Promise<Intent> {
     const { name, options } = wanted
     const call = randomUUID()
     const param = { ...this.#subject, name, token, call, leaseMs, park: options.onUnknown === 'park' }
@@ -183,7 +179,7 @@ export class EffectJournal {
     }
   }
 
-  #call(wanted: WantedEffect, intent: Intent, timeoutMs: number, abort: Abortable): Promise<void> {
+  #call(wanted: WantedEffect, intent: Intent, timeoutMs: number, abort: Abort): Promise<void> {
     const { name, run } = wanted
     const controller = new AbortController()
     const { signal } = controller
@@ -193,24 +189,16 @@ export class EffectJournal {
         late = true
         reject(reason)
       }
-      const timer = setTimeout(() => {
-        const advice = 'raise its timeoutMs'
-        const error = new OnceboxError(
-          'HANDLER_TIMEOUT',
-          `effect '${name}' took longer than ${timeoutMs} ms; ${advice}`,
-        )
-        controller.abort(error)
-        leave(wanted.options.onUnknown === 'park' ? new EffectUnknown(name, error) : error)
-      }, timeoutMs)
-      // The call goes on to its own deadline: one that is cut off has an outcome that nobody knows.
-      const forget = abort.onAbort((reason) => {
-        timer.unref()
-        leave(reason)
+      const end = deadline(abort, timeoutMs, {
+        passed() {
+          const text = `effect '${name}' took longer than ${timeoutMs} ms; raise its timeoutMs`
+          const error = new OnceboxError('HANDLER_TIMEOUT', text)
+          controller.abort(error)
+          leave(wanted.options.onUnknown === 'park' ? new EffectUnknown(name, error) : error)
+        },
+        // The call goes on to its own deadline: one that is cut off has an outcome that nobody knows.
+        aborted: leave,
       })
-      const end = (): void => {
-        clearTimeout(timer)
-        forget()
-      }
       Promise.resolve()
         .then(() => run({ idempotencyKey: idempotencyKey(this.#subject, name), signal }))
         .finally(end)

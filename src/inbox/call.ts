@@ -4,6 +4,8 @@ import { readable } from '../failure.js'
 import { batchRun, type BatchContext, type Context, type EffectOptions, type Logger, type Send } from '../handler.js'
 import type { Json, Message, MessageMap } from '../message.js'
 import { prepareSend, type Outgoing } from '../outbox/send.js'
+import type { Loan } from '../postgres/driver.js'
+import { deadline } from '../worker/abort.js'
 import type { HeldMessage } from './held.js'
 import { refuseError, toResult } from './outcome.js'
 import type { Run, Worker } from './run.js'
@@ -53,22 +55,10 @@ export function callHandler(
     const context = new HandlerContext(run.worker, subject, loan ? loan.tx : open.tx, effects.runIn(open.tx))
     const handler = consumer.handlerOf(messages[0]!.type)
     const many = batchRun(handler)
-    const one = handler as (message: Message, ctx: HandlerContext) => unknown
-    const handle = (): unknown => (many ? many(subject, context) : one(subject[0]!, context))
-    const call = {
-      subject,
-      context,
-      // A client such as an ORM may have something to do around it.
-      run: loan?.run ? (): unknown => loan.run!(async () => handle()) : handle,
-      finish(): void | Promise<void> {
-        context.checkCalls()
-        context.close()
-        return loan?.giveBack()
-      },
-    }
+    const handle = (): unknown => (many ? many(subject, context) : (handler as PlainHandler)(subject[0]!, context))
     let result: unknown
     try {
-      result = await withDeadline(run, call)
+      result = await withDeadline(run, handle, context, loan)
     } finally {
       context.close()
     }
@@ -80,54 +70,48 @@ export function callHandler(
   })
 }
 
-interface Call {
-  readonly subject: readonly Message[]
-  readonly context: HandlerContext
-  run(): unknown
-  /** Within the deadline too: it may wait for statements that the handler left behind. */
-  finish(): void | Promise<void>
-}
+type PlainHandler = (message: Message, ctx: HandlerContext) => unknown
 
-function withDeadline({ worker, abort }: Run, { subject, context, run, finish }: Call): Promise<unknown> {
+/** What the handler left behind is waited for within the deadline too. */
+function withDeadline(
+  { worker, abort }: Run,
+  handle: () => unknown,
+  context: HandlerContext,
+  loan: Loan<unknown> | undefined,
+): Promise<unknown> {
   return new Promise((resolve, reject) => {
     if (abort.aborted) return reject(abort.aborted)
-    const { name, options } = worker.consumer
+    const end = (reason: Error): void => {
+      clear()
+      reject(reason)
+    }
     const stop = (reason: Error): void => {
-      end()
       context.abort(reason)
-      reject(reason)
+      end(reason)
     }
-    const timer = setTimeout(() => {
-      const what = subject.length === 1 ? `message ${subject[0]!.id}` : `a batch of ${subject.length}`
-      const advice = 'raise timeoutMs, or make it faster'
-      stop(
-        new OnceboxError('HANDLER_TIMEOUT', `${name} took longer than ${options.timeoutMs} ms for ${what}; ${advice}`),
-      )
-    }, options.timeoutMs)
-    const forget = abort.onAbort(stop)
-    const end = (): void => {
-      clearTimeout(timer)
-      forget()
+    const { timeoutMs } = worker.consumer.options
+    const clear = deadline(abort, timeoutMs, { passed: () => stop(context.tookTooLong()), aborted: stop })
+    context.end = end
+    const done = (result: unknown): void => {
+      clear()
+      resolve(result)
     }
-    context.end = (reason) => {
-      end()
-      reject(reason)
-    }
-    const failed = (error: unknown): void => {
-      end()
-      // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- handlers may throw anything
-      reject(readable(error))
+    const failed = (error: unknown): void => end(readable(error) as Error)
+    const returned = (result: unknown): void => {
+      try {
+        context.checkCalls()
+        context.close()
+        const givenBack = loan?.giveBack()
+        if (givenBack instanceof Promise) givenBack.then(() => done(result), failed)
+        else done(result)
+      } catch (error) {
+        failed(error)
+      }
     }
     try {
-      Promise.resolve(run())
-        .then((result) => {
-          const finished = finish()
-          return finished instanceof Promise ? finished.then(() => result) : result
-        })
-        .then((result) => {
-          end()
-          resolve(result)
-        }, failed)
+      // A client such as an ORM may have something to do around it.
+      const running = loan?.run ? loan.run(async () => handle()) : handle()
+      Promise.resolve(running).then(returned, failed)
     } catch (error) {
       failed(error)
     }
@@ -211,6 +195,14 @@ class HandlerContext implements Context<MessageMap, unknown>, BatchContext<Messa
         cause: reason,
       })
     }
+  }
+
+  tookTooLong(): OnceboxError {
+    const { name, options } = this.#worker.consumer
+    const what = this.#subject.length === 1 ? `message ${this.#subject[0]!.id}` : `a batch of ${this.#subject.length}`
+    const advice = 'raise timeoutMs, or make it faster'
+    const text = `${name} took longer than ${options.timeoutMs} ms for ${what}; ${advice}`
+    return new OnceboxError('HANDLER_TIMEOUT', text)
   }
 
   abort(reason: Error): void {

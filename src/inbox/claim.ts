@@ -55,25 +55,37 @@ function byKey(a: HeldMessage, b: HeldMessage): number {
 export async function decodeRows(runtime: Runtime, rows: readonly ClaimedRow[]): Promise<HeldMessage[]> {
   const messages: HeldMessage[] = []
   for (const row of rows) {
-    const message = toHeld(row)
-    if (message.suspect) message.read = () => readBody(runtime, row, message)
-    else await readBody(runtime, row, message)
-    messages.push(message)
+    if (row.suspect === 'true') {
+      const message = toHeld(row, UNREAD)
+      message.read = async () => {
+        const { message: read, problem } = toHeld(row, await readBody(runtime, row))
+        Object.assign(message, { read: undefined, problem, message: { ...read, attempt: message.message.attempt } })
+      }
+      messages.push(message)
+    } else {
+      const body = readBody(runtime, row)
+      messages.push(toHeld(row, body instanceof Promise ? await body : body))
+    }
   }
   return messages
 }
 
+interface Body {
+  readonly data: unknown
+  readonly problem: string | undefined
+}
+const UNREAD: Body = { data: undefined, problem: undefined }
+
 /** Handlers get the output of this parse. */
-async function readBody(runtime: Runtime, { body }: ClaimedRow, message: HeldMessage): Promise<void> {
-  message.read = undefined
+function readBody(runtime: Runtime, { type, body }: ClaimedRow): Body | Promise<Body> {
   const data = JSON.parse(body) as unknown
-  const parsed = validate(runtime.schemaOf(message.type), data)
-  const checked: Validated = parsed instanceof Promise ? await parsed : parsed
-  message.problem = 'problem' in checked ? checked.problem : undefined
-  message.message = { ...message.message, data: 'value' in checked ? checked.value : data }
+  const read = (checked: Validated): Body =>
+    'value' in checked ? { data: checked.value, problem: undefined } : { data, problem: checked.problem }
+  const checked = validate(runtime.schemaOf(type), data)
+  return checked instanceof Promise ? checked.then(read) : read(checked)
 }
 
-function toHeld(row: ClaimedRow): HeldMessage {
+function toHeld(row: ClaimedRow, { data, problem }: Body): HeldMessage {
   const { source, id, n, type, lane } = row
   const attempts = Number(row.attempts)
   const envelope = {
@@ -85,8 +97,8 @@ function toHeld(row: ClaimedRow): HeldMessage {
     receivedMs: Number(row.received),
     attempts,
   }
-  const message = toMessage(envelope, undefined)
-  return { source, id, n, type, lane, attempts, suspect: row.suspect === 'true', message, problem: undefined }
+  const suspect = row.suspect === 'true'
+  return { source, id, n, type, lane, attempts, suspect, message: toMessage(envelope, data), problem }
 }
 
 /**

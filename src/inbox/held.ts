@@ -95,16 +95,13 @@ export interface Lease {
   extendAll(): Promise<boolean>
 }
 
-/** What became of a message. */
-export type Fate = Recorded | (Done & { readonly warned: boolean })
-
 /** The same claim, and `ended` is told what becomes of its messages. */
-export function watched(claim: Claim, ended: (fate: Fate) => void): Claim {
+export function watched(claim: Claim, ended: (fate: Recorded | Done, late?: CommitUnknown) => void): Claim {
   return {
     ...claim,
     settled(done, late) {
       claim.settled(done, late)
-      for (const one of done) ended({ ...one, warned: late?.warned ?? false })
+      for (const one of done) ended(one, late)
     },
     async fail(message, verdict) {
       const recorded = await claim.fail(message, verdict)

@@ -52,9 +52,8 @@ export async function pass(run: Run, { messages, lockTimeout, call }: Pass): Pro
 async function settle({ worker, held }: Run, open: Opened, done: readonly Done[]): Promise<Settlement> {
   const { runtime, consumer } = worker
   if (open.outgoing.length > 0) await writeOutgoing(runtime, open.outgoing, open.tx)
-  const results = done.flatMap(({ message: { source, id }, result }) =>
-    result === undefined ? [] : [[source, id, result] as const],
-  )
+  const results: [source: string, id: string, result: string][] = []
+  for (const { message, result } of done) if (result !== undefined) results.push([message.source, message.id, result])
   if (results.length > 0 && held.journaled) {
     await runtime.db.run(STORE_RESULTS, { consumer: consumer.name, results }, open.tx)
   }

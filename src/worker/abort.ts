@@ -18,3 +18,17 @@ export class Abort {
     for (const listener of [...this.#listeners]) listener(reason)
   }
 }
+
+/** Tells when the time is up, and when it is aborted, until the returned function is called. */
+export function deadline(abort: Abort, ms: number, tell: { passed(): void; aborted(reason: Error): void }): () => void {
+  const timer = setTimeout(() => tell.passed(), ms)
+  const forget = abort.onAbort((reason) => {
+    // What goes on all the same keeps no process alive.
+    timer.unref()
+    tell.aborted(reason)
+  })
+  return () => {
+    clearTimeout(timer)
+    forget()
+  }
+}

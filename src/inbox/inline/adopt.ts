@@ -11,7 +11,7 @@ import type { Arrival } from '../arrival.js'
 import { looseClaim } from '../claim.js'
 import { isLost } from '../fail.js'
 import { hold, runNext } from '../group.js'
-import { setAttempts, watched, type Fate, type HeldMessage } from '../held.js'
+import { setAttempts, watched, type HeldMessage } from '../held.js'
 import { failed, handled, type Ackable } from '../outcome.js'
 import type { Worker } from '../run.js'
 import { arrivalRow } from './mark.js'
@@ -30,18 +30,15 @@ export async function runAdopted(worker: Worker, arrival: Arrival): Promise<Acka
   // What the box has stored it goes on with itself: its sender has forgotten it.
   const retryBy = row.stored === 'true' ? 'box' : consumer.options.retryBy
   const claim = looseClaim(runtime, consumer, token, { messages: [message], retryBy })
-  let fate: Fate | undefined
-  const noted = watched(claim, (ended) => (fate = ended))
+  let answer: Ackable | undefined
+  const noted = watched(claim, (fate, late) => {
+    if ('retryBy' in fate) answer = failed(consumer.name, fate)
+    else answer = { ...handled(consumer.name, fate.result), ...(late?.warned && { ack: false }) }
+  })
   await hold(worker, noted, runNext).catch((error: unknown) => {
     if (!isLost(error)) throw error
   })
-  return answerOf(consumer.name, fate)
-}
-
-function answerOf(consumer: string, fate: Fate | undefined): Ackable | undefined {
-  if (fate === undefined) return undefined
-  if ('retryBy' in fate) return failed(consumer, fate)
-  return { ...handled(consumer, fate.result), ...(fate.warned && { ack: false }) }
+  return answer
 }
 
 async function adopt({ runtime, consumer, calm }: Worker, arrival: Arrival, token: string) {

@@ -34,7 +34,9 @@ export interface ClaimedRow {
  *
  * A claim counts nothing: it only notes that a token was still there (`suspect`), which means that the last worker
  * died. `ctid = any(array(…))` fixes the plan: as a join, a generic plan would hash a million rows. `low` skips the
- * dead index entries that a pinned xmin keeps alive; it is left out once a second, so late commits are found.
+ * dead index entries that a pinned xmin keeps alive; it is left out once a second, so late commits are found. What changed
+ * since the statement began is locked but not updated, so only what `claimed` has is ours. Bodies are summed up in the order
+ * in which `due` found them, and rows matched by their number: sorting and joining by key costs 1 µs for each message.
  *
  * Nobody waits for a claim to reach the disk: a server that crashes forgets it together with everything that was done
  * under it, because the log keeps its order. What is settled under a claim is as durable as ever.
@@ -45,7 +47,7 @@ export const CLAIM = statement<
 >(`
 with input as materialized (select $1::text::jsonb j, set_config('synchronous_commit', 'off', true)),
 due as materialized (
-  select ctid place, consumer, source, id, due_at, seq from ob.work
+  select ctid place, consumer, source, id, seq, attempts, token is not null suspect from ob.work
   where consumer = (select j->>'consumer' from input) and lane is null and parked is null
     and due_at <= ob.now() and due_at >= (select coalesce((j->>'low')::timestamptz, '-infinity') from input)
     and due_at <= (select coalesce((j->>'until')::timestamptz, 'infinity') from input)
@@ -54,7 +56,9 @@ due as materialized (
   order by due_at, seq limit (select (j->>'limit')::int from input) for update skip locked
 ),
 found as materialized (
-  select due.place, m.*, sum(octet_length(m.body)) over (order by due.due_at, due.seq) - octet_length(m.body) before
+  select due.place, due.seq, due.attempts, due.suspect, m.source, m.id, m.n, m.type, m.key, m.body, m.envelope,
+         m.origin_source, m.origin_id, m.received_at,
+         sum(octet_length(m.body)) over (rows unbounded preceding) - octet_length(m.body) before
   from due cross join lateral (select * from ob.message m
     where m.consumer = due.consumer and m.source = due.source and m.id = due.id limit 1) m
 ),
@@ -63,13 +67,13 @@ claimed as (
     token = (select (j->>'token')::uuid from input),
     due_at = ob.now() + (select (j->>'leaseMs')::float8 * interval '1 ms' from input)
   where w.ctid = any (array(select place from found where before < (select (j->>'bytes')::bigint from input)))
-  returning w.source, w.id, w.attempts, w.suspect, w.seq
+  returning w.seq
 )
-select c.source, c.id, m.n::text, c.attempts::text, c.suspect::text, m.type, m.key, m.body, m.envelope,
-       m.origin_source "originSource", m.origin_id "originId",
-       (extract(epoch from m.received_at) * 1000.0)::bigint::text received
-from claimed c join found m on m.source = c.source and m.id = c.id
-order by c.seq`)
+select source, id, n::text, attempts::text, suspect::text, type, key, body, envelope,
+       origin_source "originSource", origin_id "originId",
+       (extract(epoch from received_at) * 1000.0)::bigint::text received
+from found where seq in (select seq from claimed)
+order by seq`)
 
 /**
  * Heartbeat: extends the lease of a claim. Out: the messages that still carry our token, by their position, and whether
