@@ -22,6 +22,8 @@ const GIVEN: Record<string, unknown> = {
   Drizzle: { $client: {}, select: () => {}, transaction: () => {}, execute: () => {} },
   Prisma: { $transaction: () => {}, $queryRaw: () => {}, $connect: () => {} },
   Knex: Object.assign(() => {}, { raw: () => {}, transaction: () => {}, select: () => {} }),
+  Sequelize: { connectionManager: {}, transaction: () => {}, define: () => {} },
+  TypeORM: { createQueryRunner: () => {}, transaction: () => {}, manager: {} },
   Kysely: { getExecutor: () => {}, transaction: () => {}, selectFrom: () => {} },
 }
 

@@ -51,6 +51,16 @@ invoices: A-1 500, A-2 700, A-3 900`,
   rabbitmq: `
 invoices: A-1 500, A-2 700, A-3 900
 in quarantine: no-id`,
+  typeorm: `
+A-1: stored
+A-1: duplicate
+A-2: stored
+A-3: stored
+a worker has begun: processing 3
+it was killed: processing 3
+its claim has run out: handled 2, dead 1
+the dead letter was retried: handled 3
+invoices: A-1 500, A-2 700, A-3 900`,
   webhook: `
 orders sent: 3, deliveries: 6
 a stranger: 401 {"error":"no signature is right"}

@@ -20,8 +20,13 @@ const KNOWN: readonly (readonly [words: string, fits: Fits])[] = [
   ['a Drizzle database: pass the client that it was made with, its $client', (it) => isSomething(it['$client'])],
   ['a Prisma client: pass a pool of pg beside it', (it) => typeof it['$transaction'] === 'function'],
   [
-    'a Knex instance: pass a pool of pg beside it',
+    'a Knex instance: use fromKnex of oncebox/knex',
     (it) => typeof it['raw'] === 'function' && typeof it['transaction'] === 'function',
+  ],
+  ['a Sequelize instance: use fromSequelize of oncebox/sequelize', (it) => isSomething(it['connectionManager'])],
+  [
+    'a DataSource of TypeORM: use fromTypeOrm of oncebox/typeorm',
+    (it) => typeof it['createQueryRunner'] === 'function',
   ],
   ['a Kysely instance: pass the pool of its dialect', (it) => typeof it['getExecutor'] === 'function'],
   ['PGlite: use fromPglite of oncebox/pglite', (it) => isPglite(it)],
