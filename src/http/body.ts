@@ -6,7 +6,7 @@
  * bound. Where it is reached, the body goes that has held the most for the longest, bytes times milliseconds: those of an
  * honest sender are few, and gone in a moment.
  */
-import { sharedByCopies } from '../../copies.js'
+import { sharedByCopies } from '../copies.js'
 import { isUint8Array } from 'node:util/types'
 
 export type Read =
