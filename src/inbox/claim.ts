@@ -1,5 +1,4 @@
 /** Claim: leases a batch of due messages to this worker, under one random token. */
-import { randomUUID } from 'node:crypto'
 import type { Retrial } from '../hooks.js'
 import { toMessage } from '../message.js'
 import { CLAIM, EXTEND, EXTEND_ONE, type ClaimedRow, type Due } from '../postgres/sql/claim.js'
@@ -31,12 +30,11 @@ export const CLAIM_BYTES = 1 << 20
 export async function claimMessages(
   runtime: Runtime,
   consumer: ConsumerDeclaration,
-  limit: number,
-  due: Due & { readonly low: string | undefined },
+  token: string,
+  due: Due & { readonly limit: number; readonly low: string | undefined },
 ): Promise<Claim | undefined> {
-  const token = randomUUID()
   const { name, options } = consumer
-  const asked = { consumer: name, token, leaseMs: options.leaseMs, limit, bytes: CLAIM_BYTES, ...due }
+  const asked = { consumer: name, token, leaseMs: options.leaseMs, bytes: CLAIM_BYTES, ...due }
   const rows = await runtime.db.run(CLAIM, asked)
   if (rows.length === 0) return undefined
   const messages = await decodeRows(runtime, rows)
@@ -166,8 +164,7 @@ export function looseClaim(
     },
     async release() {
       if (held.size === 0) return
-      const verdict = { attempts: 0, delayMs: FIRST_IN_LINE_MS }
-      await record([...held].map((one) => ({ ...failureRow(one, verdict, parked), total: one.attemptsBefore })))
+      await record([...held].map((one) => ({ ...released(one.source, one.id), parked, total: one.attemptsBefore })))
       held.clear()
       queue.length = 0
     },
@@ -184,6 +181,11 @@ export const LEASED_PATIENCE = { tries: 5, ms: Infinity, pauseMs: 2 }
 /** A message in the list of a settlement. */
 export function settlementOf({ message: { source, id, n } }: Done): NumberedKey {
   return [source, id, n]
+}
+
+/** A message that is given back without a verdict. */
+export function released(source: string, id: string): FailureRow {
+  return { source, id, attempts: 0, delayMs: FIRST_IN_LINE_MS, history: false }
 }
 
 /** `parked`: whom it waits for; undefined if it runs again by itself. */

@@ -1,7 +1,12 @@
 /** Claims: what a consumer claims next, of messages and of lanes, and from whom it takes nothing for the moment. */
+import { randomUUID } from 'node:crypto'
+import { backoffMs, sleep } from '../backoff.js'
+import { CLAIMED } from '../postgres/sql/claim.js'
+import { FAIL } from '../postgres/sql/settle.js'
+import { RELEASE_LANES } from '../postgres/sql/lanes.js'
 import type { Runtime } from '../runtime.js'
 import type { Pace } from '../worker/pace.js'
-import { claimMessages } from './claim.js'
+import { claimMessages, released } from './claim.js'
 import type { ConsumerDeclaration } from './consumer.js'
 import type { Claim } from './held.js'
 import { claimLanes } from './lanes.js'
@@ -18,6 +23,8 @@ const LATE_MARGIN_MS = 2_000
  * they hold within a second; taken from them, it would count as a death.
  */
 const GRACE_MS = 3_000
+/** Another server's clock, after a failover, may be ahead by so much. */
+const CLOCKS_MS = 1_000
 
 export class Claims {
   /** Claims that wait for the database to be given back. */
@@ -25,6 +32,7 @@ export class Claims {
   readonly #runtime: Runtime
   readonly #consumer: ConsumerDeclaration
   readonly #pace: Pace
+  readonly #givesUp: (error: unknown) => boolean
   #lanesFirst: boolean
   #lastLanes = -Infinity
   /** When the database was away last. */
@@ -32,10 +40,11 @@ export class Claims {
   /** Nothing earlier was due when everything was looked at last. */
   #low: { readonly at: string; readonly until: number } | undefined
 
-  constructor(runtime: Runtime, consumer: ConsumerDeclaration, pace: Pace) {
+  constructor(runtime: Runtime, consumer: ConsumerDeclaration, pace: Pace, givesUp: (error: unknown) => boolean) {
     this.#runtime = runtime
     this.#consumer = consumer
     this.#pace = pace
+    this.#givesUp = givesUp
     this.#lanesFirst = consumer.options.order === 'key'
   }
 
@@ -74,14 +83,62 @@ export class Claims {
     return (await this.#messages(until)) ?? (await this.#lanes(until))
   }
 
+  /** However long it takes: a claim that is left to run out makes its messages suspects. */
+  giveBackLater(giveBack: () => Promise<void>): void {
+    const late = this.#giveBack(giveBack).finally(() => this.releasing.delete(late))
+    this.releasing.add(late)
+  }
+
+  async #giveBack(giveBack: () => Promise<void>): Promise<void> {
+    for (let attempt = 0; ; attempt++) {
+      await sleep(backoffMs(attempt, 20, 500))
+      try {
+        return await giveBack()
+      } catch (error) {
+        if (this.#givesUp(error)) return
+      }
+    }
+  }
+
+  /** A claim may stand though its answer was lost: then it is given back. */
+  async #claim(claim: (token: string) => Promise<Claim | undefined>): Promise<Claim | undefined> {
+    const token = randomUUID()
+    const asked = performance.now()
+    try {
+      return await claim(token)
+    } catch (error) {
+      this.giveBackLater(() =>
+        this.#giveBackUnheard(token, asked).catch((failed: unknown) => {
+          if (isAway(failed)) throw failed
+        }),
+      )
+      throw error
+    }
+  }
+
+  async #giveBackUnheard(token: string, asked: number): Promise<void> {
+    const { db } = this.#runtime
+    const { name, options } = this.#consumer
+    const who = { consumer: name, token }
+    const sinceMs = performance.now() - asked + CLOCKS_MS
+    const rows = await db.run(CLAIMED, { ...who, leaseMs: options.leaseMs, sinceMs })
+    const failures = rows.flatMap(({ source, id }) => (source === null ? [] : [released(source, id)]))
+    const release = rows.flatMap(({ lane }) => (lane === null ? [] : [[lane, 0] as const]))
+    if (failures.length > 0) await db.run(FAIL, { ...who, failures })
+    if (release.length > 0) await db.run(RELEASE_LANES, { ...who, release, undo: [] })
+  }
+
   #lanes(until: string | undefined): Promise<Claim | undefined> {
-    return claimLanes(this.#runtime, this.#consumer, this.#pace.claimSize, { until, calm: this.calm })
+    const due = { limit: this.#pace.claimSize, until, calm: this.calm }
+    return this.#claim((token) => claimLanes(this.#runtime, this.#consumer, token, due))
   }
 
   async #messages(until: string | undefined): Promise<Claim | undefined> {
     const size = this.#pace.claimSize
     const claim = (low: string | undefined): Promise<Claim | undefined> =>
-      claimMessages(this.#runtime, this.#consumer, size, { low, until, calm: this.calm })
+      this.#claim((token) =>
+        claimMessages(this.#runtime, this.#consumer, token, { limit: size, low, until, calm: this.calm }),
+      )
     const low = this.#hint
     let found = await claim(low)
     if (!found && low !== undefined) {

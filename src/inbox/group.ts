@@ -9,7 +9,6 @@ import { isConflict } from '../postgres/errors.js'
 import { OnceboxError, ownError } from '../errors.js'
 import { batchRun } from '../handler.js'
 import { Abort } from '../worker/abort.js'
-import { backoffMs, sleep } from '../backoff.js'
 import { failpoint, SimulatedCrash } from '../worker/failpoints.js'
 import { keepLease } from '../worker/lease.js'
 import { runAlone, runSuspect } from './alone.js'
@@ -70,27 +69,13 @@ async function runQueue(run: Run): Promise<void> {
   }
 }
 
-/** Gives back what was not run. If that fails it happens later, and before anything is claimed. */
+/** Gives back what was not run. */
 async function releaseRest(worker: Worker, claim: Claim): Promise<void> {
-  const { releasing } = worker
   try {
     await claim.release()
   } catch {
     // Whatever the reason is, the work that led here met it too, and tells.
-    const late: Promise<void> = releaseLate(worker, claim).finally(() => releasing.delete(late))
-    releasing.add(late)
-  }
-}
-
-/** However long it takes: a claim that is left to run out makes its messages suspects. */
-async function releaseLate(worker: Worker, claim: Claim): Promise<void> {
-  for (let attempt = 0; ; attempt++) {
-    await sleep(backoffMs(attempt, 20, 500))
-    try {
-      return await claim.release()
-    } catch (error) {
-      if (worker.stop.aborted || (worker.stopping() && !isAway(error))) return claim.abandon()
-    }
+    worker.giveBackLater(() => claim.release())
   }
 }
 

@@ -2,7 +2,6 @@
  * Lanes: strict order per key. A worker claims whole lanes and reads their messages in a second statement, many per
  * key; it settles lanes and messages together. Nothing behind a failed message of a lane runs before it.
  */
-import { randomUUID } from 'node:crypto'
 import type { Due } from '../postgres/sql/claim.js'
 import {
   CLAIM_LANES,
@@ -31,10 +30,9 @@ interface Lane {
 export async function claimLanes(
   runtime: Runtime,
   consumer: ConsumerDeclaration,
-  limit: number,
-  due: Due,
+  token: string,
+  { limit, ...due }: Due & { readonly limit: number },
 ): Promise<Claim | undefined> {
-  const token = randomUUID()
   const { name, options } = consumer
   const asked = { consumer: name, token, leaseMs: options.leaseMs, limit, ...due }
   const claimed = await runtime.db.run(CLAIM_LANES, asked)

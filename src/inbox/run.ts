@@ -26,8 +26,8 @@ export interface Worker {
   readonly calm: () => boolean
   /** Told of every error, to notice an outage. */
   readonly noteAway: (error: unknown) => void
-  /** Claims that wait for the database to be given back. */
-  readonly releasing: Set<Promise<void>>
+  /** Gives something back once the database takes it, and before anything is claimed. */
+  readonly giveBackLater: (giveBack: () => Promise<void>) => void
   /** How often a message lost its connection while it ran alone, by journal key. */
   readonly losses: Map<string, Loss>
 }

@@ -23,6 +23,7 @@ import { watched, type Claim } from './held.js'
 import type { Loss } from './losses.js'
 import { createPlans } from '../postgres/plans.js'
 import type { Worker } from './run.js'
+import { isAway } from './transaction.js'
 
 export interface ConsumerWorker {
   readonly consumer: ConsumerDeclaration
@@ -66,11 +67,13 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
   const draining = new Set<Promise<unknown>>()
   let inFlight = 0
 
-  const claims = new Claims(runtime, consumer, pace)
+  /** What cannot be given back is left to its lease. */
+  const givesUp = (error: unknown): boolean => stop.aborted !== undefined || (stopping && !isAway(error))
+  const claims = new Claims(runtime, consumer, pace, givesUp)
   const shared = {
     ...{ runtime, consumer, pace },
     losses: new Map<string, Loss>(),
-    releasing: claims.releasing,
+    giveBackLater: (giveBack: () => Promise<void>) => claims.giveBackLater(giveBack),
     calm: () => claims.calm,
     noteAway: (error: unknown) => claims.noteAway(error),
   }

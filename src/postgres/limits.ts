@@ -6,7 +6,7 @@
  * Heartbeats have a third of their own lease, beside what they may wait for a lock. Anything else may take its time.
  */
 import type { StatementOptions } from './driver.js'
-import { CLAIM, DRAIN_UNTIL, EXTEND, EXTEND_ONE, NEXT_DUE } from './sql/claim.js'
+import { CLAIM, CLAIMED, DRAIN_UNTIL, EXTEND, EXTEND_ONE, NEXT_DUE } from './sql/claim.js'
 import { RECORD_EFFECT } from './sql/effects.js'
 import { FAIL_INLINE } from './sql/inline.js'
 import { CLAIM_LANES, EXTEND_LANE, EXTEND_LANES, FAIL_LANE, READ_LANES, RELEASE_LANES } from './sql/lanes.js'
@@ -23,7 +23,7 @@ const URGENT = new Set<string>([EXTEND, EXTEND_ONE, EXTEND_LANES, EXTEND_LANE, E
 const WAITING = new Set<string>([EXTEND_ONE, EXTEND_LANE])
 
 const SHORT = new Set<string>([
-  ...[CLAIM, CLAIM_LANES, CLAIM_SHARDS, READ_LANES, READ_SHARDS, NEXT_DUE, DRAIN_UNTIL, HEALTH, RECORD_EFFECT],
+  ...[CLAIM, CLAIMED, CLAIM_LANES, CLAIM_SHARDS, READ_LANES, READ_SHARDS, NEXT_DUE, DRAIN_UNTIL, HEALTH, RECORD_EFFECT],
   ...[RECEIVE, CLASSIFY, UNPARK_FAILED, NOTIFY, COMPLETE],
   ...[FAIL, FAIL_INLINE, FAIL_LANE, COUNT_ATTEMPT, RELEASE_LANES, RELEASE_SHARDS, STILL_CLAIMED, TRANSACTION_STATUS],
   ...[DEAF, SESSION_DEFAULTS],

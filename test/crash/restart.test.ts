@@ -103,8 +103,7 @@ test('a server that crashes again and again costs nobody an attempt', { timeout:
   const ids = Array.from({ length: 4 }, (_, seq) => `crashing-${seq}`)
   await arena.box.receive(ids.map((id, seq): Incoming => ({ id, type: 'crashing', data: { seq, hold: seq < 2 } })))
   const worker = await arena.worker({ consumers: [consumer] })
-  // More often than a message may lose its connection before it is held responsible. A claim whose answer was lost with the
-  // server waits for its lease.
+  // More often than a message may lose its connection before it is held responsible.
   for (let time = 0; time < 5; time++) {
     const two = [await worker.next('holding'), await worker.next('holding')]
     await server.kill('SIGKILL')

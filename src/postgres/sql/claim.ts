@@ -76,6 +76,31 @@ from found where seq in (select seq from claimed)
 order by seq`)
 
 /**
+ * What a claim holds whose answer was lost: its messages and its lanes, by its token. It was asked for less than `sinceMs`
+ * ago, which says when its lease ends; the same the other way, for clocks that differ. No row back: the claim came to
+ * nothing, or is given back. Indexes: work_due, lane_due.
+ */
+export const CLAIMED = statement<
+  ClaimOf & { leaseMs: number; sinceMs: number },
+  { source: string; id: string; lane: null } | { source: null; id: null; lane: string }
+>(`
+with input as materialized (select $1::text::jsonb j),
+sought as materialized (
+  select j->>'consumer' consumer, (j->>'token')::uuid token,
+         ob.now() + (j->>'leaseMs')::float8 * interval '1 ms' latest, (j->>'sinceMs')::float8 * interval '1 ms' since
+  from input
+)
+select w.source, w.id, null lane from ob.work w
+where w.consumer = (select consumer from sought) and w.lane is null and w.parked is null
+  and w.due_at >= (select latest - since from sought) and w.due_at <= (select latest + since from sought)
+  and w.token = (select token from sought)
+union all
+select null, null, l.key from ob.lane l
+where l.consumer = (select consumer from sought) and l.due_at < 'infinity'
+  and l.due_at >= (select latest - since from sought) and l.due_at <= (select latest + since from sought)
+  and l.token = (select token from sought)`)
+
+/**
  * Heartbeat: extends the lease of a claim. Out: the messages that still carry our token, by their position, and whether
  * they were extended: what is locked is skipped, and is EXTEND_ONE's to wait for. A message missing from the answer was
  * lost, or is settled. Like a claim it does not wait for the disk: a server that crashes forgets one heartbeat of three.
