@@ -17,6 +17,8 @@ export default defineConfig({
       { find: /^oncebox\/nats$/, replacement: source('brokers/nats/index.ts') },
       { find: /^oncebox\/redis$/, replacement: source('brokers/redis/index.ts') },
       { find: /^oncebox\/kafka$/, replacement: source('brokers/kafka/index.ts') },
+      { find: /^oncebox\/nest$/, replacement: source('nest/index.ts') },
+      { find: /^oncebox\/nest\/terminus$/, replacement: source('nest/terminus.ts') },
       { find: /^oncebox\/testing$/, replacement: source('testing/index.ts') },
     ],
   },

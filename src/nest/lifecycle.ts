@@ -1,0 +1,37 @@
+/** What Nest's hooks do: consumers are declared and the box starts at bootstrap, and it stops before anything is destroyed. */
+import type { OnApplicationBootstrap, OnModuleDestroy } from '@nestjs/common'
+import type { Box } from '../box.js'
+import type { MessageMap } from '../message.js'
+import { checkProvided, discover, type Where } from './discover.js'
+import { handlersOf, type Through } from './handlers.js'
+import type { ReadOptions } from './options.js'
+import type { BoxName } from './tokens.js'
+
+export interface Parts extends Where, Through {
+  readonly name: BoxName | undefined
+  readonly box: Box<MessageMap, unknown>
+  readonly options: ReadOptions['lifecycle']
+}
+
+export function createHooks(parts: Parts): OnApplicationBootstrap & OnModuleDestroy {
+  const { name, box, options } = parts
+  return {
+    async onApplicationBootstrap() {
+      for (const consumer of discover(parts, name)) {
+        box.consumer(consumer.mark.name, handlersOf(parts, consumer), consumer.mark.options)
+      }
+      await options.setUp?.(box)
+      if (isTestBox(box)) return
+      if (options.migrate) await box.migrate()
+      if (!options.start) return
+      if (options.unprovided === 'refuse') checkProvided(parts, name)
+      await box.start()
+    },
+    onModuleDestroy: () => box.stop({ timeoutMs: options.stopTimeoutMs }),
+  }
+}
+
+/** A test drains its box when it is ready; workers beside it would take messages while the test looks. */
+function isTestBox(box: object): boolean {
+  return 'crashAt' in box
+}
