@@ -1,26 +1,19 @@
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
+import manifest from './package.json' with { type: 'json' }
 
-const source = (file: string) => fileURLToPath(new URL(`./src/${file}`, import.meta.url))
+/** Tests import the package by its own name, and get its source. */
+function alias(key: string, value: string | { import: { default: string } }) {
+  const file = typeof value === 'string' ? value : value.import.default
+  const [, module] = /^\.\/dist\/(.*)\.js$/.exec(file) ?? []
+  if (module === undefined) return []
+  const replacement = fileURLToPath(new URL(`./src/${module}.ts`, import.meta.url))
+  return [{ find: new RegExp(`^oncebox${key.slice(1)}$`), replacement }]
+}
 
 export default defineConfig({
   resolve: {
-    alias: [
-      { find: /^oncebox$/, replacement: source('index.ts') },
-      { find: /^oncebox\/pg$/, replacement: source('postgres/drivers/pg.ts') },
-      { find: /^oncebox\/postgres$/, replacement: source('postgres/drivers/postgres.ts') },
-      { find: /^oncebox\/pglite$/, replacement: source('postgres/drivers/pglite.ts') },
-      { find: /^oncebox\/link$/, replacement: source('brokers/link/index.ts') },
-      { find: /^oncebox\/webhook$/, replacement: source('brokers/webhook/index.ts') },
-      { find: /^oncebox\/rabbitmq$/, replacement: source('brokers/rabbitmq/index.ts') },
-      { find: /^oncebox\/sqs$/, replacement: source('brokers/sqs/index.ts') },
-      { find: /^oncebox\/nats$/, replacement: source('brokers/nats/index.ts') },
-      { find: /^oncebox\/redis$/, replacement: source('brokers/redis/index.ts') },
-      { find: /^oncebox\/kafka$/, replacement: source('brokers/kafka/index.ts') },
-      { find: /^oncebox\/nest$/, replacement: source('nest/index.ts') },
-      { find: /^oncebox\/nest\/terminus$/, replacement: source('nest/terminus.ts') },
-      { find: /^oncebox\/testing$/, replacement: source('testing/index.ts') },
-    ],
+    alias: Object.entries(manifest.exports).flatMap(([key, value]) => alias(key, value)),
   },
   test: {
     include: ['test/**/*.test.ts'],

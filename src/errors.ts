@@ -3,6 +3,7 @@
  * All are recognised by a brand rather than `instanceof`, so two copies of the package in one process agree.
  */
 import { inspect } from 'node:util'
+import { isBranded, sharedByCopies } from './copies.js'
 
 /** Every code, with what it means. The docs have one entry per code. */
 export type OnceboxErrorCode =
@@ -59,12 +60,12 @@ export class OnceboxError extends Error {
   }
 
   static override [Symbol.hasInstance](value: unknown): boolean {
-    return branded(value, ONCEBOX_ERROR)
+    return isBranded(value, ONCEBOX_ERROR)
   }
 }
 
 /** Errors that the box itself has made. A handler may throw one with any code, and must not pass for the box. */
-const own = new WeakSet<object>()
+const own = sharedByCopies('own-errors', () => new WeakSet<object>())
 
 /** An error by which the box decides what becomes of a message. */
 export function ownError(...given: ConstructorParameters<typeof OnceboxError>): OnceboxError {
@@ -88,7 +89,7 @@ export class Reject extends Error {
   }
 
   static override [Symbol.hasInstance](value: unknown): boolean {
-    return branded(value, REJECT)
+    return isBranded(value, REJECT)
   }
 }
 
@@ -105,7 +106,7 @@ export class RetryLater extends Error {
   }
 
   static override [Symbol.hasInstance](value: unknown): boolean {
-    return branded(value, RETRY_LATER)
+    return isBranded(value, RETRY_LATER)
   }
 }
 
@@ -119,8 +120,4 @@ function checkWhen(when: unknown): void {
   if (valid) return
   const advice = 'new RetryLater({ afterMs: 5_000 }), or { at: a valid Date }'
   throw new OnceboxError('OPTION_INVALID', `RetryLater takes an object: ${advice}; got ${inspect(when, { depth: 0 })}`)
-}
-
-function branded(value: unknown, brand: symbol): boolean {
-  return typeof value === 'object' && value !== null && (value as Record<symbol, unknown>)[brand] === true
 }

@@ -1,3 +1,4 @@
+import { sharedByCopies } from '../copies.js'
 import type { Incoming } from '../message.js'
 import { wordsOf } from './read.js'
 
@@ -15,7 +16,7 @@ export interface Codec {
 }
 
 /** By the body, which a `map` passes on when it copies the message. */
-const problems = new WeakMap<Uint8Array, string>()
+const problems = sharedByCopies('codec-problems', () => new WeakMap<Uint8Array, string>())
 
 /** The message with its data decoded; or as it came, marked as undecodable. */
 export function decodeWith(codec: Codec, incoming: Incoming & { body: Uint8Array }): Incoming {

@@ -6,6 +6,7 @@
  * method of `Sink` (every broker would have to think about it) nor a check for the class (the relay must not know the
  * brokers) would do, so a sink may carry this symbol, and the relay looks for it.
  */
+import { sharedByCopies } from '../copies.js'
 import type { LocalConsumer } from '../local-consumer.js'
 import type { Message } from '../message.js'
 
@@ -32,7 +33,7 @@ export interface RelayInto {
   readonly sameDatabase: boolean
 }
 
-const bodies = new WeakMap<Message, string>()
+const bodies = sharedByCopies('bodies', () => new WeakMap<Message, string>())
 
 export function rememberBody(message: Message, body: string): void {
   bodies.set(message, body)

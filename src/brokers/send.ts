@@ -1,3 +1,4 @@
+import { sharedByCopies } from '../copies.js'
 import type { Message } from '../message.js'
 import { lanesOf } from './lanes.js'
 import type { Refusal, Sink } from './sink.js'
@@ -86,7 +87,7 @@ export function shuffle<T>(list: T[]): T[] {
 }
 
 /** Errors of adapters, which throw for nothing but a destination that cannot be reached or used. */
-const ofTheDestination = new WeakSet<object>()
+const ofTheDestination = sharedByCopies('errors-of-destinations', () => new WeakSet<object>())
 
 /** True if an adapter has said that this is no event's fault. */
 export function isOfTheDestination(error: unknown): boolean {

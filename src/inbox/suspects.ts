@@ -3,6 +3,7 @@
  * runs at a time, whichever consumer it belongs to: whoever dies then is known. The others wait in line, uncounted, with
  * their leases kept. The line is global, so that two copies of the package in one process stand in the same one.
  */
+import { sharedByCopies } from '../copies.js'
 import type { Abort } from '../worker/abort.js'
 
 interface Line {
@@ -10,8 +11,7 @@ interface Line {
   readonly waiting: (() => void)[]
 }
 
-const LINE = Symbol.for('oncebox.suspects')
-const line = ((globalThis as Record<symbol, unknown>)[LINE] ??= { taken: false, waiting: [] }) as Line
+const line = sharedByCopies('suspects', (): Line => ({ taken: false, waiting: [] }))
 
 /** Waits for a turn to run a suspect, first come, first served. Answers with a function that ends it. */
 export async function suspectTurn(abort: Abort): Promise<() => void> {

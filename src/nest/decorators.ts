@@ -1,6 +1,7 @@
 /** The decorators: a class is a consumer, its methods are the handlers. They only mark; `discover.ts` reads the marks. */
 import { Injectable, SetMetadata } from '@nestjs/common'
 import { Reflector } from '@nestjs/core'
+import { sharedByCopies } from '../copies.js'
 import { OnceboxError } from '../errors.js'
 import type { BatchContext, Context } from '../handler.js'
 import type { ConsumerOptions } from '../inbox/options.js'
@@ -91,7 +92,7 @@ function handles(what: string, types: readonly string[], batch: boolean) {
 }
 
 /** Classes that were marked in this process, the latest of each name: what is loaded again replaces what was there. */
-const declared = new Map<string, Declared>()
+const declared = sharedByCopies('nest.consumers', () => new Map<string, Declared>())
 
 export interface Declared {
   readonly target: Constructor

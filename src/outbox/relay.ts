@@ -7,6 +7,7 @@
  * anywhere leaves rows that are still to be published: the next holder publishes them again, same ids, same order.
  */
 import { randomUUID } from 'node:crypto'
+import { sharedByCopies } from '../copies.js'
 import { RELAY_INTO, type RelayInto } from '../brokers/handover.js'
 import type { Sink } from '../brokers/sink.js'
 import { causes } from '../failure.js'
@@ -238,7 +239,7 @@ function tellDead(runtime: Runtime, sink: string, failed: Verdicts['failed']): v
 }
 
 /** Statements that failed for good: the boxes are not in one database after all, or may not touch each other's tables. */
-const notAllowed = new WeakSet<Sink>()
+const notAllowed = sharedByCopies('sinks-not-allowed', () => new WeakSet<Sink>())
 
 /** A link inside one database: one statement moves the events. Answers undefined if they have to be published. */
 async function moveInto(

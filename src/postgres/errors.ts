@@ -6,6 +6,7 @@
  * - `isConnectionLoss`: does nobody know whether the server finished what it was doing?
  * - `isUnavailable`: is the database unable to serve, whatever was asked of it? Then the message is not to blame.
  */
+import { sharedByCopies } from '../copies.js'
 import { OnceboxError } from '../errors.js'
 import { someCause } from '../failure.js'
 
@@ -37,7 +38,7 @@ export function sqlState(error: unknown): string | undefined {
  * - own statement: the same, and it was oncebox that had sent the statement
  */
 type Origin = 'elsewhere' | 'connection' | 'own statement'
-const origins = new WeakMap<object, Origin>()
+const origins = sharedByCopies('origins-of-errors', () => new WeakMap<object, Origin>())
 
 function originOf(error: unknown): Origin | undefined {
   return isObject(error) ? origins.get(error) : undefined

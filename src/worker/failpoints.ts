@@ -3,6 +3,7 @@
  * process and for the box in one schema, unless it means every box. The registry is global, so that the test kit and
  * the box agree even if they were loaded from two copies.
  */
+import { isBranded, sharedByCopies } from '../copies.js'
 export const POINTS = [
   'received', // stored and committed, not answered yet
   'claimed', // leased to a worker, no handler called yet
@@ -16,18 +17,25 @@ export const POINTS = [
 
 export type Failpoint = (typeof POINTS)[number]
 
+const SIMULATED_CRASH = Symbol.for('oncebox.simulated-crash')
+
 /** Thrown at an armed point: the flow lets go of everything as if the process had died. */
 export class SimulatedCrash extends Error {
   override readonly name = 'SimulatedCrash'
+  readonly [SIMULATED_CRASH] = true
+
   constructor(readonly point: Failpoint) {
     super(`simulated crash at '${point}'`)
+  }
+
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return isBranded(value, SIMULATED_CRASH)
   }
 }
 
 /** By point, and by schema or for every one. */
 type Armed = Map<string, { times: number; crash: () => void }>
-const REGISTRY = Symbol.for('oncebox.failpoints')
-const armed: Armed = ((globalThis as Record<symbol, unknown>)[REGISTRY] ??= new Map()) as Armed
+const armed = sharedByCopies('failpoints', (): Armed => new Map())
 
 export function failpoint(point: Failpoint, { schema }: { readonly schema: string }): void {
   if (armed.size === 0) return

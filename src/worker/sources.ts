@@ -1,4 +1,5 @@
 /** Keeps sources running: started with backoff until they are, stopped together. */
+import { sharedByCopies } from '../copies.js'
 import type { Deliver, Source, Warn } from '../brokers/source.js'
 import { backoffMs, sleep } from '../backoff.js'
 import { OnceboxError } from '../errors.js'
@@ -42,7 +43,7 @@ interface Run {
  * Sources of any box. One has a single way to deliver: a second box would get nothing, and stop what the first one gets.
  * They stay with their box when it stops, for it may start again.
  */
-const taken = new WeakSet<Source>()
+const taken = sharedByCopies('taken-sources', () => new WeakSet<Source>())
 /** How long a stop waits for a start that is under way. */
 const STARTING_MS = 200
 

@@ -17,10 +17,16 @@ const INSTALL_TIMEOUT_MS = 180_000
 const COMPILE_TIMEOUT_MS = 240_000
 const run = promisify(execFile)
 
+interface Formats {
+  import: { types: string; default: string }
+  require: { types: string; default: string }
+}
+
 interface Manifest {
   name: string
   files: string[]
-  exports: Record<string, string>
+  exports: Record<string, Formats | string>
+  typesVersions: Record<string, Record<string, string[]>>
   devDependencies: Record<string, string>
   [field: string]: unknown
 }
@@ -71,12 +77,24 @@ describe('the packed files', () => {
   })
 
   test('are each compiled from a source that still exists', () => {
-    const compiled = packed.filter((file) => file.startsWith('dist/'))
+    const compiled = packed.filter((file) => file.startsWith('dist/') && file !== 'dist/cjs/package.json')
     const orphans = compiled.filter((file) => {
-      const source = file.replace(/^dist\//, 'src/').replace(/(\.d\.ts|\.js)$/, '.ts')
+      const source = file.replace(/^dist\/(cjs\/)?/, 'src/').replace(/(\.d\.ts|\.js)$/, '.ts')
       return !existsSync(path.join(ROOT, source))
     })
     expect(orphans, 'left over in dist from an earlier build: remove dist and build again').toEqual([])
+  })
+
+  test('have every path in both formats, with types for each and for compilers that do not know exports', () => {
+    const paths = Object.entries(manifest.exports).filter(([key]) => key !== './package.json') as [string, Formats][]
+    const named = paths.flatMap(([key, { import: esm, require: cjs }]) => {
+      const old = key === '.' ? manifest['types'] : manifest.typesVersions['*']?.[key.slice(2)]?.[0]
+      expect(old, key).toBe(cjs.types)
+      return [esm, cjs].flatMap((format) => [format.types, format.default])
+    })
+    expect([...named, manifest['main'] as string].filter((file) => !packed.includes(file.slice('./'.length)))).toEqual(
+      [],
+    )
   })
 
   test('declare nothing global', () => {

@@ -6,6 +6,7 @@
  * bound. Where it is reached, the body goes that has held the most for the longest, bytes times milliseconds: those of an
  * honest sender are few, and gone in a moment.
  */
+import { sharedByCopies } from '../../copies.js'
 import { isUint8Array } from 'node:util/types'
 
 export type Read =
@@ -148,7 +149,7 @@ export function flowOfStream(body: ReadableStream<Uint8Array> | null): Flow {
 }
 
 /** Where the bytes of a request come from, if there is a shorter way than its stream. */
-const flows = new WeakMap<Request, () => Flow | undefined>()
+const flows = sharedByCopies('flows', () => new WeakMap<Request, () => Flow | undefined>())
 
 export function rememberFlow(request: Request, flow: () => Flow | undefined): void {
   flows.set(request, flow)

@@ -1,4 +1,5 @@
 /** Connections of the pool, as they are had: in time, from a pool that lives, and none that may have died in silence. */
+import { sharedByCopies } from '../../../copies.js'
 import { fromTheDatabase, isPoolEnded, poolEnded } from '../../errors.js'
 import { ignore } from '../watch.js'
 import { hangUp } from './cancel.js'
@@ -75,7 +76,7 @@ export function noConnection(ms: number): Error {
   return fromTheDatabase(Object.assign(new Error(text), { code: 'CONNECT_TIMEOUT' }))
 }
 
-const guarded = new WeakSet<object>()
+const guarded = sharedByCopies('guarded-pools', () => new WeakSet<object>())
 
 /** An 'error' event without a listener ends the process. */
 function guard(pool: Pool): void {

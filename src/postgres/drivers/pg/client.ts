@@ -3,6 +3,7 @@
  * versions or builds have (pipeline mode from 8.23, the native client) is optional and asked for where it is used.
  */
 
+import { sharedByCopies } from '../../../copies.js'
 import { ignore } from '../watch.js'
 
 /** A client: what `send` and `once` accept. A pool has no `escapeIdentifier`, so it does not compile. */
@@ -89,7 +90,7 @@ export interface Pool {
   readonly waitingCount?: number
 }
 
-const heard = new WeakMap<Client, number>()
+const heard = sharedByCopies('heard', () => new WeakMap<Client, number>())
 
 /** Notes that the server has answered on this connection just now. */
 export function heardFrom(client: Client): void {

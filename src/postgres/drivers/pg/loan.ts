@@ -32,7 +32,7 @@ interface Lent {
 const STATUS_MS = 1_000
 
 /** What a lent client answers with its loan. A WeakMap would cost more than the rest, with an entry for each message. */
-const LOAN = Symbol('oncebox.loan')
+const LOAN = Symbol.for('oncebox.loan')
 
 function loanOf(tx: object | null): Lent | undefined {
   return (tx as { [LOAN]?: Lent } | null)?.[LOAN]

@@ -1,6 +1,7 @@
 /**
  * Is this client inside a transaction? pg 8.2x tells; older versions are overheard; the native client is asked.
  */
+import { sharedByCopies } from '../../../copies.js'
 import type { Status } from '../watch.js'
 import { ask, type Client } from './client.js'
 
@@ -23,7 +24,7 @@ export async function transactionStatus(client: Client): Promise<Status> {
   return knownStatus(client) ?? (await probe(client))
 }
 
-const letters = new WeakMap<Client, string | undefined>()
+const letters = sharedByCopies('status-letters', () => new WeakMap<Client, string | undefined>())
 
 /** For pg without `getTransactionStatus`: listens to the status that ends every answer. */
 function overheard(client: Client): string | undefined {

@@ -1,4 +1,5 @@
 /** The handle of a postgres.js transaction as it is given out: itself in every respect, but its statements pass the gate. */
+import { sharedByCopies } from '../../../copies.js'
 import { handlerCalled, transactionClosed } from '../loan-errors.js'
 import { ignore, whenSent } from '../watch.js'
 import { type Gate, type Handle, type Pending, textOf } from './gate.js'
@@ -13,7 +14,7 @@ export interface Given {
   readonly nested?: boolean
 }
 
-const handles = new WeakMap<object, Given>()
+const handles = sharedByCopies('guarded-handles', () => new WeakMap<object, Given>())
 
 /** What is behind a guarded handle; undefined for one that postgres.js itself gave out. */
 export function givenBy(handle: unknown): Given | undefined {

@@ -1,0 +1,17 @@
+/**
+ * Completes dist/cjs, which has the same modules in CommonJS: says that they are, and gives them their types. Those are
+ * the ones of the ES modules, word for word; a compiler takes them for CommonJS because of the package.json beside them.
+ */
+import { copyFileSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const DIST = fileURLToPath(new URL('../dist', import.meta.url))
+const CJS = path.join(DIST, 'cjs')
+
+for (const file of readdirSync(DIST, { recursive: true })) {
+  if (!file.endsWith('.d.ts') || file.startsWith(`cjs${path.sep}`)) continue
+  mkdirSync(path.dirname(path.join(CJS, file)), { recursive: true })
+  copyFileSync(path.join(DIST, file), path.join(CJS, file))
+}
+writeFileSync(path.join(CJS, 'package.json'), '{ "type": "commonjs", "sideEffects": false }\n')
