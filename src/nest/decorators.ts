@@ -28,18 +28,30 @@ export interface HandleMark {
 export type Constructor = abstract new (...args: never[]) => unknown
 
 export interface Decorators<M extends MessageMap, Tx> {
-  /** Marks a class as a consumer; its name is the unit of deduplication. The class has to be a provider of a module. */
-  Consumer(name: string, options?: ConsumerOptions<M>): ClassDecorator
-  /** Marks the handler of messages of these types. `'*'` is every type that no other method of the class handles. */
-  Handle<const K extends Name<M> | '*'>(
+  readonly Consumer: MakeConsumer<M>
+  readonly Handle: MakeHandle<M, Tx>
+  readonly HandleBatch: MakeHandleBatch<M, Tx>
+  /** Injects the box that these decorators are for. */
+  readonly InjectBox: () => ParameterDecorator & PropertyDecorator
+}
+
+// Each has a name of its own, or an app that emits declarations could not say what it exports.
+
+/** Marks a class as a consumer; its name is the unit of deduplication. The class has to be a provider of a module. */
+export type MakeConsumer<M extends MessageMap> = (name: string, options?: ConsumerOptions<M>) => ClassDecorator
+
+/** Marks the handler of messages of these types. `'*'` is every type that no other method of the class handles. */
+export interface MakeHandle<M extends MessageMap, Tx> {
+  <const K extends Name<M> | '*'>(
     ...types: readonly [K, ...K[]]
   ): HandleDecorator<(message: Handled<M, K>, ctx: Context<M, Tx>) => unknown>
-  /** Marks a handler of many messages of one type: one call, one transaction. If it throws, the batch is bisected. */
-  HandleBatch<const K extends Name<M> | '*'>(
+}
+
+/** Marks a handler of many messages of one type: one call, one transaction. If it throws, the batch is bisected. */
+export interface MakeHandleBatch<M extends MessageMap, Tx> {
+  <const K extends Name<M> | '*'>(
     ...types: readonly [K, ...K[]]
   ): HandleDecorator<(messages: readonly Handled<M, K>[], ctx: BatchContext<M, Tx>) => unknown>
-  /** Injects the box that these decorators are for. */
-  InjectBox(): ParameterDecorator & PropertyDecorator
 }
 
 type Handled<M extends MessageMap, K> = MessageOf<M, K extends Name<M> ? K : Name<M>>

@@ -1,5 +1,12 @@
 /** oncebox in a Nest app: a module with a box, consumers as classes, handlers as methods. */
-export { decorators, type Decorators, type HandleDecorator } from './decorators.js'
+export {
+  decorators,
+  type Decorators,
+  type HandleDecorator,
+  type MakeConsumer,
+  type MakeHandle,
+  type MakeHandleBatch,
+} from './decorators.js'
 export { type MessageRequest } from './handlers.js'
 export { OnceboxModule } from './module.js'
 export type {

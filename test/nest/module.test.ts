@@ -251,6 +251,25 @@ describe('its life', () => {
     expect(happened).toEqual(['handler begins', 'handler ends', 'pool ends'])
   })
 
+  test('ends before the pool also when the app is closed while it starts', async () => {
+    begin()
+    let close: Promise<void> | undefined
+    const closeNow = () => {
+      close = app.close().then(() => void happened.push('closed'))
+    }
+    const box = OnceboxModule.forRootAsync({
+      imports: [DatabaseModule],
+      inject: [POOL],
+      useFactory: (pool: pg.Pool) => bench.options({ db: fromPg(pool), setUp: closeNow }),
+    })
+    const module = await Test.createTestingModule({ imports: [box], providers: [Counting] }).compile()
+    const app = module.createNestApplication()
+    app.useLogger(false)
+    await app.init().then(() => happened.push('initialised'))
+    await close
+    expect(happened.sort()).toEqual(['closed', 'initialised', 'pool ends'])
+  })
+
   test('is the same behind an HTTP server of Express and of Fastify', async () => {
     for (const adapter of [undefined, new FastifyAdapter()]) {
       const module = await Test.createTestingModule({ imports: [bench.root()], providers: [Counting] }).compile()
