@@ -35,10 +35,14 @@ const MAY_IMPORT = {
   admin: FLOW,
   wiring: [...FLOW, 'admin'],
   testing: [...FLOW, 'admin', 'wiring'],
+  nest: [...FLOW, 'wiring'],
 }
 
 /** Database clients, brokers and ORMs are the user's: the core names their shapes, and imports none of them. */
 const TYPES_FROM_PACKAGES = new Set(['postgres', 'clients', 'brokers', 'testing'])
+
+/** A framework is another matter: its decorators and classes are what its part is made of, and it is imported by itself. */
+const PACKAGES = { nest: ['@nestjs/common', '@nestjs/core', '@nestjs/terminus'] }
 
 /** @type {import('eslint').Rule.RuleModule} */
 const oneWay = {
@@ -61,7 +65,7 @@ const oneWay = {
     const check = (node, specifier, typeOnly) => {
       if (typeof specifier !== 'string' || specifier.startsWith('node:')) return
       if (!specifier.startsWith('.')) {
-        if (!(typeOnly && TYPES_FROM_PACKAGES.has(from))) {
+        if (!(typeOnly && TYPES_FROM_PACKAGES.has(from)) && !PACKAGES[from]?.includes(specifier)) {
           context.report({ node, messageId: 'package', data: { from, to: specifier } })
         }
         return

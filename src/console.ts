@@ -5,15 +5,15 @@ import type { Logger } from './handler.js'
 export const CONSOLE: Logger = {
   debug: () => undefined,
   info: () => undefined,
-  warn: (about, text) => console.warn(lineOf(about, text)),
-  error: (about, text) => console.error(lineOf(about, text)),
+  warn: (about, text) => console.warn(`oncebox: ${lineOf(about, text)}`),
+  error: (about, text) => console.error(`oncebox: ${lineOf(about, text)}`),
 }
 
-/** `oncebox: message is dead (id m-1, consumer billing, attempt 10)` */
-function lineOf(about: object, text = ''): string {
+/** `message is dead (id m-1, consumer billing, attempt 10)` */
+export function lineOf(about: object, text = ''): string {
   const facts = Object.entries(about).filter(([, value]) => value !== undefined)
   const told = facts.map(([name, value]) => `${name} ${show(value)}`).join(', ')
-  return `oncebox: ${text}${told && ` (${told})`}`
+  return `${text}${told && ` (${told})`}`
 }
 
 function show(value: unknown): string {

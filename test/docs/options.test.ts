@@ -13,6 +13,7 @@ import * as webhook from '../../src/brokers/webhook/options.js'
 import { MOUNT } from '../../src/http/handler.js'
 import { CONSUMER } from '../../src/inbox/options.js'
 import { FROM, QUARANTINE } from '../../src/inbox/origin.js'
+import { LIFECYCLE } from '../../src/nest/options.js'
 import type { Option } from '../../src/options.js'
 import { SINK } from '../../src/outbox/options.js'
 import { POLICY } from '../../src/retry.js'
@@ -30,6 +31,7 @@ const TABLES: [what: string, page: string, n: number, declared: object, file: st
   ['to()', 'outbox.md', 1, SINK, 'outbox/options.ts'],
   ['link', 'link.md', 0, LINK, 'brokers/link/index.ts'],
   ['a mount', 'frameworks.md', 0, MOUNT, 'http/handler.ts'],
+  ['the Nest module', 'nest.md', 0, LIFECYCLE, 'nest/options.ts'],
   ['a webhook', 'webhooks.md', 0, webhook.SOURCE, 'brokers/webhook/options.ts'],
   ['a webhook to send', 'webhooks.md', 1, webhook.SINK, 'brokers/webhook/options.ts'],
   ...Object.entries({ kafka, nats, rabbitmq, redis, sqs }).flatMap(([broker, { SOURCE, SINK }]) => {

@@ -180,7 +180,8 @@ describe('in a project with clients and schema libraries', () => {
 
 /** `oncebox`, `oncebox/pg`, … */
 function specifiers(): string[] {
-  const paths = Object.keys(manifest.exports).filter((key) => key !== './package.json')
+  // What is made of a framework is imported beside it: test/nest does.
+  const paths = Object.keys(manifest.exports).filter((key) => key !== './package.json' && !key.startsWith('./nest'))
   return paths.map((key) => `oncebox${key.slice(1)}`)
 }
 
