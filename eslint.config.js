@@ -15,7 +15,14 @@ const NODE_GLOBALS = [
 
 export default defineConfig(
   {
-    ignores: ['dist', 'coverage', '**/node_modules', 'src/postgres/migrations.generated.ts', 'test/packaging/project'],
+    ignores: [
+      'dist',
+      'coverage',
+      '**/node_modules',
+      'src/postgres/migrations.generated.ts',
+      'test/packaging/project',
+      'examples/prisma/client',
+    ],
   },
   { linterOptions: { reportUnusedDisableDirectives: 'error' } },
   js.configs.recommended,

@@ -71,7 +71,7 @@ export function someCause(error: unknown, holds: (cause: unknown) => boolean): b
 }
 
 /** Fields of an error that may hold values: PostgreSQL's own, and those of clients. */
-const VALUES = ['detail', 'where', 'internalQuery', 'hint', 'query', 'parameters', 'args', 'values', 'types']
+const VALUES = ['detail', 'where', 'internalQuery', 'hint', 'query', 'parameters', 'args', 'values', 'types', 'meta']
 
 /**
  * The error as it may leave through hooks: of the server's words only those that name no value. What has none is itself;
@@ -104,14 +104,22 @@ export function plainMessage({ message, code }: { readonly message: string; read
   return typeof code === 'string' && /^22[0-9A-Z]{3}$/.test(code) ? text.replace(/: ".*$/s, '') : text
 }
 
-/** Messages of ORMs that end with the values of a row. What each keeps is its first group. */
+/** Messages of ORMs that tell the values of a row. What is kept of each are its groups, of which it has one or two. */
 const ROWS = [
   // Drizzle
   /^(Failed query: .*?)\nparams: .*$/s,
+  // Prisma: the arguments of a call that it refuses, and what PostgreSQL quotes (class 22).
+  /^(\s*Invalid `[^`\n]+` invocation)[^\n]*\n\n\{.*\}(\n\n[^\n]+)$/s,
+  /((?:Raw query failed|Database error)\. Code: `22[0-9A-Z]{3}`)\. Message: .*$/s,
+  /^(\s*Invalid `[^`\n]+` invocation.*\n(?:Value out of range for the type|Invalid input value)): .*$/s,
 ]
 
 function withoutRows(message: string): string {
-  return ROWS.reduce((text, values) => text.replace(values, '$1'), message)
+  return ROWS.reduce((text, values) => text.replace(values, keptOf), message)
+}
+
+function keptOf(_: string, first: string, second: unknown): string {
+  return typeof second === 'string' ? first + second : first
 }
 
 function isErrorLike(value: unknown): value is Error {

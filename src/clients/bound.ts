@@ -10,7 +10,7 @@
  */
 import type { Driver, Loan, StatementOptions, TransactionOptions } from '../postgres/driver.js'
 import { type Expected, transactionRequired } from '../postgres/drivers/loan-errors.js'
-import { refused, whenSent } from '../postgres/drivers/watch.js'
+import { ignore, refused, whenSent } from '../postgres/drivers/watch.js'
 
 export type Rows = readonly Record<string, unknown>[]
 
@@ -19,6 +19,8 @@ export interface Bound<Tx> {
   readonly tx: Tx
   /** Calls the handler: in an async context of the client's own, and sends what it kept back. See `Loan.run`. */
   run?<R>(handler: () => Promise<R>): Promise<R>
+  /** About to be given back: rejects if the handler has left something behind that the handle cannot know of. */
+  leave?(): void | Promise<void>
   /** It was given back, or the transaction is over. */
   close?(): void
 }
@@ -32,7 +34,10 @@ export interface Binding<Tx extends object> {
   readonly expected: Expected
   /** Learns once, before the first transaction, what `bind` needs. */
   prepare?(): Promise<void>
-  bind(client: object): Bound<Tx>
+  /** Runs the work of a transaction in one that the client on top believes to have begun on `client`, where it needs one. */
+  around?<R>(client: object, work: () => Promise<R>): Promise<R>
+  /** For a loan, `of` is the handle of the transaction that is lent. */
+  bind(client: object, of?: object): Bound<Tx>
   /** Undefined or words for what it is if `tx` is no open transaction of the client's: a root handle, one that is over. */
   begunBy(tx: object): Begun | string | undefined
   /** True if a statement reaches the handle some ticks after it was asked for: those that nobody awaited are waited for. */
@@ -101,16 +106,19 @@ class BoundDriver<Tx extends object> implements Driver<Tx> {
       await this.#binding.prepare?.()
       this.#prepared = true
     }
-    let made: Bound<Tx> | undefined
+    let begun: Bound<Tx> | undefined
+    const onHandle = (handle: object): Promise<R> => {
+      begun = this.#bind(handle)
+      return work(begun.tx)
+    }
+    const binding = this.#binding
     try {
-      return await this.#base.transaction((handle) => {
-        made = this.#bind(handle)
-        return work(made.tx)
-      }, options)
+      if (!binding.around) return await this.#base.transaction(onHandle, options)
+      return await this.#base.transaction((handle) => binding.around!(handle, () => onHandle(handle)), options)
     } finally {
-      // Not before COMMIT was answered: until then the server may be silent.
-      if (made) this.#handles.set(made.tx, undefined)
-      made?.close?.()
+      // Not before: a COMMIT may be silent too.
+      if (begun) this.#handles.set(begun.tx, undefined)
+      begun?.close?.()
     }
   }
 
@@ -119,20 +127,31 @@ class BoundDriver<Tx extends object> implements Driver<Tx> {
     if (!handle) throw transactionRequired('a transaction that is over', this.#binding.expected)
     // What was given back refuses by itself, whoever uses it.
     const loan = this.#base.lend!(handle)
-    const { tx: lent, run, close } = this.#bind(loan.tx)
+    const { tx: lent, run, leave, close } = this.#bind(loan.tx, handle)
     const giveBack = (): void | Promise<void> => {
       close?.()
       return loan.giveBack()
     }
+    const leaveFirst = async (): Promise<void> => {
+      try {
+        await leave!()
+      } catch (error) {
+        // Its own complaint would be about the same.
+        await Promise.resolve(giveBack()).catch(ignore)
+        throw error
+      }
+      return giveBack()
+    }
+    const end = leave ? leaveFirst : giveBack
     return {
       tx: lent,
       ...(run && { run }),
-      giveBack: this.#binding.late ? () => whenSent().then(giveBack) : giveBack,
+      giveBack: this.#binding.late ? () => whenSent().then(end) : end,
     }
   }
 
-  #bind(handle: object): Bound<Tx> {
-    const made = this.#binding.bind(handle)
+  #bind(handle: object, of?: object): Bound<Tx> {
+    const made = this.#binding.bind(handle, of)
     this.#handles.set(made.tx, handle)
     return made
   }

@@ -18,7 +18,7 @@ type Fits = (given: Readonly<Record<string, unknown>>) => boolean
 
 const KNOWN: readonly (readonly [words: string, fits: Fits])[] = [
   ['a Drizzle database: pass the client that it was made with, its $client', (it) => isSomething(it['$client'])],
-  ['a Prisma client: pass a pool of pg beside it', (it) => typeof it['$transaction'] === 'function'],
+  ['a Prisma client: use fromPrisma of oncebox/prisma', (it) => typeof it['$transaction'] === 'function'],
   [
     'a Knex instance: use fromKnex of oncebox/knex',
     (it) => typeof it['raw'] === 'function' && typeof it['transaction'] === 'function',

@@ -1,0 +1,106 @@
+/**
+ * Prisma's transaction as one handler gets it: of no use once the handler has returned, and aware of promises that nobody
+ * awaited. Prisma sends nothing before somebody does, so such a statement would be missing without a word.
+ */
+import { OnceboxError } from '../../errors.js'
+import { forgottenQuery, transactionClosed, unawaitedQuery } from '../../postgres/drivers/loan-errors.js'
+import { refused, whenSent } from '../../postgres/drivers/watch.js'
+import { inPlace, type Place, type Queryable, type Stage } from './stage.js'
+
+type Method = (...args: unknown[]) => unknown
+
+export class Lent implements Place {
+  readonly stage: Stage
+  readonly client: Queryable
+  readonly tx: object
+  isOpen = true
+  /** Made, and awaited by nobody so far. */
+  readonly #made = new Set<object>()
+  /** Awaited, and not answered so far. */
+  readonly #begun = new Set<PromiseLike<unknown>>()
+
+  constructor(stage: Stage, client: Queryable) {
+    this.stage = stage
+    this.client = client
+    this.tx = this.#guard(stage.tx!)
+  }
+
+  /** Rejects if the handler has forgotten a statement, once those that are under way were answered. */
+  async leave(): Promise<void> {
+    const [made, begun] = [this.#made.size, this.#begun.size]
+    while (this.#begun.size > 0 && this.stage.phase === 'open') {
+      await Promise.allSettled([...this.#begun])
+      // Whoever awaited one may go on with the next.
+      await whenSent()
+    }
+    this.isOpen = false
+    if (begun > 0) throw unawaitedQuery(begun)
+    if (made > 0) throw forgottenQuery(made)
+  }
+
+  /** The transaction, or what is on it: models, and what extensions have added. */
+  #guard(target: object): object {
+    return new Proxy(target, {
+      get: (_, key) => {
+        const value: unknown = Reflect.get(target, key, target)
+        if (typeof key === 'symbol' || key.startsWith('_')) return value
+        if (typeof value === 'function')
+          return key === 'constructor' ? value : this.#method(target, key, value as Method)
+        return typeof value === 'object' && value !== null ? this.#guard(value) : value
+      },
+    })
+  }
+
+  #method(target: object, name: string, method: Method): Method {
+    return (...args) => {
+      if (!this.isOpen) return tooLate()
+      if (name === '$transaction' && Array.isArray(args[0])) return refused(apart())
+      const answer = inPlace(this, () => Reflect.apply(method, target, args))
+      return isPrismaPromise(answer) ? this.#watch(answer) : answer
+    }
+  }
+
+  /** Counts a promise of Prisma's: as made until somebody awaits it or goes on from it, as begun until it is answered. */
+  #watch(promise: PromiseLike<unknown>): object {
+    this.#made.add(promise)
+    return new Proxy(promise, {
+      get: (_, key) => {
+        const value: unknown = Reflect.get(promise, key, promise)
+        if (typeof value !== 'function') return value
+        return (...args: unknown[]) => {
+          const awaits = key === 'then' || key === 'catch' || key === 'finally'
+          if (!this.isOpen) return awaits ? Reflect.apply(Promise.prototype[key] as Method, tooLate(), args) : tooLate()
+          const isFirst = this.#made.delete(promise)
+          if (isFirst && awaits) this.#begin(promise)
+          const answer = inPlace(this, () => Reflect.apply(value as Method, promise, args))
+          // Its relations: `findUnique().orders()`.
+          return isPrismaPromise(answer) ? this.#watch(answer) : answer
+        }
+      },
+    })
+  }
+
+  /** Before whoever awaits it: they are told last, and may return at once. */
+  #begin(promise: PromiseLike<unknown>): void {
+    this.#begun.add(promise)
+    const answered = (): boolean => this.#begun.delete(promise)
+    inPlace(this, () => promise.then(answered, answered))
+  }
+}
+
+function tooLate(): Promise<never> {
+  return refused(transactionClosed())
+}
+
+function isPrismaPromise(value: unknown): value is PromiseLike<unknown> {
+  return (value as { [Symbol.toStringTag]?: unknown } | null | undefined)?.[Symbol.toStringTag] === 'PrismaPromise'
+}
+
+/** Prisma runs a list on a connection of its own, whatever it is called on. */
+function apart(): OnceboxError {
+  return new OnceboxError(
+    'TRANSACTION_REQUIRED',
+    'tx.$transaction([…]) would commit on its own, whatever becomes of the handler: await the statements one after the ' +
+      'other, or pass a function',
+  )
+}
