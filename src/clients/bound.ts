@@ -101,15 +101,17 @@ class BoundDriver<Tx extends object> implements Driver<Tx> {
       await this.#binding.prepare?.()
       this.#prepared = true
     }
-    return this.#base.transaction(async (handle) => {
-      const { tx, close } = this.#bind(handle)
-      try {
-        return await work(tx)
-      } finally {
-        this.#handles.set(tx, undefined)
-        close?.()
-      }
-    }, options)
+    let made: Bound<Tx> | undefined
+    try {
+      return await this.#base.transaction((handle) => {
+        made = this.#bind(handle)
+        return work(made.tx)
+      }, options)
+    } finally {
+      // Not before COMMIT was answered: until then the server may be silent.
+      if (made) this.#handles.set(made.tx, undefined)
+      made?.close?.()
+    }
   }
 
   lend(tx: Tx): Loan<Tx> {

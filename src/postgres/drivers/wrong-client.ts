@@ -17,13 +17,13 @@ function nameOf(given: unknown): string {
 type Fits = (given: Readonly<Record<string, unknown>>) => boolean
 
 const KNOWN: readonly (readonly [words: string, fits: Fits])[] = [
-  ['a Drizzle database: pass the client that it was made with, its $client', (it) => isSomething(it['$client'])],
+  ['a Drizzle database: use fromDrizzle of oncebox/drizzle', (it) => isSomething(it['$client'])],
   ['a Prisma client: pass a pool of pg beside it', (it) => typeof it['$transaction'] === 'function'],
   [
     'a Knex instance: pass a pool of pg beside it',
     (it) => typeof it['raw'] === 'function' && typeof it['transaction'] === 'function',
   ],
-  ['a Kysely instance: pass the pool of its dialect', (it) => typeof it['getExecutor'] === 'function'],
+  ['a Kysely instance: use fromKysely of oncebox/kysely', (it) => typeof it['getExecutor'] === 'function'],
   ['PGlite: use fromPglite of oncebox/pglite', (it) => isPglite(it)],
   ['the sql of postgres.js: use fromPostgres of oncebox/postgres', (it) => isPostgres(it)],
   ['a pool of pg: use fromPg of oncebox/pg', (it) => isPgPool(it)],
