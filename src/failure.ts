@@ -72,6 +72,7 @@ export function someCause(error: unknown, holds: (cause: unknown) => boolean): b
 
 /** Fields of an error that may hold values: PostgreSQL's own, and those of clients. */
 const VALUES = ['detail', 'where', 'internalQuery', 'hint', 'query', 'parameters', 'args', 'values', 'types', 'meta']
+const VALUES = ['detail', 'where', 'internalQuery', 'hint', 'query', 'parameters', 'params', 'args', 'values', 'types']
 
 /**
  * The error as it may leave through hooks: of the server's words only those that name no value. What has none is itself;

@@ -17,8 +17,8 @@ function nameOf(given: unknown): string {
 type Fits = (given: Readonly<Record<string, unknown>>) => boolean
 
 const KNOWN: readonly (readonly [words: string, fits: Fits])[] = [
-  ['a Drizzle database: pass the client that it was made with, its $client', (it) => isSomething(it['$client'])],
   ['a Prisma client: use fromPrisma of oncebox/prisma', (it) => typeof it['$transaction'] === 'function'],
+  ['a Drizzle database: use fromDrizzle of oncebox/drizzle', (it) => isSomething(it['$client'])],
   [
     'a Knex instance: use fromKnex of oncebox/knex',
     (it) => typeof it['raw'] === 'function' && typeof it['transaction'] === 'function',
@@ -28,7 +28,7 @@ const KNOWN: readonly (readonly [words: string, fits: Fits])[] = [
     'a DataSource of TypeORM: use fromTypeOrm of oncebox/typeorm',
     (it) => typeof it['createQueryRunner'] === 'function',
   ],
-  ['a Kysely instance: pass the pool of its dialect', (it) => typeof it['getExecutor'] === 'function'],
+  ['a Kysely instance: use fromKysely of oncebox/kysely', (it) => typeof it['getExecutor'] === 'function'],
   ['PGlite: use fromPglite of oncebox/pglite', (it) => isPglite(it)],
   ['the sql of postgres.js: use fromPostgres of oncebox/postgres', (it) => isPostgres(it)],
   ['a pool of pg: use fromPg of oncebox/pg', (it) => isPgPool(it)],
