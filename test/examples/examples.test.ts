@@ -24,6 +24,11 @@ invoices: A-1 500, A-2 700, A-3 900`,
   kafka: `
 orders sent: 3, records in the topic: 4
 committed: 4, invoices: A-1 500, A-2 700, A-3 900`,
+  knex: `
+without an inbox, delivered 3 times: 3 entries
+stored, delivered 3 times: 1 entry
+on arrival, delivered 3 times: 1 entry
+in a transaction of one's own, delivered 3 times: 1 entry`,
   'orders-inventory': `
 order 4: nobody drinks that much
 order 1: reserved
