@@ -71,8 +71,10 @@ export function someCause(error: unknown, holds: (cause: unknown) => boolean): b
 }
 
 /** Fields of an error that may hold values: PostgreSQL's own, and those of clients. */
-const VALUES = ['detail', 'where', 'internalQuery', 'hint', 'query', 'parameters', 'args', 'values', 'types', 'meta']
-const VALUES = ['detail', 'where', 'internalQuery', 'hint', 'query', 'parameters', 'params', 'args', 'values', 'types']
+const VALUES = [
+  ...['detail', 'where', 'internalQuery', 'hint', 'query', 'parameters', 'params', 'args', 'values', 'types', 'meta'],
+  ...['sql', 'bindings'],
+]
 
 /**
  * The error as it may leave through hooks: of the server's words only those that name no value. What has none is itself;
