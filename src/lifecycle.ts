@@ -1,5 +1,5 @@
 /**
- * The life of a box, which may begin again and again:
+ * The life of a box, and of what runs by itself in it: sources, relays, consumers. It may begin again and again:
  *
  *     idle → starting → started → stopping → idle
  *
@@ -8,8 +8,8 @@
  * - started: all that is declared runs, and what is declared from now on runs at once.
  * - stopping: what is in flight is settled. Another `stop` is the same one, and a `start` begins when it is over.
  *
- * A stop overtakes a start: what has begun goes no further than its next step. So a turn, which is the time between two stops,
- * is what a start and a drain look at.
+ * A stop overtakes a start: what has begun goes no further than its next step. So a turn, which is the time until the next
+ * stop, is what a start, a drain and every loop look at: whoever is left over from an earlier one finds its own at an end.
  */
 export interface Lifecycle {
   readonly state: 'idle' | 'starting' | 'started' | 'stopping'
@@ -23,6 +23,27 @@ export interface Turn {
   goesOn(): boolean
 }
 
+/** The turn of one thing that runs by itself, which ends it: a start makes one, and its stop ends it. */
+export interface OwnTurn extends Turn {
+  /** Resolves at its end: what waits need not wait for longer. */
+  readonly over: Promise<void>
+  end(): void
+}
+
+export function beginTurn(): OwnTurn {
+  let goesOn = true
+  let resolve = (): void => undefined
+  const over = new Promise<void>((ended) => (resolve = ended))
+  return {
+    goesOn: () => goesOn,
+    over,
+    end() {
+      goesOn = false
+      resolve()
+    },
+  }
+}
+
 interface Steps {
   /** What has to succeed before anything runs. */
   prepare(): Promise<void>
@@ -33,14 +54,14 @@ interface Steps {
 
 export function createLifecycle({ prepare, begin, end }: Steps): Lifecycle {
   let state: Lifecycle['state'] = 'idle'
-  let stops = 0
-  let latest: { readonly turn: number; readonly done: Promise<void> } | undefined
+  let current = beginTurn()
+  let latest: { readonly turn: Turn; readonly done: Promise<void> } | undefined
   let ending: Promise<void> | undefined
 
   const turn = async (): Promise<Turn> => {
-    const mine = stops
+    const mine = current
     await ending
-    return { goesOn: () => stops === mine }
+    return mine
   }
 
   const run = async (before: Promise<void> | undefined): Promise<void> => {
@@ -74,8 +95,8 @@ export function createLifecycle({ prepare, begin, end }: Steps): Lifecycle {
       return state
     },
     start() {
-      if (latest?.turn === stops) return latest.done
-      const own = { turn: stops, done: run(latest?.done) }
+      if (latest?.turn === current) return latest.done
+      const own = { turn: current, done: run(latest?.done) }
       latest = own
       // One that failed may be tried again.
       own.done.catch(() => {
@@ -84,7 +105,8 @@ export function createLifecycle({ prepare, begin, end }: Steps): Lifecycle {
       return own.done
     },
     stop(timeoutMs) {
-      stops += 1
+      current.end()
+      current = beginTurn()
       return (ending ??= finish(timeoutMs))
     },
     turn,

@@ -10,10 +10,10 @@ import type { Origin, Runtime } from '../runtime.js'
 import { identityUnknown, type ConsumerDeclaration } from './consumer.js'
 import { runDirect } from './direct.js'
 import { handleFor } from './inline/handle.js'
-import { quarantined, quarantinedOutcome, sumUp, type Ackable } from './outcome.js'
+import { quarantined, type Ackable } from './outcome.js'
 import { prepare, type Prepared, type PrepareOptions, type Refused } from './prepare.js'
-import { NO_CONSUMER, quarantine, refuse, type Quarantined } from './quarantine.js'
-import { receive } from './receive.js'
+import { quarantine, refuse } from './quarantine.js'
+import { receive, sumUpAll, withoutRefused } from './receive.js'
 import type { Worker } from './run.js'
 
 export interface DeliverOptions {
@@ -47,7 +47,7 @@ export async function deliver(
   const { only, unrouted } = options
   const now = options.consumers.filter(({ consumer }) => options.how(consumer) !== 'store' && isMeant(consumer, only))
   if (now.length === 0) return receive(runtime, messages, { consumers: declared, only, unrouted })
-  return deliverNow(runtime, messages, options, now)
+  return withoutRefused(runtime, messages, only, (accepted) => deliverNow(runtime, accepted, options, now))
 }
 
 /** A source of the user's may hand over anything: what cannot even be looked at is refused, and its neighbours are not. */
@@ -65,17 +65,11 @@ function isMeant({ name }: ConsumerDeclaration, only: readonly string[] | undefi
 
 async function deliverNow(
   runtime: Runtime,
-  messages: readonly (Prepared | Refused)[],
+  accepted: readonly Prepared[],
   options: DeliverOptions,
   now: readonly Worker[],
 ): Promise<Outcome[]> {
   const declared = options.consumers.map(({ consumer }) => consumer)
-  const accepted = messages.filter((message): message is Prepared => !('reason' in message))
-  const refused = messages.filter((message): message is Refused => 'reason' in message)
-  await quarantine(
-    runtime,
-    refused.map((one) => ({ consumer: NO_CONSUMER, refused: one, meant: options.only })),
-  )
   const perMessage = new Map<Prepared, Ackable[]>(accepted.map((message) => [message, []]))
   const except = pairsOf(accepted, now)
   if (accepted.length > 0 && (await isStoredForAny(runtime, accepted, { declared, except, ...options }))) {
@@ -93,17 +87,7 @@ async function deliverNow(
     const outcomes = await (options.how(worker.consumer) === 'direct' ? runDirect : handleFor)(worker, own)
     own.forEach((message, at) => perMessage.get(message)!.push(outcomes[at]!))
   }
-  const unrouted: Quarantined[] = []
-  const answers = messages.map((message): Outcome => {
-    if ('reason' in message) return quarantinedOutcome(message.incoming.id, message.reason)
-    const consumers = perMessage.get(message)!
-    if (consumers.length > 0 || options.unrouted === 'skip') return sumUp(message.id, consumers)
-    const detail = `no consumer takes messages of type ${message.type}`
-    unrouted.push({ consumer: NO_CONSUMER, refused: refuse(message, 'unrouted', detail), meant: options.only })
-    return quarantinedOutcome(message.id, 'unrouted')
-  })
-  await quarantine(runtime, unrouted)
-  return answers
+  return sumUpAll(runtime, accepted, [...perMessage.values()], options)
 }
 
 /** A consumer that cannot tell which message it is gets it in quarantine. Answers the others. */

@@ -6,23 +6,20 @@
  * the start, and batch handlers have a way of their own (batch.ts).
  */
 import { isConflict } from '../postgres/errors.js'
-import { OnceboxError, ownError } from '../errors.js'
+import { ownError } from '../errors.js'
 import { batchRun } from '../handler.js'
 import { Abort } from '../worker/abort.js'
 import { failpoint, SimulatedCrash } from '../worker/failpoints.js'
 import { keepLease } from '../worker/lease.js'
 import { runAlone, runSuspect } from './alone.js'
 import { runBatch, takeBatch } from './batch.js'
-import { callHandler, type Effects } from './call.js'
 import { isLost, missingHandler, quarantineInvalid, recordFailure } from './fail.js'
-import type { Claim, Done, HeldMessage } from './held.js'
+import type { Claim, HeldMessage } from './held.js'
 import { hasLost, noteLoss } from './losses.js'
 import { pass } from './pass.js'
 import type { Run, Worker } from './run.js'
+import { SharedCalls } from './shared.js'
 import { CommitFailed, CommitUnknown, isAway, isUncalled, withoutBlame } from './transaction.js'
-
-/** Longer waits for a row lock end a shared group; detecting a deadlock would take a second. */
-const SHARED_LOCK_TIMEOUT = '20ms'
 
 export async function runClaim(worker: Worker, claim: Claim): Promise<void> {
   try {
@@ -148,31 +145,10 @@ interface SharedFailure {
 /** One optimistic transaction for many messages. Answers with the failure, or nothing if it committed. */
 async function sharedPass(run: Run, group: readonly HeldMessage[]): Promise<SharedFailure | undefined> {
   const { worker } = run
-  const begun: HeldMessage[] = []
-  let slow: HeldMessage | undefined
+  const calls = new SharedCalls(run, group)
+  const { begun } = calls
   try {
-    await pass(run, {
-      messages: group,
-      lockTimeout: SHARED_LOCK_TIMEOUT,
-      async call(open, ours) {
-        const done: Done[] = []
-        const clock = worker.pace.clock()
-        for (const message of ours) {
-          // A slow one gets a transaction of its own: this one commits first. A box that stops starts nothing.
-          if (done.length > 0 && (worker.stopping() || !clock.hasTime(message.type, ours.length - done.length))) break
-          begun.push(message)
-          try {
-            const result = await callHandler(run, open, [message], new SharedEffects(run, message))
-            done.push({ message, result })
-          } catch (error) {
-            if (error instanceof OnceboxError && error.code === 'HANDLER_TIMEOUT') slow = message
-            throw error
-          }
-          clock.ran(message.type)
-        }
-        return done
-      },
-    })
+    await pass(run, calls)
     return undefined
   } catch (error) {
     if (error instanceof SimulatedCrash || error instanceof CommitUnknown || isLost(error)) throw error
@@ -180,35 +156,6 @@ async function sharedPass(run: Run, group: readonly HeldMessage[]): Promise<Shar
       if (begun.length > 0) noteLoss(worker, begun.at(-1)!)
       throw error
     }
-    return { error, begun, slow }
-  }
-}
-
-/** In a shared transaction an effect writes and calls nothing: its message moves out of the group. */
-class SharedEffects implements Effects {
-  readonly #run: Run
-  readonly #message: HeldMessage
-  /** Made when it is needed: an error for each message of every group would cost more than the rest of the call. */
-  #leave: OnceboxError | undefined
-
-  constructor(run: Run, message: HeldMessage) {
-    this.#run = run
-    this.#message = message
-  }
-
-  runIn() {
-    return (): Promise<never> => {
-      this.#leave ??= new OnceboxError(
-        'GROUP_ABANDONED',
-        'the handler calls an effect, so it runs again in its own transaction',
-      )
-      this.#run.worker.pace.alone.add(this.#message.type)
-      return Promise.reject(this.#leave)
-    }
-  }
-
-  /** A handler that catches everything must not keep the group going. */
-  check(): void {
-    if (this.#leave) throw this.#leave
+    return { error, begun, slow: calls.slow }
   }
 }

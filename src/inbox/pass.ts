@@ -29,13 +29,13 @@ export interface Pass {
 }
 
 /** Resolves once everything is settled. Rejects if nothing is, or if nobody knows (CommitUnknown). */
-export async function pass(run: Run, { messages, lockTimeout, call }: Pass): Promise<void> {
+export async function pass(run: Run, what: Pass): Promise<void> {
   const { held } = run
   const { db } = run.worker.runtime
   let done: readonly Done[] = []
   try {
-    await openTransaction(run, lockTimeout, async (open) => {
-      done = await call(open, await held.enter(messages, open))
+    await openTransaction(run, what.lockTimeout, async (open) => {
+      done = await what.call(open, await held.enter(what.messages, open))
       failpoint('handled', db)
       return settle(run, open, done)
     })

@@ -54,29 +54,41 @@ export async function receive(
   messages: readonly (Prepared | Refused)[],
   options: ReceiveOptions,
 ): Promise<Outcome[]> {
-  const outcomes = new Array<Outcome>(messages.length)
-  const refused: Quarantined[] = []
-  const batch: { at: number; message: Prepared }[] = []
-  messages.forEach((message, at) => {
-    if ('reason' in message) {
-      refused.push({ consumer: NO_CONSUMER, refused: message, meant: options.only })
-      outcomes[at] = quarantinedOutcome(message.incoming.id, message.reason)
-    } else batch.push({ at, message })
+  return withoutRefused(runtime, messages, options.only, async (accepted) => {
+    const reception = { ...options, heldBack: new Set<string>() }
+    const outcomes: Outcome[] = []
+    for (const part of parts(accepted)) {
+      const free = part.map((message) => !isHeldBack(message, reception))
+      const answers = await receiveBatch(
+        runtime,
+        part.filter((_, at) => free[at]),
+        reception,
+      )
+      let next = 0
+      part.forEach((message, at) => outcomes.push(free[at] ? answers[next++]! : busy(message, reception)))
+    }
+    failpoint('received', runtime.db)
+    return outcomes
   })
-  if (refused.length > 0) await quarantine(runtime, refused)
-  const reception = { ...options, heldBack: new Set<string>() }
-  for (const part of parts(batch)) {
-    const free = part.filter(({ message }) => !isHeldBack(message, reception))
-    const answers = await receiveBatch(
-      runtime,
-      free.map(({ message }) => message),
-      reception,
-    )
-    free.forEach(({ at }, index) => (outcomes[at] = answers[index]!))
-    for (const { at, message } of part) outcomes[at] ??= busy(message, reception)
+}
+
+/** Quarantines what was refused before, and answers for all: for the others what `take` answers. */
+export async function withoutRefused(
+  runtime: Runtime,
+  messages: readonly (Prepared | Refused)[],
+  meant: readonly string[] | undefined,
+  take: (accepted: readonly Prepared[]) => Promise<readonly Outcome[]>,
+): Promise<Outcome[]> {
+  const accepted: Prepared[] = []
+  const refused: Quarantined[] = []
+  for (const one of messages) {
+    if ('reason' in one) refused.push({ consumer: NO_CONSUMER, refused: one, meant })
+    else accepted.push(one)
   }
-  failpoint('received', runtime.db)
-  return outcomes
+  await quarantine(runtime, refused)
+  const outcomes = await take(accepted)
+  let next = 0
+  return messages.map((one) => ('reason' in one ? quarantinedOutcome(one.incoming.id, one.reason) : outcomes[next++]!))
 }
 
 /** By message of a batch, what each consumer that gets it is told. */
@@ -109,7 +121,8 @@ async function receiveBatch(runtime: Runtime, batch: readonly Prepared[], option
     const [outcome] = await receiveBatch(runtime, [message], { ...options, only: [consumer] })
     perMessage[at]!.set(consumer, { outcome: outcome!.consumers[0] ?? stored(consumer).outcome, ack: outcome!.ack })
   }
-  return finish(runtime, batch, perMessage, options)
+  const answers = perMessage.map((consumers) => [...consumers.values()])
+  return sumUpAll(runtime, batch, answers, options)
 }
 
 /** One of them is held elsewhere: the others must not wait for it, unless they come behind it. */
@@ -153,7 +166,7 @@ async function refuseUnfit(runtime: Runtime, batch: readonly Prepared[], perMess
       perMessage[at]!.set(consumer, quarantined(consumer, 'no-id'))
     }
   })
-  if (refused.length > 0) await quarantine(runtime, refused)
+  await quarantine(runtime, refused)
 }
 
 async function storeCalmly(runtime: Runtime, batch: readonly Prepared[], options: Reception): Promise<ReceiveAnswer> {
@@ -229,7 +242,7 @@ async function classifyRest(
     else if (found.state === 'arriving') perMessage[at]!.set(consumer, heldByArrival(consumer))
     else perMessage[at]!.set(consumer, knownOutcome(consumer, found))
   })
-  if (refused.length > 0) await quarantine(runtime, refused)
+  await quarantine(runtime, refused)
   if (parked.length > 0) {
     const keys = parked.map(({ consumer, message }) => identityOf(message, consumer))
     const rows = await runtime.db.run(UNPARK_FAILED, keys)
@@ -242,23 +255,21 @@ async function classifyRest(
   return again
 }
 
-/** Sums up, and quarantines what nobody wanted. */
-async function finish(
+/** Sums up what each message has come to, and quarantines what nobody wanted. */
+export async function sumUpAll(
   runtime: Runtime,
   batch: readonly Prepared[],
-  perMessage: PerMessage,
-  options: ReceiveOptions,
+  answers: readonly (readonly Ackable[])[],
+  options: Pick<ReceiveOptions, 'only' | 'unrouted'>,
 ): Promise<Outcome[]> {
   const unrouted: Quarantined[] = []
   const outcomes = batch.map((message, at): Outcome => {
-    const consumers = perMessage[at]!
-    if (consumers.size > 0) return sumUp(message.id, [...consumers.values()])
-    if (options.unrouted === 'skip') return sumUp(message.id, [])
+    if (answers[at]!.length > 0 || options.unrouted === 'skip') return sumUp(message.id, answers[at]!)
     const detail = `no consumer takes messages of type ${message.type}`
     unrouted.push({ consumer: NO_CONSUMER, refused: refuse(message, 'unrouted', detail), meant: options.only })
     return quarantinedOutcome(message.id, 'unrouted')
   })
-  if (unrouted.length > 0) await quarantine(runtime, unrouted)
+  await quarantine(runtime, unrouted)
   return outcomes
 }
 
@@ -271,17 +282,17 @@ function stored(consumer: string): Ackable {
   return { outcome: { consumer, status: 'stored' } satisfies ConsumerOutcome }
 }
 
-function* parts<T extends { readonly message: Prepared }>(batch: readonly T[]): Generator<T[]> {
-  let part: T[] = []
+function* parts(batch: readonly Prepared[]): Generator<Prepared[]> {
+  let part: Prepared[] = []
   let bytes = 0
-  for (const one of batch) {
-    const size = one.message.body.length + (one.message.envelope?.length ?? 0)
+  for (const message of batch) {
+    const size = message.body.length + (message.envelope?.length ?? 0)
     if (part.length > 0 && (bytes + size > MAX_BATCH_BYTES || part.length >= MAX_BATCH)) {
       yield part
       part = []
       bytes = 0
     }
-    part.push(one)
+    part.push(message)
     bytes += size
   }
   if (part.length > 0) yield part

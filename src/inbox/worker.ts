@@ -9,6 +9,7 @@
  */
 import { OnceboxError } from '../errors.js'
 import { CALM_MS } from '../figures.js'
+import { beginTurn } from '../lifecycle.js'
 import { watch, type Runtime } from '../runtime.js'
 import { DRAIN_UNTIL, NEXT_DUE } from '../postgres/sql/claim.js'
 import { Abort } from '../worker/abort.js'
@@ -60,8 +61,8 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
   let stopping = false
   /** The whole box is being stopped, arrivals included. */
   let ending = false
-  /** How often it was told to stop: a start or a drain that a stop has overtaken starts nothing more. */
-  let stops = 0
+  /** Until the next stop: a start or a drain that a stop has overtaken starts nothing more. */
+  let turn = beginTurn()
   /** All stops under way. */
   let halting: Promise<unknown> | undefined
   const draining = new Set<Promise<unknown>>()
@@ -182,18 +183,19 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
     },
     trouble,
     async start(ready) {
-      const turn = stops
+      const { goesOn } = turn
       await ready
       while (halting) await halting
       // What runs is stopped by the handle that it was started with.
-      if (stops !== turn || loop.alive) return
+      if (!goesOn() || loop.alive) return
       stopping = false
       stop = new Abort()
       loop.start()
     },
     wake: () => loop.wake(),
     stop(timeoutMs, others) {
-      stops++
+      turn.end()
+      turn = beginTurn()
       const stopped = halt(timeoutMs, others)
       const all = Promise.allSettled([halting, stopped]).then(() => {
         if (halting === all) halting = undefined
@@ -202,12 +204,12 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
       return stopped
     },
     drain() {
-      const turn = stops
+      const { goesOn } = turn
       return async () => {
         // A stop under way ends first.
         await halting
-        if (stops !== turn) return false
-        const round = drainRound(() => stops !== turn)
+        if (!goesOn()) return false
+        const round = drainRound(() => !goesOn())
         draining.add(round)
         try {
           return await round

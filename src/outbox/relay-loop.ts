@@ -3,6 +3,7 @@ import { CALM_MS } from '../figures.js'
 import { createPlans } from '../postgres/plans.js'
 import { watch, type Runtime } from '../runtime.js'
 import { backoffMs, sleep } from '../backoff.js'
+import { beginTurn, type OwnTurn } from '../lifecycle.js'
 import { createCare } from './apart.js'
 import { createSuspects } from './suspects.js'
 import type { Attached } from './options.js'
@@ -39,10 +40,7 @@ export function createRelayLoop(
   const { name, sink } = attached
   const down = watch(runtime, { name, where: { sink }, of: 'its broker' })
   const away = watch(runtime, { name, where: { sink }, of: 'the database', calmMs: CALM_MS })
-  let running: Promise<void> | undefined
-  let stopping = false
-  let stopped = (): void => undefined
-  let untilStopped = new Promise<void>(() => undefined)
+  let running: { readonly turn: OwnTurn; readonly ended: Promise<void> } | undefined
   let nudged = false
   let rouse: (() => void) | undefined
   let inFlight: Promise<unknown> | undefined
@@ -71,17 +69,17 @@ export function createRelayLoop(
   }
 
   /** Waits, at least a little: many sends in a row are no reason to ask in a row. */
-  const nap = async (ms: number): Promise<void> => {
-    await sleep(Math.min(ms, MIN_POLL_MS), untilStopped)
-    if (nudged || stopping || ms <= MIN_POLL_MS) return
+  const nap = async (ms: number, turn: OwnTurn): Promise<void> => {
+    await sleep(Math.min(ms, MIN_POLL_MS), turn.over)
+    if (nudged || !turn.goesOn() || ms <= MIN_POLL_MS) return
     const roused = new Promise<void>((resolve) => (rouse = resolve))
-    await sleep(ms - MIN_POLL_MS, Promise.race([roused, untilStopped]))
+    await sleep(ms - MIN_POLL_MS, Promise.race([roused, turn.over]))
     rouse = undefined
   }
 
-  const run = async (): Promise<void> => {
+  const run = async (turn: OwnTurn): Promise<void> => {
     let pollMs = MIN_POLL_MS
-    while (!stopping) {
+    while (turn.goesOn()) {
       try {
         const { found, nextMs, answer } = await step()
         away.worked()
@@ -90,7 +88,7 @@ export function createRelayLoop(
           pollMs = MIN_POLL_MS
           continue
         }
-        await nap(Math.max(1, Math.min(pollMs, nextMs ?? pollMs)))
+        await nap(Math.max(1, Math.min(pollMs, nextMs ?? pollMs)), turn)
         pollMs = nudged ? MIN_POLL_MS : Math.min(MAX_POLL_MS, pollMs * 2)
         nudged = false
       } catch (error) {
@@ -100,7 +98,7 @@ export function createRelayLoop(
         const ms = backoffMs(trouble.failures, first, most)
         trouble.failed(isDown ? error.cause : error)
         // Not cut short by a nudge: what is sent now would fail like the rest.
-        await sleep(ms, untilStopped)
+        await sleep(ms, turn.over)
       }
     }
   }
@@ -112,9 +110,8 @@ export function createRelayLoop(
     },
     start() {
       if (running) return
-      stopping = false
-      untilStopped = new Promise((resolve) => (stopped = resolve))
-      running = run()
+      const turn = beginTurn()
+      running = { turn, ended: run(turn) }
     },
     nudge() {
       nudged = true
@@ -133,9 +130,8 @@ export function createRelayLoop(
       }
     },
     async stop(timeoutMs) {
-      stopping = true
-      stopped()
-      await sleep(timeoutMs, Promise.all([running, inFlight?.catch(() => undefined)]))
+      running?.turn.end()
+      await sleep(timeoutMs, Promise.all([running?.ended, inFlight?.catch(() => undefined)]))
       running = undefined
     },
   }

@@ -6,6 +6,7 @@ import type { MessageMap } from '../message.js'
 import type { Differing } from '../postgres/sql/outbox.js'
 import { watch, type Runtime } from '../runtime.js'
 import { backoffMs, sleep } from '../backoff.js'
+import { beginTurn, type OwnTurn } from '../lifecycle.js'
 import { finishLeft, reclaim, registerSinks, retireSinks, SEEN_EVERY_MS } from './assign.js'
 import { nameOfSink, resolveSinkOptions, type Attached, type SinkOptions } from './options.js'
 import { createRelayLoop, type RelayLoop } from './relay-loop.js'
@@ -34,9 +35,8 @@ export function createRelays(runtime: Runtime): Relays {
   /** Sinks that may have opened something since they were last closed. */
   const open = new Set<Sink>()
   const self = { id: randomUUID(), host: `${hostname()}:${process.pid}` }
-  let stopping = false
-  let running = false
-  let halt = (): void => undefined
+  let turn: OwnTurn | undefined
+  const isOver = (): boolean => !turn
   let tidying: Promise<void> | undefined
   let seen: NodeJS.Timeout | undefined
 
@@ -57,20 +57,20 @@ export function createRelays(runtime: Runtime): Relays {
     try {
       const differing = await registerSinks(runtime, self, attached(), 'go on')
       differing.forEach(warn)
-      await reclaim(runtime, () => stopping)
+      await reclaim(runtime, isOver)
     } catch (error) {
       runtime.log.debug({ error: String(error) }, 'sinks could not be registered again')
     }
   }
   /** Tried until it works: that the database is away is told by the relays. */
-  const tidy = async (stopped: Promise<void>): Promise<void> => {
-    for (let attempt = 0; !stopping; attempt++) {
+  const tidy = async ({ goesOn, over }: OwnTurn): Promise<void> => {
+    for (let attempt = 0; goesOn(); attempt++) {
       try {
-        await reclaim(runtime, () => stopping)
-        return await finishLeft(runtime, () => stopping)
+        await reclaim(runtime, () => !goesOn())
+        return await finishLeft(runtime, () => !goesOn())
       } catch (error) {
         runtime.log.debug({ error: String(error) }, 'published events could not be finished, and are tried again')
-        await sleep(backoffMs(attempt, 500, 30_000), stopped)
+        await sleep(backoffMs(attempt, 500, 30_000), over)
       }
     }
   }
@@ -99,17 +99,16 @@ export function createRelays(runtime: Runtime): Relays {
       differing.forEach(warn)
     },
     get running() {
-      return running
+      return turn !== undefined
     },
     start() {
-      stopping = false
-      running = true
+      turn ??= beginTurn()
       for (const loop of loops) {
         open.add(loop.attached.sink)
         loop.start()
       }
       if (loops.length === 0) return
-      tidying ??= tidy(new Promise((resolve) => (halt = resolve)))
+      tidying ??= tidy(turn)
       seen ??= setInterval(() => void beSeen(), SEEN_EVERY_MS).unref()
     },
     get problems() {
@@ -136,9 +135,8 @@ export function createRelays(runtime: Runtime): Relays {
           watch(runtime, { name, where: { sink }, of: 'its broker' }).failed(error)
         }
       })
-      stopping = true
-      running = false
-      halt()
+      turn?.end()
+      turn = undefined
       clearInterval(seen)
       seen = undefined
       await Promise.all(ends)

@@ -3,6 +3,7 @@ import { sharedByCopies } from '../copies.js'
 import type { Deliver, Source, Warn } from '../brokers/source.js'
 import { backoffMs, sleep } from '../backoff.js'
 import { OnceboxError } from '../errors.js'
+import { beginTurn, type OwnTurn } from '../lifecycle.js'
 import type { Trouble } from './trouble.js'
 
 export interface Sources {
@@ -32,11 +33,10 @@ export type WatchSource = (name: string, source: Source) => Pick<Attached, 'brok
 
 /** One start, until its stop. */
 interface Run {
+  readonly turn: OwnTurn
   started: Promise<void>
   /** A stop came while it was starting, and did not wait for it. */
   overtaken: boolean
-  readonly stopped: Promise<void>
-  stop(): void
 }
 
 /**
@@ -51,7 +51,7 @@ export function createSources(watch: WatchSource): Sources {
   const attached = new Map<Source, Attached>()
 
   const start = async (source: Source, entry: Attached, run: Run): Promise<void> => {
-    const goesOn = (): boolean => entry.run === run && entry.state === 'starting'
+    const { goesOn, over } = run.turn
     for (let attempt = 0; goesOn(); attempt++) {
       let cutOff = false
       try {
@@ -68,7 +68,7 @@ export function createSources(watch: WatchSource): Sources {
         return
       } catch (error) {
         entry.broker.failed(error)
-        if (goesOn()) await sleep(backoffMs(attempt, 100, 5_000), run.stopped)
+        if (goesOn()) await sleep(backoffMs(attempt, 100, 5_000), over)
       }
     }
   }
@@ -113,7 +113,7 @@ export function createSources(watch: WatchSource): Sources {
       entry.state = 'starting'
       entry.broker.forget()
       entry.deliveries.forget()
-      entry.run = createRun()
+      entry.run = { turn: beginTurn(), started: Promise.resolve(), overtaken: false }
       entry.run.started = start(source, entry, entry.run)
     },
     startAll() {
@@ -125,7 +125,7 @@ export function createSources(watch: WatchSource): Sources {
         const run = entry.run!
         const wasRunning = entry.state === 'running'
         entry.state = 'stopped'
-        run.stop()
+        run.turn.end()
         let begun = wasRunning
         if (!wasRunning)
           await sleep(
@@ -153,10 +153,4 @@ function problemOf({ state, name, broker, deliveries }: Attached): string | unde
   if (state === 'stopped') return undefined
   if (broker.failures > 0) return `source ${name} has lost its broker`
   return deliveries.failures > 0 ? `what source ${name} delivers is not taken` : undefined
-}
-
-function createRun(): Run {
-  let stop = (): void => undefined
-  const stopped = new Promise<void>((resolve) => (stop = resolve))
-  return { started: Promise.resolve(), overtaken: false, stopped, stop: () => stop() }
 }
