@@ -141,6 +141,7 @@ export async function createTestBox<Tx, TxIn, M extends MessageMap>(
 }
 
 async function openPglite(): Promise<PGlite> {
+  await checkImports()
   try {
     const { PGlite } = await import('@electric-sql/pglite')
     return await PGlite.create()
@@ -148,6 +149,26 @@ async function openPglite(): Promise<PGlite> {
     throw new OnceboxError(
       'OPTION_INVALID',
       'createTestBox runs on PGlite by default: npm install --save-dev @electric-sql/pglite, or pass your own driver as db',
+      { cause: error },
+    )
+  }
+}
+
+/**
+ * PGlite imports its own files. Jest refuses that unless Node.js runs with a flag, and as nobody waits for those imports, the
+ * refusal would end the process before anybody could read what is wrong.
+ */
+async function checkImports(): Promise<void> {
+  if (process.env['JEST_WORKER_ID'] === undefined) return
+  try {
+    // Not written as an import, which would become a `require` in CommonJS.
+    // eslint-disable-next-line @typescript-eslint/no-implied-eval, @typescript-eslint/no-unsafe-call
+    await new Function(`return import('node:path')`)()
+  } catch (error) {
+    throw new OnceboxError(
+      'OPTION_INVALID',
+      'createTestBox runs on PGlite by default, which Jest cannot load without NODE_OPTIONS=--experimental-vm-modules; ' +
+        'set that, or pass your own driver as db',
       { cause: error },
     )
   }
