@@ -24,6 +24,10 @@ invoices: A-1 500, A-2 700, A-3 900`,
   kafka: `
 orders sent: 3, records in the topic: 4
 committed: 4, invoices: A-1 500, A-2 700, A-3 900`,
+  nest: `
+orders: handled, handled, dead; A-1 once more: duplicate
+stock: cup 2, tea 5
+healthy: true`,
   'orders-inventory': `
 order 4: nobody drinks that much
 order 1: reserved
@@ -92,7 +96,7 @@ test('their types are right', { timeout: TIMEOUT_MS }, async () => {
   const config = {
     extends: '../../../tsconfig.json',
     compilerOptions: { noEmit: true, allowJs: true, checkJs: true },
-    include: ['../../../examples/**/*.mjs'],
+    include: ['../../../examples/**/*.mjs', '../../../examples/**/*.ts'],
     exclude: [],
   }
   await writeFile(path.join(directory, 'tsconfig.json'), JSON.stringify(config))
