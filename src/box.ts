@@ -25,10 +25,11 @@ import { register, releaseUnrouted } from './inbox/registry.js'
 import { createJanitor } from './inbox/retain.js'
 import { createWorker, type ConsumerWorker } from './inbox/worker.js'
 import { createLifecycle } from './lifecycle.js'
-import type { DataIn, Incoming, Json, MessageMap, Name, OnceOutcome, Outcome, SendData } from './message.js'
+import type { DataIn, Incoming, IncomingOf, Json, MessageMap, Name, OnceOutcome, Outcome, SendData } from './message.js'
 import type { SinkOptions } from './outbox/options.js'
 import { createRelays } from './outbox/relays.js'
 import { prepareMany, prepareSend, writeOutgoing } from './outbox/send.js'
+import type { Driver } from './postgres/driver.js'
 import { checkVersion, migrate } from './postgres/migrate.js'
 import { checkServer } from './postgres/server.js'
 import { watch } from './runtime.js'
@@ -43,10 +44,13 @@ export interface Consumer {
   drain(): Promise<void>
 }
 
-export interface FrontDoor {
-  (message: Incoming): Promise<Outcome>
-  (messages: readonly Incoming[]): Promise<Outcome[]>
-  (input: Incoming | readonly Incoming[]): Promise<Outcome | Outcome[]>
+/** `R` is what the handlers return, for those who wait for it: `const outcome: OutcomeOf<typeof handlers, 'x'> = await …`. */
+export interface FrontDoor<M extends MessageMap = MessageMap> {
+  <const K extends string, R = unknown>(message: { type: K } & IncomingOf<M, K>): Promise<Outcome<R>>
+  <R = unknown>(messages: readonly Incoming[]): Promise<Outcome<R>[]>
+  <const K extends string, R = unknown>(
+    input: ({ type: K } & IncomingOf<M, K>) | readonly Incoming[],
+  ): Promise<Outcome<R> | Outcome<R>[]>
 }
 
 export interface Box<M extends MessageMap, Tx, TxIn = Tx> {
@@ -55,9 +59,9 @@ export interface Box<M extends MessageMap, Tx, TxIn = Tx> {
   /** Declares a consumer; its name is the unit of deduplication. */
   consumer(name: string, handlers: Handlers<M, Tx>, options?: ConsumerOptions<M>): Consumer
   /** Always stores: persists for every subscribed consumer and answers after the commit, in order. */
-  readonly receive: FrontDoor
+  readonly receive: FrontDoor<M>
   /** Always runs now: dedup, run and record in one transaction per group; answers after the commit. */
-  readonly handle: FrontDoor
+  readonly handle: FrontDoor<M>
   /** Runs `work` in your transaction, only if this consumer has not handled this message. Throws BUSY. */
   once<R>(
     tx: TxIn,
@@ -87,6 +91,9 @@ export interface Box<M extends MessageMap, Tx, TxIn = Tx> {
   health(limits?: { maxLagMs?: number }): Promise<Health>
   readonly admin: Admin<M>
 }
+
+/** The box of a vocabulary, for a field or a parameter: with a transaction, `PoolClient`, or with a driver, `typeof db`. */
+export type BoxOf<M extends MessageMap, D> = D extends Driver<infer Tx, infer TxIn> ? Box<M, Tx, TxIn> : Box<M, D>
 
 /** How long a stop waits, when its time is up, for what it has aborted. */
 const ABORT_MS = 2_000
@@ -128,11 +135,11 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
     }
     return outcomes
   }
-  const door = (how: DeliverOptions['how']): FrontDoor =>
+  const door = (how: DeliverOptions['how']): FrontDoor<M> =>
     (async (input: Incoming | readonly Incoming[]) => {
       if (Array.isArray(input)) return input.length === 0 ? [] : arrive(input as readonly Incoming[], { how })
       return (await arrive([input as Incoming], { how }))[0]!
-    }) as FrontDoor
+    }) as FrontDoor<M>
 
   const announce = async (): Promise<void> => {
     await register(runtime, declared())

@@ -1,6 +1,6 @@
 /** What users write: handlers, and the context they get. */
 import { requireFunction } from './check-options.js'
-import type { Json, MessageMap, MessageOf, Name, SendData } from './message.js'
+import type { Json, MessageMap, MessageOf, Name, Outcome, SendData } from './message.js'
 
 export interface SendOptions {
   /** Events of one key are published in order. */
@@ -78,6 +78,12 @@ export type Handler<M extends MessageMap, K extends Name<M>, Tx> = (
   message: MessageOf<M, K>,
   ctx: Context<M, Tx>,
 ) => unknown
+
+/** What a handler's result is for who waits for it: `ResultOf<typeof handlers, 'order.placed'>`. */
+export type ResultOf<H, K extends keyof H> = H[K] extends (...args: never) => infer R ? Json<Awaited<R>> : unknown
+
+/** The outcome of a message whose handlers are known. Name it where you wait: `handle` cannot know who handles it. */
+export type OutcomeOf<H, K extends keyof H> = Outcome<ResultOf<H, K>>
 
 const BATCH: unique symbol = Symbol.for('oncebox.batch') as never
 

@@ -1,5 +1,5 @@
 /** What users import. */
-export { createBox, type Box, type Consumer, type FrontDoor } from './box.js'
+export { createBox, type Box, type BoxOf, type Consumer, type FrontDoor } from './box.js'
 export type { Health } from './health.js'
 export type { BoxOptions } from './box-options.js'
 export type { Refusal, Sink } from './brokers/sink.js'
@@ -16,6 +16,8 @@ export {
   type Handler,
   type Handlers,
   type Logger,
+  type OutcomeOf,
+  type ResultOf,
   type Send,
   type SendOptions,
 } from './handler.js'
@@ -32,13 +34,16 @@ export {
   type DataOut,
   type Failure,
   type Incoming,
+  type IncomingOf,
   type Json,
   type Message,
   type MessageMap,
   type MessageOf,
+  type Name as MessageName,
   type OnceOutcome,
   type Outcome,
   type QuarantineReason,
+  type SendData,
   type State,
   type TypedMessages,
 } from './message.js'

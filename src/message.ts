@@ -78,10 +78,9 @@ export interface Message<K extends string = string, D = unknown> {
 /** One name: that message. Several, or none given: a union discriminated by `type`. */
 export type MessageOf<M extends MessageMap, K extends Name<M> = Name<M>> = { [P in K]: Message<P, DataOut<M, P>> }[K]
 
-/** What you hand in. `id` must be written down, though it may be undefined (then: quarantined, `no-id`). */
-export type Incoming = {
+type Envelope<K extends string> = {
   id: string | undefined
-  type: string
+  type: K
   source?: string
   key?: string
   subject?: string
@@ -89,7 +88,24 @@ export type Incoming = {
   headers?: Readonly<Record<string, string>>
   /** Set by a source that knows the message was delivered before and never acknowledged: its worker may have died. */
   redelivered?: boolean
-} & ({ data: unknown; body?: never } | { body: Uint8Array | string; data?: never })
+}
+
+type Payload<D> = { data: D; body?: never } | { body: Uint8Array | string; data?: never }
+
+/** What you hand in. `id` must be written down, though it may be undefined (then: quarantined, `no-id`). */
+export type Incoming = Envelope<string> & Payload<unknown>
+
+/**
+ * The same where you wrote the message yourself: of a type that is written down, that type is one of the vocabulary, and the
+ * data is what its schema takes. With a `type` that is any string, the message came from elsewhere, and is judged on arrival.
+ */
+export type IncomingOf<M extends MessageMap, K extends string = Name<M>> = string extends K
+  ? Incoming
+  : [Name<M>] extends [never]
+    ? Incoming
+    : [K] extends [Name<M>]
+      ? Envelope<K> & Payload<SendData<M, K>>
+      : Envelope<Name<M>> & Payload<unknown>
 
 export type QuarantineReason =
   | 'conflict'
