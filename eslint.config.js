@@ -88,6 +88,11 @@ export default defineConfig(
       'max-params': ['error', 4],
     },
   },
+  // Nest injects by the types of parameters: such an import is needed at run time.
+  {
+    files: ['examples/nest/**/*.ts'],
+    languageOptions: { parserOptions: { emitDecoratorMetadata: true, experimentalDecorators: true } },
+  },
   // Written as the specification prints it.
   { files: ['src/standard-schema.ts'], rules: { '@typescript-eslint/no-namespace': 'off' } },
   {

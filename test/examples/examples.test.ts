@@ -29,6 +29,10 @@ without an inbox, delivered 3 times: 3 entries
 stored, delivered 3 times: 1 entry
 on arrival, delivered 3 times: 1 entry
 in a transaction of one's own, delivered 3 times: 1 entry`,
+  nest: `
+orders: handled, handled, dead; A-1 once more: duplicate
+stock: cup 2, tea 5
+healthy: true`,
   'orders-inventory': `
 order 4: nobody drinks that much
 order 1: reserved
@@ -116,7 +120,7 @@ test('their types are right', { timeout: TIMEOUT_MS }, async () => {
   const config = {
     extends: '../../../tsconfig.json',
     compilerOptions: { noEmit: true, allowJs: true, checkJs: true },
-    include: ['../../../examples/**/*.mjs'],
+    include: ['../../../examples/**/*.mjs', '../../../examples/**/*.ts'],
     exclude: [],
   }
   await writeFile(path.join(directory, 'tsconfig.json'), JSON.stringify(config))

@@ -93,7 +93,7 @@ test('one method may handle several types, and one class all that are left', asy
   }
   const app = await open({ imports: [bench.root()], providers: [All] })
   for (const type of ['order.placed', 'order.changed', 'stock.reserved'] as const) {
-    await boxOf(app).handle({ id: type, type, data: {} })
+    await boxOf(app).handle({ id: type, type, data: { sku: 'tea', to: 1 } })
   }
   expect(seen).toEqual(['known order.placed', 'known order.changed', 'rest stock.reserved'])
 })
@@ -386,7 +386,7 @@ describe('providers that are made per request', () => {
     const before = made
     for (const id of ['c-1', 'c-2']) {
       await boxOf(app).handle(order())
-      await boxOf(app).handle({ id, type: 'order.changed', data: {} })
+      await boxOf(app).handle({ id, type: 'order.changed', data: { sku: 'tea', to: 1 } })
     }
     expect(seen).toEqual(['asked', 'handled', 'asked', 'handled'])
     expect(made - before).toBe(2)
@@ -445,7 +445,7 @@ describe('providers that are made per request', () => {
     }
     const app = await open({ imports: [bench.root()], providers: [Transient, Static] })
     expect(await boxOf(app).handle(order())).toMatchObject({ status: 'handled' })
-    await boxOf(app).handle({ id: 'c', type: 'order.changed', data: {} })
+    await boxOf(app).handle({ id: 'c', type: 'order.changed', data: { sku: 'tea', to: 1 } })
     expect(seen).toEqual(['asked', 'handled', 'asked', 'changed'])
   })
 })

@@ -50,13 +50,13 @@ import { NestFactory } from '@nestjs/core'
 import { getBoxToken } from 'oncebox/nest'
 import { AppModule } from './app.module.js'
 import { Adapter } from './platform.js'
-import type { Box } from 'oncebox'
+import type { Box, MessageMap } from 'oncebox'
 
 async function main() {
   const app = await NestFactory.create(AppModule, new Adapter() as never, { logger: ['error', 'warn'] })
   app.enableShutdownHooks()
   await app.listen(0)
-  const box = app.get<Box<never, never>>(getBoxToken())
+  const box = app.get<Box<MessageMap, unknown>>(getBoxToken())
   const order = { id: 'order-1', type: 'order.placed', data: { sku: 'tea', quantity: 3 } }
   for (let n = 0; n < 3; n++) console.log((await box.handle(order)).status)
   console.log((await box.health()).ok)
