@@ -11,6 +11,7 @@ export default defineConfig({
       { find: /^oncebox\/postgres$/, replacement: source('postgres/drivers/postgres.ts') },
       { find: /^oncebox\/pglite$/, replacement: source('postgres/drivers/pglite.ts') },
       { find: /^oncebox\/http$/, replacement: source('http/index.ts') },
+      { find: /^oncebox\/idempotency$/, replacement: source('idempotency/index.ts') },
       { find: /^oncebox\/link$/, replacement: source('brokers/link/index.ts') },
       { find: /^oncebox\/webhook$/, replacement: source('brokers/webhook/index.ts') },
       { find: /^oncebox\/rabbitmq$/, replacement: source('brokers/rabbitmq/index.ts') },

@@ -11,6 +11,7 @@ import * as redis from '../../src/brokers/redis/options.js'
 import * as sqs from '../../src/brokers/sqs/options.js'
 import * as webhook from '../../src/brokers/webhook/options.js'
 import { MOUNT } from '../../src/http/handler.js'
+import { ENDPOINT } from '../../src/idempotency/options.js'
 import { CONSUMER } from '../../src/inbox/options.js'
 import { FROM, QUARANTINE } from '../../src/inbox/origin.js'
 import type { Option } from '../../src/options.js'
@@ -29,6 +30,7 @@ const TABLES: [what: string, page: string, n: number, declared: object, file: st
   ['quarantine', 'sources-and-sinks.md', 1, QUARANTINE, 'inbox/origin.ts'],
   ['to()', 'outbox.md', 1, SINK, 'outbox/options.ts'],
   ['link', 'link.md', 0, LINK, 'brokers/link/index.ts'],
+  ['an endpoint', 'idempotency.md', 0, ENDPOINT, 'idempotency/options.ts'],
   ['a mount', 'frameworks.md', 0, MOUNT, 'http/handler.ts'],
   ['a webhook', 'webhooks.md', 0, webhook.SOURCE, 'brokers/webhook/options.ts'],
   ['a webhook to send', 'webhooks.md', 1, webhook.SINK, 'brokers/webhook/options.ts'],
