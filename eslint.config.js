@@ -9,7 +9,7 @@ const TYPED = ['src/**/*.ts', 'test/**/*.ts', 'vitest.config.ts']
 
 const NODE_GLOBALS = [
   ...['AbortController', 'AbortSignal', 'Buffer', 'URL', 'URLSearchParams', 'TextDecoder', 'TextEncoder'],
-  ...['clearInterval', 'clearTimeout', 'console', 'fetch', 'performance', 'process', 'queueMicrotask'],
+  ...['clearInterval', 'clearTimeout', 'console', 'fetch', 'performance', 'process', 'queueMicrotask', 'Response'],
   ...['setImmediate', 'setInterval', 'setTimeout', 'structuredClone'],
 ]
 

@@ -10,7 +10,7 @@ const SOURCE = fileURLToPath(new URL('./src/', import.meta.url))
 /** The files of src/ itself. Any that is not listed is a leaf, such as message.ts and errors.ts. */
 const WIRING = ['box.ts', 'index.ts', 'health.ts', 'advice.ts']
 /** What every step of the flow is given. */
-const SHARED = ['hooks.ts', 'runtime.ts', 'box-options.ts']
+const SHARED = ['hooks.ts', 'runtime.ts', 'box-options.ts', 'endpoint.ts']
 /** What a broker is to the rest. */
 const SEAMS = [
   ...['source.ts', 'sink.ts', 'handover.ts', 'cloudevents.ts', 'codec.ts', 'event.ts', 'read.ts', 'lanes.ts', 'run.ts'],
@@ -34,6 +34,7 @@ const MAY_IMPORT = {
   inbox: FLOW,
   admin: FLOW,
   wiring: [...FLOW, 'admin'],
+  idempotency: ['leaf', 'shared', 'http', 'postgres', 'wiring'],
   testing: [...FLOW, 'admin', 'wiring'],
   nest: [...FLOW, 'wiring'],
 }

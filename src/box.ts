@@ -11,11 +11,13 @@ import { createRuntime, stopTimeout, type BoxOptions } from './box-options.js'
 import { INBOX, type InboxTarget } from './brokers/handover.js'
 import type { Sink } from './brokers/sink.js'
 import type { Source } from './brokers/source.js'
-import { OnceboxError } from './errors.js'
+import { requireTransaction } from './check-options.js'
+import { ENDPOINTS } from './endpoint.js'
 import type { Handlers, SendOptions } from './handler.js'
 import { healthOf, type Health } from './health.js'
-import { asReceiverSeesIt, declareConsumer } from './inbox/consumer.js'
+import { asReceiverSeesIt, checkNew, declareConsumer } from './inbox/consumer.js'
 import { deliver, type DeliverOptions } from './inbox/deliver.js'
+import { createHost } from './inbox/endpoint.js'
 import { createIdleWatch } from './inbox/idle.js'
 import { once } from './inbox/once.js'
 import { asRemembering, checkReplay, resolveFrom, type FromArguments, type FromOptions } from './inbox/origin.js'
@@ -105,7 +107,8 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
   const { db } = runtime
   const waker = createWaker(db)
   const workers = new Map<string, ConsumerWorker>()
-  const declared = (): ConsumerWorker['consumer'][] => [...workers.values()].map(({ consumer }) => consumer)
+  const endpoints = new Map<string, ConsumerWorker['consumer']>()
+  const declared = () => [...[...workers.values()].map(({ consumer }) => consumer), ...endpoints.values()]
   const janitor = createJanitor(runtime, declared)
   const advice = createAdvice(runtime, workers)
 
@@ -200,9 +203,7 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
       return moved
     },
     consumer(name, handlers, consumerOptions) {
-      if (workers.has(name)) {
-        throw new OnceboxError('CONSUMER_EXISTS', `there is a consumer ${name} already; give each its own name`)
-      }
+      checkNew(name, workers, endpoints)
       const known = { messages: options.messages, log: runtime.log }
       const consumer = declareConsumer(name, handlers, consumerOptions, known)
       for (const origin of runtime.origins) checkReplay(origin, asRemembering(consumer))
@@ -226,7 +227,11 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
     handle: door(({ options: { mode, order } }) => (order === 'key' ? 'store' : mode === 'direct' ? 'direct' : 'run')),
     async once(tx, name, message, work) {
       requireTransaction('once', tx)
-      const outcome = await once({ runtime, tx, name, declared: workers.get(name)?.consumer }, message, work)
+      const outcome = await once(
+        { runtime, tx, name, declared: workers.get(name)?.consumer ?? endpoints.get(name) },
+        message,
+        work,
+      )
       return outcome as OnceOutcome<never>
     },
     async send(tx, type, data, sendOptions) {
@@ -290,16 +295,10 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
     },
     wake: () => waker.wake(),
   }
-  return Object.defineProperty(box, INBOX, { value: inbox })
-}
-
-/** Without one, the driver would use a connection of its own, and what was meant to be atomic would not be. */
-function requireTransaction(what: string, tx: unknown): void {
-  if (tx !== undefined && tx !== null) return
-  throw new OnceboxError(
-    'TRANSACTION_REQUIRED',
-    `${what} needs your transaction as its first argument; got ${String(tx)}`,
-  )
+  const host = createHost(runtime, workers, endpoints, () => {
+    if (life.state === 'started') announce().catch((error: unknown) => wakeUps.failed(error))
+  })
+  return Object.defineProperties(box, { [INBOX]: { value: inbox }, [ENDPOINTS]: { value: host } })
 }
 
 function byMode({ options: { mode } }: ConsumerWorker['consumer']): 'store' | 'run' | 'direct' {

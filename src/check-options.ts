@@ -101,3 +101,12 @@ export function show(value: unknown): string {
   // An object may not even have a toString.
   return Array.isArray(value) ? 'an array' : 'an object'
 }
+
+/** Without one, the driver would use a connection of its own, and what was meant to be atomic would not be. */
+export function requireTransaction(what: string, tx: unknown): void {
+  if (tx !== undefined && tx !== null) return
+  throw new OnceboxError(
+    'TRANSACTION_REQUIRED',
+    `${what} needs your transaction as its first argument; got ${String(tx)}`,
+  )
+}

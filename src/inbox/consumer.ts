@@ -54,6 +54,12 @@ export function declareConsumer<M extends MessageMap>(
   }
 }
 
+/** A name is one consumer's, or one endpoint's. */
+export function checkNew(name: string, ...taken: readonly ReadonlyMap<string, unknown>[]): void {
+  if (!taken.some((names) => names.has(name))) return
+  throw new OnceboxError('CONSUMER_EXISTS', `there is a consumer ${name} already; give each its own name`)
+}
+
 /** A consumer as RECEIVE and REGISTER take it. */
 export function asReceiverSeesIt({ name, types, options }: ConsumerDeclaration): LocalConsumer {
   const { order, retainMs, untimed, identity } = options

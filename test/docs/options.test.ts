@@ -9,8 +9,10 @@ import * as nats from '../../src/brokers/nats/options.js'
 import * as rabbitmq from '../../src/brokers/rabbitmq/options.js'
 import * as redis from '../../src/brokers/redis/options.js'
 import * as sqs from '../../src/brokers/sqs/options.js'
+import { CUSTOM } from '../../src/brokers/webhook/custom.js'
 import * as webhook from '../../src/brokers/webhook/options.js'
 import { MOUNT } from '../../src/http/handler.js'
+import { ENDPOINT } from '../../src/idempotency/options.js'
 import { CONSUMER } from '../../src/inbox/options.js'
 import { FROM, QUARANTINE } from '../../src/inbox/origin.js'
 import { LIFECYCLE } from '../../src/nest/options.js'
@@ -30,9 +32,11 @@ const TABLES: [what: string, page: string, n: number, declared: object, file: st
   ['quarantine', 'sources-and-sinks.md', 1, QUARANTINE, 'inbox/origin.ts'],
   ['to()', 'outbox.md', 1, SINK, 'outbox/options.ts'],
   ['link', 'link.md', 0, LINK, 'brokers/link/index.ts'],
+  ['an endpoint', 'idempotency.md', 0, ENDPOINT, 'idempotency/options.ts'],
   ['a mount', 'frameworks.md', 0, MOUNT, 'http/handler.ts'],
   ['the Nest module', 'nest.md', 0, LIFECYCLE, 'nest/options.ts'],
   ['a webhook', 'webhooks.md', 0, webhook.SOURCE, 'brokers/webhook/options.ts'],
+  ['a webhook with verify', 'webhook-senders.md', 0, CUSTOM, 'brokers/webhook/custom.ts'],
   ['a webhook to send', 'webhooks.md', 1, webhook.SINK, 'brokers/webhook/options.ts'],
   ...Object.entries({ kafka, nats, rabbitmq, redis, sqs }).flatMap(([broker, { SOURCE, SINK }]) => {
     const file = `brokers/${broker}/options.ts`

@@ -14,6 +14,12 @@ const TIMEOUT_MS = 300_000
 
 const PRINTS: Readonly<Record<string, string>> = {
   hello: blocksOf(readPage('README.md')).find(({ title }) => title === 'output')!.text,
+  idempotency: `
+ada order-1: 201 {"charge":1}, replayed
+ada order-2: 201 {"charge":2}, replayed
+bob order-1: 201 {"charge":3}, replayed
+ada order-1 with another amount: 422
+requests: 8, charges: ada 500, ada 700, bob 900`,
   'inline-consumer': `
 12 orders, handled 12, failed 3 times and were delivered again
 duplicates, because their acknowledgement was lost: 5

@@ -133,7 +133,7 @@ export function resolveSource({ url: _, ...given }: WebhookSourceOptions) {
     )
   }
   const options = resolve('webhook', given, SOURCE)
-  const { scheme, maxBytes, maxBufferedBytes = Math.max(64 * MIB, 4 * maxBytes), onError } = options
+  const { scheme } = options
   if (scheme === 'github' && options.toleranceMs !== undefined) {
     throw invalid('webhook: toleranceMs does nothing for github, which signs no timestamp; leave it out')
   }
@@ -141,15 +141,28 @@ export function resolveSource({ url: _, ...given }: WebhookSourceOptions) {
     ...options,
     keys: keysOf(scheme, options.secret),
     toleranceMs: options.toleranceMs ?? 300_000,
-    maxBufferedBytes: checkInteger('webhook: maxBufferedBytes', maxBufferedBytes, 2 * maxBytes),
+    ...finish(options),
     /** Undefined: a CloudEvent's own. */
     source: options.source === 'event' ? undefined : (options.source ?? scheme),
     /** What the source is called. */
     name: `webhook:${options.source ?? scheme}`,
+  }
+}
+
+/** What every webhook that receives has. */
+export function finish(given: {
+  maxBytes: number
+  maxBufferedBytes: number | undefined
+  onError: ((error: unknown) => void) | undefined
+  now: (() => number) | undefined
+}) {
+  const { maxBytes, maxBufferedBytes = Math.max(64 * MIB, 4 * maxBytes), onError, now = Date.now } = given
+  return {
+    maxBufferedBytes: checkInteger('webhook: maxBufferedBytes', maxBufferedBytes, 2 * maxBytes),
     onError: onError ?? warn,
     /** Told of handlers that failed, which the log of the box has told of already. */
     onFailed: onError ?? (() => undefined),
-    now: options.now ?? Date.now,
+    now,
   }
 }
 

@@ -11,8 +11,9 @@ import { checkSameBox } from '../run.js'
 import type { Source } from '../source.js'
 import { createIntake, flowOf, type Read } from '../../http/body.js'
 import { FINGERPRINTS, toMessage } from './event.js'
+import type { CustomMessage, ResolvedCustom } from './custom.js'
 import type { ResolvedSource } from './options.js'
-import { isSigned, readSignature } from './verify.js'
+import { isSigned, readSignature, type Refusal } from './verify.js'
 
 export interface WebhookSource extends Source {
   readonly push: true
@@ -26,7 +27,7 @@ const BUSY_SECONDS = 1
 const AWAY_SECONDS = 5
 const MOST_SECONDS = 3_600
 
-export function createSource(options: ResolvedSource): WebhookSource {
+export function createSource(options: ResolvedSource | ResolvedCustom): WebhookSource {
   let deliver: Deliver | undefined
   let stopped = false
   const inFlight = new Set<Promise<Response>>()
@@ -50,11 +51,17 @@ export function createSource(options: ResolvedSource): WebhookSource {
   const notReady = (): Response =>
     away(stopped ? 'a webhook arrived after its box was stopped' : 'a webhook arrived before box.from(webhook)')
 
-  const deliverOne = async (message: Incoming, to: Deliver): Promise<Response> => {
+  const accepted = 'verify' in options ? options.accepted : undefined
+  const deliverAll = async (messages: readonly Incoming[], to: Deliver): Promise<Response> => {
     try {
-      const [outcome] = await to([message])
-      if (!outcome!.ack && outcome!.status === 'failed') report(toError(outcome!.error), options.onFailed)
-      return answerOf(outcome!, options.now())
+      const outcomes = await to(messages)
+      for (const outcome of outcomes) {
+        if (!outcome.ack && outcome.status === 'failed') report(toError(outcome.error), options.onFailed)
+      }
+      // One that is not safe is for the sender to send again, and the others with it: they are duplicates then.
+      const decisive = outcomes.find(({ ack }) => !ack) ?? outcomes[0]
+      if (accepted && decisive?.ack !== false) return accepted()
+      return decisive ? answerOf(decisive, options.now()) : answer(200, { status: 'skipped' })
     } catch (error) {
       report(error)
       return answer(503, { error: 'try again later' }, { 'retry-after': String(AWAY_SECONDS) })
@@ -69,9 +76,8 @@ export function createSource(options: ResolvedSource): WebhookSource {
     if (coding && coding.trim().toLowerCase() !== 'identity') {
       return answer(415, { error: 'compressed bodies are not supported' }, { 'accept-encoding': 'identity' })
     }
-    const clock = { nowMs: options.now(), toleranceMs: options.toleranceMs }
-    const signature = readSignature(options.scheme, headers, clock)
-    if ('status' in signature) return answer(signature.status, { error: signature.error })
+    const verify = 'verify' in options ? custom(options, request) : signed(options, request, report)
+    if ('status' in verify) return answer(verify.status, { error: verify.error })
     if (request.bodyUsed) {
       const advice = 'mount it before whatever parses bodies, for the signature is of the bytes'
       report(new OnceboxError('OPTION_INVALID', `the body of a webhook had been read already; ${advice}`))
@@ -81,13 +87,13 @@ export function createSource(options: ResolvedSource): WebhookSource {
     if (Number(headers.get('content-length')) > options.maxBytes) return tooLarge()
     const body = await intake.read(flowOf(request))
     if ('problem' in body) return body.problem === 'too-large' ? tooLarge() : unread(body.problem)
-    if (!isSigned(signature, body.bytes, options.keys)) return answer(401, { error: 'no signature is right' })
-
-    const message = toMessage(options, request, { body: body.bytes, id: signature.id, time: signature.time }, report)
+    const messages = await verify(body.bytes)
+    if (messages === undefined) return answer(401, { error: 'no signature is right' })
+    if (messages instanceof Response) return messages
     // It may have stopped in the meantime.
     const to = deliver
     if (!to) return notReady()
-    const delivery = deliverOne(message, to)
+    const delivery = deliverAll(messages, to)
     inFlight.add(delivery)
     return delivery.finally(() => inFlight.delete(delivery))
   }
@@ -115,11 +121,42 @@ export function createSource(options: ResolvedSource): WebhookSource {
       }
     },
   }
+  if ('verify' in options) {
+    if (options.replayMs !== undefined) source.replayMs = options.replayMs
+    return source
+  }
   const fingerprint = FINGERPRINTS[options.scheme]
   if (fingerprint) source.fingerprint = fingerprint
   // Signed for the latest moment that is taken, and sent at the earliest. GitHub's signatures never grow old.
   if (options.scheme !== 'github') source.replayMs = 2 * options.toleranceMs
   return source
+}
+
+/** Looks at the body once it is there. Undefined: it is not the sender's. */
+type Verify = (body: Uint8Array) => Promise<readonly Incoming[] | Response | undefined>
+
+/** By one of the schemes: headers alone tell whether the body is worth reading. */
+function signed(options: ResolvedSource, request: Request, report: (error: unknown) => void): Verify | Refusal {
+  const clock = { nowMs: options.now(), toleranceMs: options.toleranceMs }
+  const signature = readSignature(options.scheme, request.headers, clock)
+  if ('status' in signature) return signature
+  const { id, time } = signature
+  return async (body) =>
+    isSigned(signature, body, options.keys) ? [toMessage(options, request, { body, id, time }, report)] : undefined
+}
+
+/** By the receiver's own. Whatever it says of its messages, their source is the webhook's. */
+function custom({ verify, source }: ResolvedCustom, request: Request): Verify {
+  return async (body) => {
+    const verdict = await verify(request, body)
+    if (verdict === false) return undefined
+    if (verdict instanceof Response) return verdict
+    const messages: unknown = Array.isArray(verdict) ? verdict : [verdict]
+    return (messages as readonly CustomMessage[]).map((message) => {
+      if (typeof message === 'object' && message !== null) return { ...message, source }
+      throw new OnceboxError('MESSAGE_INVALID', 'verify must answer messages { id, type, body }, a Response, or false')
+    })
+  }
 }
 
 /** Of a body that did not come, or not in time. Who sends it again is served. */

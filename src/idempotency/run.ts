@@ -1,0 +1,152 @@
+/**
+ * One try: the handler's writes, what it sends, and its response commit together, or none of them does.
+ */
+import { within } from '../backoff.js'
+import type { Box } from '../box.js'
+import type { EndpointHost } from '../endpoint.js'
+import { OnceboxError } from '../errors.js'
+import type { Send } from '../handler.js'
+import type { MessageMap } from '../message.js'
+import type { Fingerprint } from './key.js'
+import type { ResolvedEndpoint } from './options.js'
+import { isFinal, toStored, withoutCookies, type Stored } from './stored.js'
+
+export interface IdempotentContext<M extends MessageMap, Tx> {
+  /** The database client's own transaction: your writes here commit together with the response. */
+  readonly tx: Tx
+  /** Writes an event to the outbox, in the same transaction. */
+  readonly send: Send<M>
+  /** The key; undefined where none was sent and none is required. */
+  readonly key: string | undefined
+  /** Whose key it is; undefined where keys are shared. */
+  readonly scope: string | undefined
+  /** Aborted when the deadline passes. A client that is gone aborts nothing: it may ask again. */
+  readonly signal: AbortSignal
+}
+
+export type IdempotentHandler<M extends MessageMap, Tx> = (
+  request: Request,
+  context: IdempotentContext<M, Tx>,
+) => Response | Promise<Response>
+
+export interface Endpoint {
+  readonly box: Box<MessageMap, unknown, unknown>
+  readonly host: EndpointHost
+  readonly options: ResolvedEndpoint
+  readonly handler: IdempotentHandler<MessageMap, unknown>
+}
+
+/** A request that may be handled. */
+export interface Asked {
+  readonly key: string | undefined
+  readonly scope: string | undefined
+  readonly fingerprint: Fingerprint
+  /** Made for each try: a body can be read once. */
+  request(): Request
+}
+
+export type Tried =
+  | { readonly status: 'answered'; readonly response: Stored; readonly replayed: boolean }
+  /** A copy is in flight. */
+  | { readonly status: 'busy' }
+  /** The key is known with another payload. */
+  | { readonly status: 'other' }
+  /** It was decided otherwise, by a person. */
+  | { readonly status: 'withdrawn' }
+
+/** Ends the transaction without a trace of it, and answers all the same. */
+class Unstored extends Error {
+  constructor(readonly response: Stored) {
+    super('not stored')
+  }
+}
+
+/**
+ * What is kept of a request that was handled. Its payload is compared here: the box would keep another one under the same
+ * key in quarantine, which a client could fill.
+ */
+interface Kept {
+  readonly request: Fingerprint
+  readonly response: Stored
+}
+
+export async function tryOnce(endpoint: Endpoint, asked: Asked): Promise<Tried> {
+  const { box, host, options } = endpoint
+  const { key, scope, fingerprint } = asked
+  let called = false
+  let fresh: Stored | undefined
+  const call = async (tx: unknown): Promise<Kept> => {
+    called = true
+    fresh = await callHandler(endpoint, asked, tx)
+    return { request: fingerprint, response: options.cookies === 'replay' ? fresh : withoutCookies(fresh) }
+  }
+  try {
+    return await host.transaction<Tried>(async (tx) => {
+      if (key === undefined)
+        return { status: 'answered', response: await callHandler(endpoint, asked, tx), replayed: false }
+      const message = { id: key, source: scope ?? options.name, type: 'http.request' }
+      const outcome = await box.once(tx, options.name, message, () => call(tx))
+      if (outcome.status === 'handled') return { status: 'answered', response: fresh!, replayed: false }
+      const kept = outcome.status === 'duplicate' ? (outcome.result as unknown as Kept | undefined) : undefined
+      if (kept === undefined) return { status: 'withdrawn' }
+      if (kept.request.sha256 !== fingerprint.sha256) return { status: 'other' }
+      return { status: 'answered', response: kept.response, replayed: true }
+    }, options.isolation)
+  } catch (error) {
+    if (error instanceof Unstored) return { status: 'answered', response: error.response, replayed: false }
+    // Whatever the handler threw is its own.
+    if (key !== undefined && !called && isBusy(error)) return { status: 'busy' }
+    throw error
+  }
+}
+
+function isBusy(error: unknown): boolean {
+  return error instanceof OnceboxError && error.code === 'BUSY'
+}
+
+async function callHandler({ box, host, options, handler }: Endpoint, asked: Asked, tx: unknown): Promise<Stored> {
+  const loan = host.lend(tx)
+  const aborted = new AbortController()
+  const { key, scope } = asked
+  const send: Send<MessageMap> = (type, data, sendOptions) => box.send(tx, type, data, sendOptions)
+  const context = { tx: loan ? loan.tx : tx, send, key, scope, signal: aborted.signal }
+  const call = async (): Promise<Stored> => {
+    const { response, thrown } = await answerOf(() => handler(asked.request(), context))
+    const stored = await toStored(response, options.maxResponseBytes)
+    if (thrown || !isFinal(stored.status)) throw new Unstored(stored)
+    return stored
+  }
+  const finish = async (): Promise<Stored> => {
+    const stored = await (loan?.run ? loan.run(call) : call())
+    await loan?.giveBack()
+    return stored
+  }
+  return within(options.timeoutMs, finish(), () => {
+    const advice = 'raise timeoutMs, or make it faster'
+    const late = new OnceboxError('HANDLER_TIMEOUT', `${options.name} took longer than ${options.timeoutMs} ms; ${advice}`)
+    aborted.abort(late)
+    return late
+  }) // prettier-ignore
+}
+
+/** A Response that is thrown refuses the request: it is answered, and nothing is kept. */
+async function answerOf(run: () => Response | Promise<Response>): Promise<{ response: Response; thrown: boolean }> {
+  let response: Response
+  try {
+    response = await run()
+  } catch (error) {
+    if (!isResponse(error)) throw error
+    return { response: error, thrown: true }
+  }
+  if (isResponse(response)) return { response, thrown: false }
+  throw new OnceboxError(
+    'RESULT_INVALID',
+    'the handler answered no Response; return new Response(…) or Response.json(…)',
+  )
+}
+
+/** Of any implementation of the Fetch API. */
+function isResponse(value: unknown): value is Response {
+  const { status, headers, arrayBuffer } = (value ?? {}) as Partial<Response>
+  return typeof status === 'number' && typeof headers === 'object' && typeof arrayBuffer === 'function'
+}

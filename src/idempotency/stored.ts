@@ -1,0 +1,60 @@
+/** A response as it is stored, and given again. */
+import { readBody } from '../http/body.js'
+import { OnceboxError } from '../errors.js'
+
+/** Bytes that are no text are kept in base64. */
+export interface Stored {
+  readonly status: number
+  readonly headers: readonly (readonly [name: string, value: string])[]
+  readonly text?: string
+  readonly base64?: string
+}
+
+/** Of the connection, or of the moment. */
+const NOT_STORED = ['connection', 'content-length', 'date', 'keep-alive', 'transfer-encoding', 'upgrade']
+/** These may have no body, says the Fetch API. */
+const BODILESS = [101, 204, 205, 304]
+/** The client is asked to try again, which must be able to come to something. */
+const COME_BACK = [408, 425, 429]
+
+/** Whether a response is final: stored, and its writes committed with it. */
+export function isFinal(status: number): boolean {
+  return status < 500 && !COME_BACK.includes(status)
+}
+
+export async function toStored(response: Response, maxBytes: number): Promise<Stored> {
+  const { status } = response
+  if (response.bodyUsed) throw new OnceboxError('RESULT_INVALID', 'the body of the response had been read already')
+  const body = await readBody(response.body as ReadableStream<Uint8Array> | null, maxBytes)
+  if ('problem' in body) {
+    throw body.problem === 'too-large'
+      ? new OnceboxError('MESSAGE_TOO_LARGE', `the response has more than ${maxBytes} bytes; raise maxResponseBytes`)
+      : new OnceboxError('RESULT_INVALID', 'the body of the response broke off')
+  }
+  const headers = [...response.headers].filter(([name]) => !NOT_STORED.includes(name))
+  return { status, headers, ...contentOf(body.bytes) }
+}
+
+function contentOf(bytes: Uint8Array): Pick<Stored, 'text' | 'base64'> {
+  if (bytes.length === 0) return {}
+  try {
+    return { text: new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes) }
+  } catch {
+    return { base64: Buffer.from(bytes).toString('base64') }
+  }
+}
+
+export function withoutCookies({ headers, ...rest }: Stored): Stored {
+  return { ...rest, headers: headers.filter(([name]) => name !== 'set-cookie') }
+}
+
+export function toResponse({ status, headers, text, base64 }: Stored, more: Record<string, string> = {}): Response {
+  const content = base64 === undefined ? text : Buffer.from(base64, 'base64')
+  const body = BODILESS.includes(status) ? null : (content ?? null)
+  const response = new Response(body, { status })
+  // A text would bring a content type of its own.
+  response.headers.delete('content-type')
+  for (const [name, value] of headers) response.headers.append(name, value)
+  for (const [name, value] of Object.entries(more)) response.headers.set(name, value)
+  return response
+}
