@@ -185,7 +185,8 @@ describe('fromKysely', () => {
 
   test('says in words that a version makes its transactions in another way', async () => {
     const other = new Kysely<Database>({ dialect: new PostgresDialect({ pool }) })
-    Object.assign(other, { getExecutor: () => ({ withConnectionProvider: () => ({}) }) })
+    const executor = { withConnectionProvider: () => ({}), withPluginAtFront: () => executor }
+    Object.assign(other, { getExecutor: () => executor })
     const driver = fromKysely(other, pool)
     await expect(driver.transaction(async () => {})).rejects.toThrow(/^this version of kysely has no transaction/)
   })
