@@ -95,7 +95,9 @@ function checked(db: unknown, pool: unknown): Instance {
   if (isTransaction === true) throw unusable('a transaction: pass the instance that it was begun on')
   needed(instance.getExecutor, 'db.getExecutor()', VERSIONS)
   needed(instance.startTransaction, 'db.startTransaction()', VERSIONS)
-  needed(instance.getExecutor().withConnectionProvider, 'withConnectionProvider() of its executor', VERSIONS)
+  const { withConnectionProvider, withPluginAtFront } = instance.getExecutor()
+  needed(withConnectionProvider, 'withConnectionProvider() of its executor', VERSIONS)
+  needed(withPluginAtFront, 'withPluginAtFront() of its executor', VERSIONS)
   // As PostgreSQL alone writes a parameter.
   const { sql } = instance.withoutPlugins().selectFrom('t').where('c', '=', 1).compile()
   if (!sql.includes('$1')) throw unusable('an instance whose dialect is not that of PostgreSQL')

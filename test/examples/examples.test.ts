@@ -13,6 +13,11 @@ const run = promisify(execFile)
 const TIMEOUT_MS = 300_000
 
 const PRINTS: Readonly<Record<string, string>> = {
+  drizzle: `
+received 6, stored 3
+cup: 4 reserved
+tea: 2 reserved
+events: 3`,
   hello: blocksOf(readPage('README.md')).find(({ title }) => title === 'output')!.text,
   idempotency: `
 ada order-1: 201 {"charge":1}, replayed
@@ -27,6 +32,11 @@ booked: 12 rows for 12 orders`,
   nats: `
 orders sent: 3, messages in the stream: 4
 invoices: A-1 500, A-2 700, A-3 900`,
+  kysely: `
+r-1: handled, 700 left
+r-1: duplicate, 700 left
+r-2: refused: not enough
+r-3: handled, 0 left`,
   kafka: `
 orders sent: 3, records in the topic: 4
 committed: 4, invoices: A-1 500, A-2 700, A-3 900`,

@@ -4,7 +4,7 @@
  */
 import { handlerCalled } from '../../postgres/drivers/loan-errors.js'
 import { type Connection, connectionOn, query } from './connection.js'
-import { refuseForgotten, watchWrites } from './unsent.js'
+import { refuseForgotten, Writes } from './unsent.js'
 
 export interface Provider {
   provideConnection<R>(use: (connection: Connection) => Promise<R>): Promise<R>
@@ -12,6 +12,7 @@ export interface Provider {
 
 export interface Executor extends Provider {
   withConnectionProvider(provider: Provider): Executor
+  withPluginAtFront(plugin: object): Executor
 }
 
 /** What an instance and its transactions are made of. */
@@ -47,11 +48,12 @@ export class Lender {
   readonly #executor: Executor
   readonly #Kysely: new (props: object) => Instance
   readonly #logging: Logging | undefined
+  readonly #writes = new Writes()
   #Transaction: TransactionClass | undefined
 
   constructor(instance: Instance, log: LogConfig | undefined) {
     this.#instance = instance
-    this.#executor = instance.getExecutor()
+    this.#executor = instance.getExecutor().withPluginAtFront(this.#writes.plugin)
     this.#Kysely = classOf(instance)
     this.#logging = log && new Logging(this.#Kysely, log)
   }
@@ -61,7 +63,7 @@ export class Lender {
     const nothing = connectionOn({ query: () => Promise.resolve({}) } as never, undefined)
     const props = { ...this.#props(nothing), driver: { beginTransaction: () => Promise.resolve() } }
     const model = await new this.#Kysely(props).startTransaction().execute()
-    this.#Transaction = model.constructor as TransactionClass
+    this.#Transaction = this.#writes.counted(model.constructor as TransactionClass)
     await this.#logging?.begin()
     const { tx } = this.lend(nothing)
     if (tx.isTransaction !== true) throw new Error('it is none')
@@ -76,8 +78,7 @@ export class Lender {
       state: { isCommitted: false, isRolledBack: false },
       transactionState: { status: 'active' },
     })
-    const unsent = watchWrites(tx)
-    return { tx, run: (handler) => refuseForgotten(handler, unsent) }
+    return { tx, run: refuseForgotten(tx) }
   }
 
   #props(connection: Connection): Props {

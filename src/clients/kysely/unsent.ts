@@ -2,45 +2,75 @@
  * Kysely sends a statement when it is executed: `tx.insertInto(…).values(…)` without `.execute()` does nothing, and nobody is
  * told. Writes that a handler began on its `tx`, and that were neither sent nor put into another statement, are counted here.
  *
- * A builder shows itself only to plugins, when it is compiled. So each write gets a plugin that changes nothing.
+ * A statement keeps its id from its first word on, and shows it to plugins when it is compiled. So there is a plugin in front
+ * of the user's that changes nothing, and hears of a write once when it is begun and again when it is used.
  */
 import { forgottenQuery } from '../../postgres/drivers/loan-errors.js'
 
 const WRITES = ['insertInto', 'replaceInto', 'updateTable', 'deleteFrom', 'mergeInto'] as const
 
-type Write = (...tables: unknown[]) => object
-type Creator = Record<(typeof WRITES)[number], Write | undefined> & { withPlugin(plugin: object): Creator }
-
-/** Those that were made and not used. */
-export type Unsent = Set<object>
-
-export function watchWrites(tx: object): Unsent {
-  const unsent: Unsent = new Set()
-  const creator = tx as Creator
-  for (const name of WRITES) {
-    if (creator[name]) creator[name] = (...tables) => begin(creator, name, { tables, unsent })
-  }
-  return unsent
+interface Builder {
+  toOperationNode(): unknown
 }
+type Writer = Partial<Record<(typeof WRITES)[number], (...tables: unknown[]) => Builder>>
 
-function begin(
-  creator: Creator,
-  name: (typeof WRITES)[number],
-  { tables, unsent }: { tables: unknown[]; unsent: Unsent },
-) {
-  const write = {
-    transformQuery({ node }: { node: object }): object {
-      unsent.delete(write)
+const UNSENT = Symbol('oncebox.unsent')
+
+/** The ids of statements that were begun and not used. */
+type Unsent = Set<object>
+
+/** Keeps the user's plugins out of what is not a statement yet. */
+const HEARD = new Error('the id of the statement was heard')
+
+export class Writes {
+  readonly #begun = new WeakMap<object, Unsent>()
+  #beginning: Unsent | undefined
+
+  readonly plugin = {
+    transformQuery: ({ node, queryId }: { node: object; queryId: object }): object => {
+      if (this.#beginning) {
+        this.#begun.set(queryId, this.#beginning.add(queryId))
+        throw HEARD
+      }
+      this.#begun.get(queryId)?.delete(queryId)
       return node
     },
     transformResult: ({ result }: { result: object }): Promise<object> => Promise.resolve(result),
   }
-  unsent.add(write)
-  return creator.withPlugin(write)[name]!(...tables)
+
+  /** The class, with methods that count what they begin. */
+  counted<C extends new (props: object) => object>(Transaction: C): C {
+    const Counted = class extends (Transaction as new (props: object) => object) {}
+    const begin = (builder: Builder, unsent: Unsent | undefined): Builder => {
+      this.#beginning = unsent
+      try {
+        if (unsent) builder.toOperationNode()
+      } catch (error) {
+        if (error !== HEARD) throw error
+      } finally {
+        this.#beginning = undefined
+      }
+      return builder
+    }
+    for (const name of WRITES) {
+      const write = (Transaction.prototype as Writer)[name]
+      if (!write) continue
+      const value = function (this: { [UNSENT]?: Unsent }, ...tables: unknown[]): Builder {
+        return begin(write.apply(this, tables), this[UNSENT])
+      }
+      Object.defineProperty(Counted.prototype, name, { value })
+    }
+    return Counted as C
+  }
 }
 
-export async function refuseForgotten<R>(handler: () => Promise<R>, unsent: Unsent): Promise<R> {
-  const result = await handler()
-  if (unsent.size > 0) throw forgottenQuery(unsent.size)
-  return result
+/** From now on the writes of this transaction, of a counted class, are counted. */
+export function refuseForgotten(tx: object): <R>(handler: () => Promise<R>) => Promise<R> {
+  const unsent: Unsent = new Set()
+  ;(tx as { [UNSENT]?: Unsent })[UNSENT] = unsent
+  return async (handler) => {
+    const result = await handler()
+    if (unsent.size > 0) throw forgottenQuery(unsent.size)
+    return result
+  }
 }
