@@ -46,6 +46,14 @@ worker 4 goes on with B-2, and exits with 0
 gateway: A-1: calls 2, keys 1, charged as charge-1
 gateway: B-2: calls 1, keys 1, charged as charge-2
 booked: A-1 charge-1, B-2 charge-2`,
+  sequelize: `
+delivery 1: handled
+delivery 2: duplicate
+delivery 3: duplicate
+delivery 4: duplicate
+delivery 5: duplicate
+balance: 500
+in the outbox: 1`,
   sqs: `
 failed and tried again: 1
 customer A: A-1, A-2, A-3
