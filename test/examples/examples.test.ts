@@ -72,6 +72,14 @@ handed over: 4 times
 order A-1: invoice of 500
 order A-2: invoice of 700
 deleted by the janitor: 2`,
+  sequelize: `
+delivery 1: handled
+delivery 2: duplicate
+delivery 3: duplicate
+delivery 4: duplicate
+delivery 5: duplicate
+balance: 500
+in the outbox: 1`,
   sqs: `
 failed and tried again: 1
 customer A: A-1, A-2, A-3
