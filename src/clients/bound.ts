@@ -32,12 +32,14 @@ export type Begun =
 export interface Binding<Tx extends object> {
   /** What `send` and `once` take, and how to come by it. */
   readonly expected: Expected
-  /** Learns once, before the first transaction, what `bind` needs. */
+  /** Learns once, before the first transaction or listener, what `bind` needs. */
   prepare?(): Promise<void>
   /** Runs the work of a transaction in one that the client on top believes to have begun on `client`, where it needs one. */
   around?<R>(client: object, work: () => Promise<R>): Promise<R>
   /** For a loan, `of` is the handle of the transaction that is lent. */
   bind(client: object, of?: object): Bound<Tx>
+  /** See `Driver.check`. */
+  check?(schema: string): void | Promise<void>
   /** Undefined or words for what it is if `tx` is no open transaction of the client's: a root handle, one that is over. */
   begunBy(tx: object): Begun | string | undefined
   /** True if a statement reaches the handle some ticks after it was asked for: those that nobody awaited are waited for. */
@@ -59,12 +61,14 @@ class BoundDriver<Tx extends object> implements Driver<Tx> {
   #prepared = false
   readonly silentMs?: (tx: Tx) => number
   readonly hangUp?: (tx: Tx, reason: Error) => void
+  readonly check?: (schema: string) => void | Promise<void>
 
   constructor(base: Driver<object>, binding: Binding<Tx>) {
     this.#base = base
     this.#binding = binding
     // A driver that cannot tell must not seem to.
     if (base.silentMs) this.silentMs = (tx) => this.#on(tx, (handle) => base.silentMs!(handle)) ?? 0
+    if (binding.check) this.check = (schema) => binding.check!(schema)
     if (base.hangUp) this.hangUp = (tx, reason) => this.#on(tx, (handle) => base.hangUp!(handle, reason))
   }
 
@@ -102,10 +106,7 @@ class BoundDriver<Tx extends object> implements Driver<Tx> {
   }
 
   async transaction<R>(work: (tx: Tx) => Promise<R>, options?: TransactionOptions): Promise<R> {
-    if (!this.#prepared) {
-      await this.#binding.prepare?.()
-      this.#prepared = true
-    }
+    await this.#prepare()
     let begun: Bound<Tx> | undefined
     const onHandle = (handle: object): Promise<R> => {
       begun = this.#bind(handle)
@@ -120,6 +121,12 @@ class BoundDriver<Tx extends object> implements Driver<Tx> {
       if (begun) this.#handles.set(begun.tx, undefined)
       begun?.close?.()
     }
+  }
+
+  async #prepare(): Promise<void> {
+    if (this.#prepared) return
+    await this.#binding.prepare?.()
+    this.#prepared = true
   }
 
   lend(tx: Tx): Loan<Tx> {
@@ -156,7 +163,8 @@ class BoundDriver<Tx extends object> implements Driver<Tx> {
     return made
   }
 
-  listen(channel: string, wake: () => void): Promise<() => Promise<void>> {
+  async listen(channel: string, wake: () => void): Promise<() => Promise<void>> {
+    await this.#prepare()
     return this.#base.listen!(channel, wake)
   }
 }

@@ -70,6 +70,12 @@ export interface Driver<Tx, TxIn = Tx> {
   /** Destroys the connection of this transaction: what is unanswered rejects with `reason`, and so does the transaction. */
   hangUp?(tx: Tx, reason: Error): void
 
+  /**
+   * Called before a migration and at a start, with the schema of the box: rejects if the client has settings by which it
+   * would destroy what is in it.
+   */
+  check?(schema: string): void | Promise<void>
+
   /** True if all connections are taken and somebody waits for one. */
   readonly exhausted?: boolean
 

@@ -58,6 +58,7 @@ export async function migrate(
   attempts = ATTEMPTS,
   othersMs = OTHERS_MS,
 ): Promise<{ from: number; to: number }> {
+  await db.driver.check?.(db.schema)
   await checkSearchPath(db)
   for (let attempt = 0; ; attempt++) {
     const before = await readVersion(db).catch((error: unknown): never => {
@@ -196,6 +197,7 @@ export async function readVersion(db: Database, tx?: unknown): Promise<SchemaVer
 
 /** What `start()` asks before it touches anything. */
 export async function checkVersion(db: Database): Promise<void> {
+  await db.driver.check?.(db.schema)
   await checkSearchPath(db)
   const found = await readVersion(db).catch((error: unknown) => {
     throw sqlState(error) === '42501' ? rightsMissing(db.schema, 'it may not read its version', error) : error

@@ -17,6 +17,8 @@ function nameOf(given: unknown): string {
 type Fits = (given: Readonly<Record<string, unknown>>) => boolean
 
 const KNOWN: readonly (readonly [words: string, fits: Fits])[] = [
+  ['a Drizzle database: pass the client that it was made with, its $client', (it) => isSomething(it['$client'])],
+  ['a MikroORM: use fromMikroOrm of oncebox/mikro-orm', (it) => isMikroOrm(it)],
   ['a Prisma client: use fromPrisma of oncebox/prisma', (it) => typeof it['$transaction'] === 'function'],
   ['a Drizzle database: use fromDrizzle of oncebox/drizzle', (it) => isSomething(it['$client'])],
   [
@@ -38,6 +40,7 @@ const KNOWN: readonly (readonly [words: string, fits: Fits])[] = [
 export function isPgPool(it: unknown): boolean {
   const { connect, query, totalCount, escapeIdentifier } = parts(it)
   if (typeof connect !== 'function' || typeof escapeIdentifier === 'function' || isPostgres(it)) return false
+  if (isMikroOrm(it)) return false
   // A pool of one's own needs nothing but connect().
   return typeof totalCount === 'number' || typeof query !== 'function' || !isPglite(it)
 }
@@ -55,6 +58,10 @@ export function isPostgres(it: unknown): boolean {
 export function isPglite(it: unknown): boolean {
   const { transaction, query, exec } = parts(it)
   return typeof transaction === 'function' && typeof query === 'function' && typeof exec === 'function'
+}
+
+function isMikroOrm(it: unknown): boolean {
+  return typeof parts(parts(it)['em'])['fork'] === 'function'
 }
 
 function parts(it: unknown): Record<string, unknown> {

@@ -1,0 +1,171 @@
+/**
+ * The driver for MikroORM 7. Handlers get an EntityManager of their own in the transaction. What they persisted is flushed
+ * when they have returned, within their time, as `em.transactional()` does; EntityManagers and repositories that were
+ * injected take part, for MikroORM is told which one is current (its option `context`).
+ */
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { OnceboxError } from '../errors.js'
+import { causes } from '../failure.js'
+import type { Driver } from '../postgres/driver.js'
+import type { Expected } from '../postgres/drivers/loan-errors.js'
+import { fromPg } from '../postgres/drivers/pg.js'
+import { wrongClient } from '../postgres/drivers/wrong-client.js'
+import { type Begun, type Binding, bound, type Bound } from './bound.js'
+import {
+  compiled,
+  Connection,
+  type Context,
+  Contexts,
+  type Kysely,
+  type Queryable,
+  VERSIONS,
+} from './mikro-orm/context.js'
+import { lazyPool, type LazyPool } from './mikro-orm/pool.js'
+import { needed } from './needed.js'
+
+/** A MikroORM. `Em` is its EntityManager. */
+export interface MikroOrmLike<Em> {
+  readonly em: Em
+  readonly config: object
+}
+
+/**
+ * Runs oncebox on the pool of a MikroORM. Handlers get an `EntityManager`; `send` and `once` take one that is in a
+ * transaction, such as `em.transactional(async (em) => …)` hands over. The ORM stays yours: oncebox never closes it.
+ */
+export function fromMikroOrm<Em extends object>(orm: MikroOrmLike<Em>): Driver<Em> {
+  const { em, config } = checked(orm)
+  const connection = em.getConnection()
+  const pool = lazyPool(() => connection.getNativeClient!())
+  const parts = { em, config, pool, contexts: new Contexts(connection.getClient!()) }
+  return bound<Em>(fromPg(pool.pool), new MikroBinding(parts) as unknown as Binding<Em>)
+}
+
+const EXPECTED: Expected = [
+  'an EntityManager in a transaction',
+  'pass what em.transactional(async (em) => …) hands to its function',
+]
+
+interface Manager {
+  fork(options?: object): Manager
+  flush(): Promise<void>
+  getConnection(): { getClient?(): Kysely; getNativeClient?(): Promise<unknown>; getKnex?: unknown }
+  getPlatform?(): { getDefaultSchemaName?(): string | undefined }
+  getTransactionContext?(): Context | undefined
+  setTransactionContext?(context: Context): void
+  readonly global?: boolean
+}
+
+interface Config {
+  get(name: string): unknown
+  set(name: string, value: unknown): void
+}
+
+interface Parts {
+  readonly em: Manager
+  readonly config: Config
+  readonly pool: LazyPool
+  readonly contexts: Contexts
+}
+
+class MikroBinding implements Binding<Manager> {
+  readonly expected = EXPECTED
+  readonly late = true
+  readonly #parts: Parts
+  readonly #current: AsyncLocalStorage<Manager>
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+    this.#current = currentOf(parts.config)
+  }
+
+  async prepare(): Promise<void> {
+    await this.#parts.pool.ready()
+    await this.#parts.contexts.learn()
+  }
+
+  bind(client: object): Bound<Manager> {
+    const { em, contexts } = this.#parts
+    const connection = new Connection(client as Queryable)
+    const tx = em.fork({ disableContextResolution: true })
+    tx.setTransactionContext!(contexts.on(connection))
+    return {
+      tx,
+      run: async (handler) => {
+        try {
+          return await this.#current.run(tx, async () => {
+            const result = await handler()
+            await tx.flush()
+            return result
+          })
+        } catch (error) {
+          throw withCause(error, connection.failures)
+        }
+      },
+    }
+  }
+
+  begunBy(tx: object): Begun | string | undefined {
+    const { getTransactionContext } = tx as Partial<Manager>
+    if (typeof getTransactionContext !== 'function') return undefined
+    const context = getTransactionContext.call(tx)
+    if (!context) return 'an EntityManager that is in no transaction'
+    if (context.isCommitted || context.isRolledBack) return 'a transaction that is over'
+    return { run: async (text, values) => (await context.executeQuery(compiled(text, values))).rows }
+  }
+
+  /** MikroORM's schema generator, and so its migrations, drop every table of the database that no entity is of. */
+  check(schema: string): void {
+    // Of a test box: made by it, and dropped by it.
+    if (schema.startsWith('oncebox_test_')) return
+    const { ignoreSchema } = (this.#parts.config.get('schemaGenerator') ?? {}) as { ignoreSchema?: unknown }
+    if (Array.isArray(ignoreSchema) && ignoreSchema.includes(schema)) return
+    throw new OnceboxError(
+      'OPTION_INVALID',
+      `MikroORM's schema generator would drop the tables of oncebox: tell it to leave their schema alone, ` +
+        `MikroORM.init({ …, schemaGenerator: { ignoreSchema: ['${schema}'] } })`,
+    )
+  }
+}
+
+const currents = new WeakMap<Config, AsyncLocalStorage<Manager>>()
+
+/** Which EntityManager is current, for one ORM. Outside of handlers it is whichever it was before. */
+function currentOf(config: Config): AsyncLocalStorage<Manager> {
+  let current = currents.get(config)
+  if (!current) {
+    const storage = (current = new AsyncLocalStorage<Manager>())
+    const before = needed(config.get('context'), 'option `context`', VERSIONS) as (name: string) => unknown
+    config.set('context', (name: string) => storage.getStore() ?? before(name))
+    currents.set(config, current)
+  }
+  return current
+}
+
+/** The same error, with the client's own as the `cause` of the one that MikroORM made of it. */
+function withCause(error: unknown, failures: readonly unknown[]): unknown {
+  for (const wrapper of causes(error)) {
+    if (!(wrapper instanceof Error) || wrapper.cause !== undefined || failures.includes(wrapper)) continue
+    const value = failures.findLast((failure) => (failure as Error).message === wrapper.message)
+    if (value === undefined || !Object.isExtensible(wrapper)) continue
+    Object.defineProperty(wrapper, 'cause', { value, writable: true, configurable: true })
+  }
+  return error
+}
+
+function checked(orm: unknown): { readonly em: Manager; readonly config: Config } {
+  const expected = 'a MikroORM for PostgreSQL, such as MikroORM.init() of @mikro-orm/postgresql answers'
+  const { em, config } = (orm ?? {}) as { readonly em?: Manager; readonly config?: Config }
+  if (typeof em?.fork !== 'function' || typeof config?.get !== 'function')
+    throw wrongClient('fromMikroOrm', orm, expected)
+  const refused = (got: string): OnceboxError =>
+    new OnceboxError('OPTION_INVALID', `fromMikroOrm takes ${expected}; got ${got}`)
+  if (em.getPlatform?.().getDefaultSchemaName?.() !== 'public') throw refused('one for another database')
+  const connection = em.getConnection()
+  if (typeof connection.getKnex === 'function') throw refused('one of MikroORM 6: oncebox needs MikroORM 7')
+  needed(connection.getClient, 'getClient() of its connection', VERSIONS)
+  needed(connection.getNativeClient, 'getNativeClient() of its connection', VERSIONS)
+  needed(em.setTransactionContext, 'em.setTransactionContext()', VERSIONS)
+  needed(em.getTransactionContext, 'em.getTransactionContext()', VERSIONS)
+  return { em, config }
+}

@@ -1,0 +1,169 @@
+/** What MikroORM keeps beyond the conformance suite. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import pg from 'pg'
+import { createBox, type Driver, type OnceboxErrorCode } from 'oncebox'
+import { fromMikroOrm } from 'oncebox/mikro-orm'
+import { fromPg } from 'oncebox/pg'
+import { causes } from '../../src/failure.js'
+import { placeOf } from '../drivers/subjects.js'
+import { type ScratchDatabase, scratchDatabase } from '../support/postgres.js'
+import { MIKRO_ORM } from './mikro-orm.js'
+import { type Opened, subject } from './subject.js'
+import { promisesOf } from './suite.js'
+
+describe('MikroORM 7', () => promisesOf({ name: 'mikro-orm', from: MIKRO_ORM }))
+
+/** An EntityManager, as far as these tests use one: the packages of package.json are of another version. */
+interface Em {
+  fork(): Em
+  create(entity: object, data: object): object
+  persist(entity: object): Em
+  find(entity: object, where: object): Promise<{ id: string }[]>
+  count(entity: object, where: object): Promise<number>
+  transactional<R>(work: (em: Em) => Promise<R>): Promise<R>
+  commit(): Promise<void>
+  setTransactionContext?: unknown
+}
+
+interface Orm {
+  readonly em: Em
+  readonly config: { get(name: string): unknown; set(name: string, value: unknown): void }
+  readonly schema: { getUpdateSchemaSQL(): Promise<string> }
+}
+
+let database: ScratchDatabase
+let pool: pg.Pool
+let opened: Opened & { readonly orm: Orm; readonly Effect: object }
+let driver: Driver<Em>
+
+beforeAll(async () => {
+  database = await scratchDatabase('client_mikro_orm_own')
+  pool = new pg.Pool({ connectionString: database.url, max: 2 })
+  await pool.query(`create table effect (n bigserial primary key, consumer text, key text, id text unique, seq int,
+    attempt int, pid int)`)
+  const { open } = await subject('mikro-orm')
+  opened = (await open({ ...placeOf(database.url), max: 4, name: 'own' }, await MIKRO_ORM())) as typeof opened
+  driver = opened.driver as unknown as Driver<Em>
+})
+beforeEach(() => pool.query('truncate effect'))
+afterAll(async () => {
+  await opened?.close()
+  await pool?.end()
+  await database?.close()
+})
+
+const ids = async (): Promise<string[]> =>
+  (await pool.query<{ id: string }>('select id from effect order by id')).rows.map(({ id }) => id)
+const code = (value: OnceboxErrorCode) => ({ code: value })
+const effect = (id: string) => ({ consumer: 'c', key: null, id, seq: null, attempt: 1, pid: 0 })
+const persist = (em: Em, id: string): void => void em.persist(em.create(opened.Effect, effect(id)))
+
+/** A handler as the box calls it. */
+function handled<R>(handler: (tx: Em) => Promise<R>): Promise<R> {
+  return driver.transaction(async (tx) => {
+    const loan = driver.lend!(tx)
+    const result = await loan.run!(() => handler(loan.tx))
+    await loan.giveBack()
+    return result
+  })
+}
+
+describe('in a handler', () => {
+  test('what was persisted is flushed when it has returned, and a failure of that is its own', async () => {
+    await handled(async (tx) => persist(tx, 'a'))
+    expect(await ids()).toEqual(['a'])
+    const error = await handled(async (tx) => persist(tx, 'a')).catch((thrown: unknown) => thrown)
+    expect(error).toMatchObject({ name: 'UniqueConstraintViolationException', code: '23505' })
+    expect([...causes(error)]).toHaveLength(2)
+    expect(await ids()).toEqual(['a'])
+  })
+
+  test('the EntityManager that a service was given is that of the handler', async () => {
+    const service = {
+      place: async (id: string) => persist(opened.orm.em, id),
+      all: () => opened.orm.em.find(opened.Effect, {}),
+    }
+    await handled(async () => {
+      await service.place('injected')
+      expect(await ids()).toEqual([])
+    })
+    expect(await ids()).toEqual(['injected'])
+    await handled(async () => expect(await service.all()).toMatchObject([{ id: 'injected' }]))
+    // Outside of handlers it is what it was.
+    await expect(service.all()).rejects.toThrow(/global EntityManager/)
+  })
+
+  test('each has an identity map of its own', async () => {
+    await handled(async (tx) => persist(tx, 'a'))
+    await pool.query(`update effect set id = 'b'`)
+    await handled(async (tx) => expect(await tx.find(opened.Effect, {})).toMatchObject([{ id: 'b' }]))
+  })
+
+  test('its transaction is not to be ended', async () => {
+    await expect(handled((tx) => tx.commit())).rejects.toMatchObject(code('HANDLER_COMMITTED'))
+  })
+
+  test('an EntityManager that is kept is refused', async () => {
+    let kept: Em | undefined
+    await handled(async (tx) => void (kept = tx))
+    const error = await kept!.count(opened.Effect, {}).catch((thrown: unknown) => thrown)
+    expect(error).toMatchObject(code('TRANSACTION_CLOSED'))
+  })
+})
+
+describe('the schema generator', () => {
+  const boxOn = (schema: string) =>
+    createBox({ db: driver, schema, logger: { debug() {}, info() {}, warn() {}, error() {} } })
+
+  test('leaves the tables alone whose schema it is told to ignore, and would drop others', async () => {
+    await boxOn('oncebox').migrate()
+    expect(await opened.orm.schema.getUpdateSchemaSQL()).not.toContain('oncebox')
+    const settings = opened.orm.config.get('schemaGenerator') as { ignoreSchema: string[] }
+    const { ignoreSchema } = settings
+    try {
+      settings.ignoreSchema = []
+      expect(await opened.orm.schema.getUpdateSchemaSQL()).toMatch(/drop table if exists "oncebox"/)
+      // So a box says no, before and after its tables are there.
+      const words = expect.objectContaining({
+        ...code('OPTION_INVALID'),
+        message: expect.stringContaining(`ignoreSchema: ['oncebox']`) as string,
+      })
+      await expect(boxOn('oncebox').migrate()).rejects.toEqual(words)
+      await expect(boxOn('oncebox').start()).rejects.toEqual(words)
+    } finally {
+      settings.ignoreSchema = ignoreSchema
+    }
+  })
+})
+
+describe('fromMikroOrm refuses', () => {
+  test.for<[string, () => unknown, RegExp]>([
+    ['a connection string', () => fromMikroOrm('postgres://' as never), /connection string/],
+    ['a pool', () => fromMikroOrm(pool as never), /a pool of pg/],
+    ['an EntityManager', () => fromMikroOrm(opened.orm.em as never), /MikroORM\.init/],
+    [
+      'a version without a member that it needs',
+      () => {
+        const em = Object.create(opened.orm.em, { setTransactionContext: { value: undefined } }) as Em
+        return fromMikroOrm({ em, config: opened.orm.config })
+      },
+      /has no em\.setTransactionContext\(\)/,
+    ],
+  ])('%s', ([, call, words]) => {
+    expect(call).toThrow(
+      expect.objectContaining({ ...code('OPTION_INVALID'), message: expect.stringMatching(words) as string }),
+    )
+  })
+
+  test('MikroORM 6', async () => {
+    const { MikroORM } = await import('@mikro-orm/postgresql')
+    const six = await MikroORM.init({
+      dbName: 'x',
+      entities: [],
+      connect: false,
+      discovery: { warnWhenNoEntities: false },
+    })
+    expect(() => fromMikroOrm(six)).toThrow(/MikroORM 6/)
+    expect(() => fromPg(six as never)).toThrow(/fromMikroOrm of oncebox\/mikro-orm/)
+  })
+})
