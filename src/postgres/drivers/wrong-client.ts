@@ -17,7 +17,6 @@ function nameOf(given: unknown): string {
 type Fits = (given: Readonly<Record<string, unknown>>) => boolean
 
 const KNOWN: readonly (readonly [words: string, fits: Fits])[] = [
-  ['a Drizzle database: pass the client that it was made with, its $client', (it) => isSomething(it['$client'])],
   ['a MikroORM: use fromMikroOrm of oncebox/mikro-orm', (it) => isMikroOrm(it)],
   ['a Prisma client: use fromPrisma of oncebox/prisma', (it) => typeof it['$transaction'] === 'function'],
   ['a Drizzle database: use fromDrizzle of oncebox/drizzle', (it) => isSomething(it['$client'])],
