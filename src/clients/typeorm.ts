@@ -29,6 +29,8 @@ interface QueryRunner {
   transactionDepth: number
   connect(): Promise<unknown>
   release(): Promise<void>
+  commitTransaction(): Promise<void>
+  rollbackTransaction(): Promise<void>
 }
 
 const VERSIONS = ['TypeORM', '0.3.12 to 1.x'] as const
@@ -84,12 +86,18 @@ function on(runner: QueryRunner, client: object): QueryRunner {
   runner.databaseConnection = client
   runner.isTransactionActive = true
   runner.transactionDepth = 1
-  runner.release = refuseRelease
+  runner.release = () => {
+    throw handlerCalled('release')
+  }
+  for (const end of ['commitTransaction', 'rollbackTransaction'] as const) {
+    const inner = runner[end]
+    // At once, rather than by a promise that a handler may not look at. Those within it are savepoints.
+    runner[end] = () => {
+      if (runner.transactionDepth <= 1) throw handlerCalled(end)
+      return inner.call(runner)
+    }
+  }
   return runner
-}
-
-async function refuseRelease(): Promise<never> {
-  throw handlerCalled('release')
 }
 
 function begunBy(tx: object): Begun | string {
