@@ -1,7 +1,7 @@
 /**
  * What a client on top costs: CPU time of Node.js per message, one transaction and one insert after the other.
  *
- *     npm run build && node bench/clients.mjs [client …]
+ *     npm run bench:clients -- [client …]
  *
  * - own: the client's insert in a transaction of its own, per message
  * - lent: the same insert on a loan, as handlers do it

@@ -46,7 +46,7 @@ for (const [requestId, cents] of /** @type {const} */ ([
   ['r-3', 700],
 ])) {
   const answer = await withdraw(requestId, cents).then(
-    ({ status, result }) => `${status}, ${result?.left} left`,
+    (outcome) => ('result' in outcome ? `${outcome.status}, ${outcome.result?.left} left` : outcome.status),
     (/** @type {Error} */ error) => `refused: ${error.message}`,
   )
   console.log(`${requestId}: ${answer}`)
