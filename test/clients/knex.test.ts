@@ -184,7 +184,7 @@ describe('Knex, in a handler', () => {
     expect(driver.capacity).toBe(3)
     const other = await createTestBox({ db: driver, messages })
     other.consumer('c', { opened: async (_, { tx }) => void (await tx.raw('select 1')) })
-    expect(await other.handle({ id: 'a', type: 'opened', data: {} })).toMatchObject({ status: 'handled' })
+    expect(await other.handle({ id: 'a', type: 'opened', data: { id: 'a' } })).toMatchObject({ status: 'handled' })
     await other[Symbol.asyncDispose]()
     await shared.destroy()
     await pool.end()
