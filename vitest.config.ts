@@ -19,7 +19,8 @@ export default defineConfig({
     include: ['test/**/*.test.ts'],
     globalSetup: 'test/support/global-setup.ts',
     pool: 'forks',
-    maxWorkers: 2,
+    // They wait for servers and clocks more than they compute.
+    maxWorkers: 3,
     // Faults are injected in real time: on a busy machine a lease of a second may run out for want of a processor.
     retry: process.env['CI'] ? 2 : 0,
     testTimeout: 120_000,
