@@ -454,7 +454,9 @@ test('the endpoint is known to the admin by its name, and takes no message', asy
   const { consumers } = await at.box.admin.status()
   expect(consumers['charges']).toMatchObject({ handled: 1, pending: 0 })
   expect(await at.box.sql(`select retain_ms::text from ob.consumer where name = 'charges'`)).toEqual([{ retain_ms: '60000' }]) // prettier-ignore
-  expect(await at.box.receive({ id: 'm', type: 'charged', data: { cents: 1 } })).toMatchObject({ status: 'quarantined' })
+  expect(await at.box.receive({ id: 'm', type: 'charged', data: { cents: 1 } })).toMatchObject({
+    status: 'quarantined',
+  })
 })
 
 test('bad options are refused where they are written', async () => {
