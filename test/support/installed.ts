@@ -27,7 +27,8 @@ export async function installed(
   const directory = path.join(CACHE, `oncebox-${name}`)
   const marker = path.join(directory, 'installed.json')
   const wanted = JSON.stringify(packages)
-  if ((await readFile(marker, 'utf8').catch(() => '')) !== wanted) {
+  const isThere = async (): Promise<boolean> => (await readFile(marker, 'utf8').catch(() => '')) === wanted
+  if (!(await isThere())) {
     // Whole or not at all: a test that is killed must not leave a half behind.
     const fresh = `${directory}-${process.pid}`
     await mkdir(fresh, { recursive: true })
@@ -37,8 +38,12 @@ export async function installed(
     try {
       await run('npm', args, { cwd: fresh, timeout: INSTALL_TIMEOUT_MS })
       await writeFile(path.join(fresh, 'installed.json'), wanted)
-      await rm(directory, { recursive: true, force: true })
-      await rename(fresh, directory)
+      // Test files run side by side: what another has put in place meanwhile is in use.
+      if (await isThere()) await rm(fresh, { recursive: true, force: true })
+      else {
+        await rm(directory, { recursive: true, force: true })
+        await rename(fresh, directory)
+      }
     } catch (error) {
       await rm(fresh, { recursive: true, force: true })
       const again = `npm ${args.join(' ')}`
