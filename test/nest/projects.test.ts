@@ -12,6 +12,7 @@ import path from 'node:path'
 import { promisify } from 'node:util'
 import pg from 'pg'
 import { beforeAll, expect, onTestFinished, test } from 'vitest'
+import manifest from '../../package.json' with { type: 'json' }
 import { blocksOf, readPage, ROOT } from '../docs/markdown.js'
 import { installed } from '../support/installed.js'
 import { scratchDatabase } from '../support/postgres.js'
@@ -65,12 +66,25 @@ async function main() {
 void main()
 `
 
+/** Titles of the page's files that are for TypeORM. */
+const TYPEORM = 'typeorm/'
+
 let files: Record<string, string>
+let onTypeOrm: Record<string, string>
 
 beforeAll(() => {
   if (!existsSync(path.join(ROOT, 'dist/cjs/nest/index.js'))) throw new Error('there is no dist: run `npm run build`')
   const blocks = blocksOf(readPage('docs/nest.md')).filter(({ title }) => title !== undefined && title !== 'orders.ts')
-  files = Object.fromEntries(blocks.map(({ title, text }) => [title!, text]))
+  const all = blocks.map(({ title, text }) => [title!, text] as const)
+  files = Object.fromEntries(all.filter(([title]) => !title.startsWith(TYPEORM)))
+  const own = all
+    .filter(([title]) => title.startsWith(TYPEORM))
+    .map(([title, text]) => [title.slice(TYPEORM.length), text])
+  const page = files['messages.ts']!.replace(
+    "import type { PoolClient } from 'pg'",
+    "import type { EntityManager } from 'typeorm'",
+  )
+  onTypeOrm = { ...Object.fromEntries(own), 'messages.ts': page.replaceAll('PoolClient', 'EntityManager') }
 })
 
 test.each(CELLS)(
@@ -92,6 +106,18 @@ test.each(CELLS)(
     expect(await piecesOf(database.url)).toBe(7)
   },
 )
+
+test('on TypeORM the app handles an order once, and ends with SIGTERM', { timeout: TIMEOUT_MS }, async () => {
+  const packages = ['@nestjs/typeorm@12.0.2', `typeorm@${versionOf('typeorm')}`]
+  const directory = await project('12', 'module', { name: '-typeorm', packages })
+  const platform = `export { ExpressAdapter as Adapter } from '@nestjs/platform-express'\n`
+  await put(directory, 'module', { ...onTypeOrm, 'main.ts': MAIN, 'platform.ts': platform })
+  await compile(directory)
+  await using database = await withStock()
+  const ended = await node(directory, ['dist/main.js'], database.url)
+  expect(ended).toMatchObject({ stdout: 'handled\nduplicate\nduplicate\ntrue\n', stderr: '', signal: 'SIGTERM' })
+  expect(await piecesOf(database.url)).toBe(7)
+})
 
 test("the page's test passes with the Jest of Nest 11, without a flag", { timeout: TIMEOUT_MS }, async () => {
   const directory = await project('11', 'commonjs', {
@@ -153,6 +179,10 @@ test.runIf(WHOLE).each(Object.keys(VERSIONS) as Version[])(
   },
 )
 
+function versionOf(name: string): string {
+  return manifest.devDependencies[name as keyof typeof manifest.devDependencies].replace(/^\^/, '')
+}
+
 /** A directory with the packages of this version, and the package as it was built. */
 async function project(
   version: Version,
@@ -160,11 +190,8 @@ async function project(
   more = { name: '', packages: [] as string[] },
 ): Promise<string> {
   const { all, ...of } = VERSIONS[version] as { all: string } & Record<string, string>
-  const manifest = JSON.parse(await readFile(path.join(ROOT, 'package.json'), 'utf8')) as {
-    devDependencies: Record<string, string>
-  }
   const own = ['pg', '@types/pg', '@types/node', 'reflect-metadata', 'rxjs'].map(
-    (name) => `${name}@${of[name] ?? manifest.devDependencies[name]!.replace(/^\^/, '')}`,
+    (name) => `${name}@${of[name] ?? versionOf(name)}`,
   )
   const nest = ['common', 'core', 'testing', 'platform-express', 'platform-fastify'].map(
     (name) => `@nestjs/${name}@${of[name] ?? all}`,
