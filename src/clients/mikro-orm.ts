@@ -3,6 +3,7 @@
  * when they have returned, within their time, as `em.transactional()` does; EntityManagers and repositories that were
  * injected take part, for MikroORM is told which one is current (its option `context`).
  */
+import { sharedByCopies } from '../copies.js'
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { OnceboxError } from '../errors.js'
 import { causes } from '../failure.js'
@@ -128,7 +129,7 @@ class MikroBinding implements Binding<Manager> {
   }
 }
 
-const currents = new WeakMap<Config, AsyncLocalStorage<Manager>>()
+const currents = sharedByCopies('mikro-orm-currents', () => new WeakMap<Config, AsyncLocalStorage<Manager>>())
 
 /** Which EntityManager is current, for one ORM. Outside of handlers it is whichever it was before. */
 function currentOf(config: Config): AsyncLocalStorage<Manager> {

@@ -1,4 +1,5 @@
 /** A fetch handler, and where it is mounted. */
+import { sharedByCopies } from '../copies.js'
 import { callback, checked, invalid, optional, resolve } from '../options.js'
 
 /** What is mounted: a function of a Request, or an object that has one, such as a webhook or a Hono app. */
@@ -21,7 +22,7 @@ export interface Mount {
   readonly request: unknown
 }
 
-const mounts = new WeakMap<Request, Mount>()
+const mounts = sharedByCopies('mounts', () => new WeakMap<Request, Mount>())
 const NOWHERE: Mount = { base: '', request: undefined }
 
 /** Where a request came through, for a handler that looks for a user in it, or makes links to itself. */

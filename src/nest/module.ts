@@ -5,6 +5,7 @@
 import { Module, type DynamicModule, type FactoryProvider, type Provider } from '@nestjs/common'
 import { DiscoveryModule, DiscoveryService, ExternalContextCreator, MetadataScanner, ModuleRef } from '@nestjs/core'
 import { createBox, type Box } from '../box.js'
+import { sharedByCopies } from '../copies.js'
 import { OnceboxError } from '../errors.js'
 import type { MessageMap } from '../message.js'
 import { createHooks } from './lifecycle.js'
@@ -63,12 +64,12 @@ interface Asked {
   readonly providers?: Provider[]
 }
 
-let modules = 0
+const modules = sharedByCopies('nest-modules', () => ({ count: 0 }))
 
 function moduleOf({ name, options, imports = [], providers = [] }: Asked): DynamicModule {
   const token = getBoxToken(name) as string
   // Of its own for each module: Nest 10 takes two modules with equal texts for one.
-  const OPTIONS = Symbol(`oncebox.options.${++modules}`)
+  const OPTIONS = Symbol(`oncebox.options.${++modules.count}`)
   const { inject = [], useFactory } = options
   const read: FactoryProvider<ReadOptions> = {
     provide: OPTIONS,
@@ -81,7 +82,7 @@ function moduleOf({ name, options, imports = [], providers = [] }: Asked): Dynam
     useFactory: ({ box: given }: ReadOptions) => createBox({ logger: createNestLogger(name), ...given }),
   }
   const hooks: FactoryProvider = {
-    provide: Symbol(`oncebox.hooks.${modules}`),
+    provide: Symbol(`oncebox.hooks.${modules.count}`),
     inject: [token, OPTIONS, DiscoveryService, MetadataScanner, ExternalContextCreator, ModuleRef],
     useFactory: (...[given, { lifecycle }, discovery, scanner, external, moduleRef]: Injected) =>
       createHooks({ name, box: given, options: lifecycle, discovery, scanner, external, modules: moduleRef }),

@@ -35,11 +35,11 @@ const PAGES: Record<string, string> = {
  * it is used; the pages name what is promised.
  */
 const OF_ANY_VERSION: Record<string, readonly [page: string, promise: string]> = {
-  '@mikro-orm/postgresql': ['docs/drivers.md', '[MikroORM](mikro-orm.md) 7'],
+  '@mikro-orm/postgresql': ['docs/drivers.md', '[MikroORM](mikro-orm.md) ≥ 7.2'],
   '@nestjs/common': ['docs/nest.md', 'Nest 10.2, 11 and 12'],
   '@nestjs/core': ['docs/nest.md', 'Nest 10.2, 11 and 12'],
   '@nestjs/terminus': ['docs/nest.md', '[Terminus](https://docs.nestjs.com/recipes/terminus) ≥ 11'],
-  '@prisma/client': ['docs/drivers.md', '[Prisma](prisma.md) 7'],
+  '@prisma/client': ['docs/drivers.md', '[Prisma](prisma.md) ≥ 7.10'],
   'drizzle-orm': ['docs/drivers.md', '[Drizzle](drizzle.md) ≥ 0.45'],
   knex: ['docs/drivers.md', '[Knex](knex.md) ≥ 3.0.1'],
   kysely: ['docs/drivers.md', '[Kysely](kysely.md) ≥ 0.28'],

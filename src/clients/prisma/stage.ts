@@ -7,6 +7,7 @@
  *
  *     waiting → beginning (the pool was asked) → open (Prisma has called us) → ending (our work is done)
  */
+import { sharedByCopies } from '../../copies.js'
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { transactionClosed } from '../../postgres/drivers/loan-errors.js'
 import { refused } from '../../postgres/drivers/watch.js'
@@ -24,7 +25,7 @@ export interface Place {
 }
 
 /** Where a statement comes from. Prisma keeps the context of whoever asked. */
-const places = new AsyncLocalStorage<Place>()
+const places = sharedByCopies('prisma-places', () => new AsyncLocalStorage<Place>())
 
 export function inPlace<R>(place: Place, work: () => R): R {
   return places.run(place, work)
@@ -83,7 +84,7 @@ interface Pool {
   connect(...args: unknown[]): unknown
 }
 
-const watched = new WeakSet<object>()
+const watched = sharedByCopies('prisma-pools', () => new WeakSet<object>())
 
 /** From now on the pool answers a stage with its own client. */
 export function watchPool(pool: object): void {
