@@ -8,6 +8,7 @@ import type { MessageMap } from './message.js'
 import { callback, checked, integer, invalid, name, nested, number, optional, orInfinity, resolve } from './options.js'
 import { bindDatabase } from './postgres/database.js'
 import type { Driver } from './postgres/driver.js'
+import { clientIn } from './postgres/drivers/wrong-client.js'
 import { SCHEMA } from './postgres/schema.js'
 import type { Runtime } from './runtime.js'
 
@@ -34,6 +35,9 @@ const HOOKS = { failed: HOOK, dead: HOOK, quarantined: HOOK, error: HOOK, recove
 
 export const BOX = {
   db: checked((_, given: Driver<unknown, unknown>) => {
+    // Some clients have methods of the same names, and would seem to work.
+    const client = clientIn(given)
+    if (client !== undefined) throw invalid(`createBox: db must be a driver; got ${client}`)
     if (typeof given?.query === 'function' && typeof given.transaction === 'function') return given
     throw invalid(`createBox: ${DRIVER}`)
   }),

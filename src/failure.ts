@@ -10,7 +10,7 @@ export function toFailure(error: unknown, depth = 0): Failure {
   try {
     if (!isErrorLike(error)) return { name: 'NonError', message: clip(describe(error), MAX_MESSAGE) }
     const said = String(error.message)
-    const message = withoutRows(said)
+    const message = plainMessage(error)
     const failure: { -readonly [K in keyof Failure]: Failure[K] } = {
       name: clip(String(error.name || 'Error'), 200),
       message: clip(message, MAX_MESSAGE),
@@ -101,13 +101,23 @@ export function withoutValues(error: Error, depth = 0): Error {
   return copy
 }
 
-/** The message for a log. PostgreSQL quotes a value that does not fit, at the end of its words: class 22. */
-export function plainMessage({ message, code }: { readonly message: string; readonly code?: unknown }): string {
-  const text = withoutRows(message)
-  return typeof code === 'string' && /^22[0-9A-Z]{3}$/.test(code) ? text.replace(/: ".*$/s, '') : text
+/** The message without values of rows, for records, hooks and logs. PostgreSQL quotes one that does not fit: class 22. */
+export function plainMessage(error: { readonly message: string }): string {
+  const text = withoutRows(String(error.message))
+  const quotes = someCause(error, (cause) => /^22[0-9A-Z]{3}$/.test(String((cause as { code?: unknown }).code)))
+  return quotes ? text.replace(/: ".*$/s, '') : text
 }
 
-/** Messages of ORMs that tell the values of a row. What is kept of each are its groups, of which it has one or two. */
+/** The same, with what caused it, where that says more: an ORM may say that a query failed, and no word of why. */
+export function plainWords(error: { readonly message: string }): string {
+  const words = plainMessage(error)
+  const cause = causeOf(error)
+  if (!isErrorLike(cause)) return words
+  const inner = plainWords(cause)
+  return words.includes(inner) ? words : `${words}: ${inner}`
+}
+
+/** Messages that tell the values of a row. What is kept of each are its groups, of which it has one or two. */
 const ROWS = [
   // Drizzle
   /^(Failed query: .*?)\nparams: .*$/s,
@@ -115,6 +125,9 @@ const ROWS = [
   /^(\s*Invalid `[^`\n]+` invocation)[^\n]*\n\n\{.*\}(\n\n[^\n]+)$/s,
   /((?:Raw query failed|Database error)\. Code: `22[0-9A-Z]{3}`)\. Message: .*$/s,
   /^(\s*Invalid `[^`\n]+` invocation.*\n(?:Value out of range for the type|Invalid input value)): .*$/s,
+  // The detail of PostgreSQL, which MikroORM and Prisma put into their messages.
+  /(Key \([^)]*\))=\(.*?\)( already exists| is not present| is still referenced| conflicts)/s,
+  /(Failing row contains) \(.*\)/s,
 ]
 
 function withoutRows(message: string): string {

@@ -17,13 +17,12 @@ await dataSource.query(`drop schema if exists ${SCHEMA} cascade`)
 await box.migrate()
 await dataSource.synchronize() // creates the table of invoices, and leaves those of the box alone
 
-for (const [order, cents] of [
-  ['A-1', 500],
-  ['A-1', 500],
-  ['A-2', 700],
-  ['A-3', 900],
+for (const { order, cents } of [
+  { order: 'A-1', cents: 500 },
+  { order: 'A-1', cents: 500 },
+  { order: 'A-2', cents: 700 },
+  { order: 'A-3', cents: 900 },
 ]) {
-  // prettier-ignore
   const { status } = await box.receive({ id: `order-${order}`, type: 'order.placed', data: { order, cents } })
   console.log(`${order}: ${status}`)
 }

@@ -1,10 +1,11 @@
 /** One handler call: its context, its deadline, and what it sent. */
 import { OnceboxError } from '../errors.js'
-import { readable } from '../failure.js'
+import { readable, someCause } from '../failure.js'
 import { batchRun, type BatchContext, type Context, type EffectOptions, type Logger, type Send } from '../handler.js'
 import type { Json, Message, MessageMap } from '../message.js'
 import { prepareSend, type Outgoing } from '../outbox/send.js'
 import type { Loan } from '../postgres/driver.js'
+import { isRefusedUnheard } from '../postgres/errors.js'
 import { deadline } from '../worker/abort.js'
 import type { HeldMessage } from './held.js'
 import { refuseError, toResult } from './outcome.js'
@@ -96,7 +97,15 @@ function withDeadline(
       clear()
       resolve(result)
     }
-    const failed = (error: unknown): void => end(readable(error) as Error)
+    const failed = (error: unknown): void => {
+      const thrown = readable(error) as Error
+      if (!loan || !someCause(thrown, isRefusedUnheard)) return end(thrown)
+      // Whatever comes after a failure that was caught is refused; what counts is the failure, which the loan knows.
+      void (async () => loan.giveBack())().then(
+        () => end(thrown),
+        (told: Error) => end(told instanceof OnceboxError && told.code === 'TRANSACTION_ABORTED' ? told : thrown),
+      )
+    }
     const returned = (result: unknown): void => {
       try {
         context.checkCalls()

@@ -1,5 +1,5 @@
 /** Tell: what became of a message that was not handled, in the same words for every way in which it ran. */
-import { plainMessage } from '../failure.js'
+import { plainWords } from '../failure.js'
 import type { Entry, Retrial } from '../hooks.js'
 import type { MessageMap } from '../message.js'
 import { tell, type Runtime } from '../runtime.js'
@@ -31,5 +31,5 @@ export function tellParked(runtime: Runtime, told: Told, { parked, reason }: Ver
 }
 
 function aboutOf({ message: { id, type, attempt }, consumer, error }: Told): object {
-  return { id, type, consumer, attempt, ...(error && { error: plainMessage(error) }) }
+  return { id, type, consumer, attempt, ...(error && { error: plainWords(error) }) }
 }

@@ -99,6 +99,11 @@ export function isConflict(error: unknown): boolean {
   return someCause(error, (cause) => /^(40P01|55P03|40001)$/.test(sqlState(cause) ?? ''))
 }
 
+/** The transaction has failed before, and this statement was not even looked at. */
+export function isRefusedUnheard(error: unknown): boolean {
+  return sqlState(error) === '25P02'
+}
+
 /** Says the error of a statement of ours something of the server, and nothing of the message? */
 export function isServersState(error: unknown): boolean {
   // A cancelled statement, a plan or a statement that this session has lost, internal errors.

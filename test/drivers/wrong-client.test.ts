@@ -3,6 +3,7 @@ import { PGlite } from '@electric-sql/pglite'
 import pg from 'pg'
 import postgres from 'postgres'
 import { describe, expect, test } from 'vitest'
+import { createBox } from 'oncebox'
 import { fromPg } from 'oncebox/pg'
 import { fromPglite } from 'oncebox/pglite'
 import { fromPostgres } from 'oncebox/postgres'
@@ -22,8 +23,8 @@ const GIVEN: Record<string, unknown> = {
   Drizzle: { $client: {}, select: () => {}, transaction: () => {}, execute: () => {} },
   Prisma: { $transaction: () => {}, $queryRaw: () => {}, $connect: () => {} },
   Knex: Object.assign(() => {}, { raw: () => {}, transaction: () => {}, select: () => {} }),
-  Sequelize: { connectionManager: {}, transaction: () => {}, define: () => {} },
-  TypeORM: { createQueryRunner: () => {}, transaction: () => {}, manager: {} },
+  Sequelize: { connectionManager: {}, transaction: () => {}, query: () => {}, define: () => {} },
+  TypeORM: { createQueryRunner: () => {}, transaction: () => {}, query: () => {}, manager: {} },
   Kysely: { getExecutor: () => {}, transaction: () => {}, selectFrom: () => {} },
 }
 
@@ -42,5 +43,15 @@ describe.each(Object.entries(TAKES))('%s', (name, [from, takes]) => {
 
   test('says what to pass instead', () => {
     expect(() => from(url as never)).toThrow(new RegExp(`^${name} takes .*; got a text`))
+  })
+})
+
+describe('createBox', () => {
+  const drivers = ['a connection string', 'undefined', 'null', 'a number', 'an options object']
+  test.each(Object.entries(GIVEN))('given %s in place of a driver', (what, given) => {
+    const call = (): unknown => createBox({ db: given as never })
+    expect(call).toThrow(expect.objectContaining({ code: 'OPTION_INVALID' }))
+    if (!drivers.includes(what))
+      expect(call).toThrow(/^createBox: db must be a driver; got .*: (use|pass)|got a single client/)
   })
 })

@@ -10,8 +10,12 @@ function nameOf(given: unknown): string {
   if (typeof given === 'string') return 'a text. A connection string goes to the client’s own constructor'
   if (given === null || given === undefined) return String(given)
   if (typeof given !== 'object' && typeof given !== 'function') return `a ${typeof given}`
-  const found = KNOWN.find(([, fits]) => fits(given as Readonly<Record<string, unknown>>))
-  return found ? found[0] : `an object that is none (${ownName(given)})`
+  return clientIn(given) ?? `an object that is none (${ownName(given)})`
+}
+
+/** Which client this is, and what to do with it; undefined if it is none that is known. */
+export function clientIn(given: unknown): string | undefined {
+  return KNOWN.find(([, fits]) => fits(parts(given)))?.[0]
 }
 
 type Fits = (given: Readonly<Record<string, unknown>>) => boolean
