@@ -64,6 +64,10 @@ function streamOf(incoming: IncomingMessage): { readonly body: ReadableStream<Ui
       pull(controller) {
         if (state.began) return void incoming.resume()
         state.began = true
+        // Its events are over: nobody would ever end this stream.
+        if (incoming.readableEnded || incoming.destroyed) {
+          return controller.error(new TypeError('the body of the request has been read already, or broke off'))
+        }
         const data = (chunk: Uint8Array): void => {
           controller.enqueue(chunk)
           incoming.pause()

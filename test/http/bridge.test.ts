@@ -206,6 +206,20 @@ describe('a handler that fails', () => {
   })
 })
 
+test('a body that somebody has taken meanwhile is an error to whoever reads it, and not endless', async () => {
+  const later: IncomingMessage[] = []
+  const bridge = toNodeListener(async (request) => {
+    later[0]!.resume()
+    await new Promise((resolve) => later[0]!.once('end', resolve))
+    return new Response(await request.text().catch((error: Error) => error.name))
+  })
+  await using http = await serve((request, response) => {
+    later.push(request)
+    bridge(request, response)
+  })
+  expect(await (await fetch(http.url, { method: 'POST', body: 'a' })).text()).toBe('TypeError')
+})
+
 test('HEAD gets the head alone, and the stream is cancelled', async () => {
   const cancelled = gate()
   await using http = await at(
