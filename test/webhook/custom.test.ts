@@ -3,7 +3,7 @@ import { runInNewContext } from 'node:vm'
 import { expect, test } from 'vitest'
 import type { Incoming, Outcome } from 'oncebox'
 import { mountOf, toNodeListener } from 'oncebox/http'
-import { isHmac, isTimely, webhook, type CustomSourceOptions } from 'oncebox/webhook'
+import { isHmac, isSame, isTimely, webhook, type CustomSourceOptions } from 'oncebox/webhook'
 import { serve } from './senders.js'
 
 function attached(verify: CustomSourceOptions['verify'], ack = true) {
@@ -100,4 +100,15 @@ test('an empty secret signs for nobody, and a time that is none is not timely', 
   expect(isHmac(null, { secret: 'x', encoding: 'hex' }, '')).toBe(false)
   for (const time of [null, '', 'x', 'NaN', '0', Infinity]) expect(isTimely(time)).toBe(false)
   expect(isTimely(Date.now() / 1_000 - 299)).toBe(true)
+})
+
+test('an unset token is nobody’s, and neither is a missing one', () => {
+  expect(isSame('token', 'token')).toBe(true)
+  for (const given of ['', 'Token', 'token ', null, undefined, ['token'] as never])
+    expect(isSame(given, 'token')).toBe(false)
+  for (const expected of ['', undefined as never, null as never]) {
+    for (const given of ['', 'a', null]) {
+      expect(() => isSame(given, expected)).toThrow(expect.objectContaining({ code: 'OPTION_INVALID' }))
+    }
+  }
 })
