@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { rememberMount, resolveMount, type FetchHandler, type MountOptions, type ResolvedMount } from './handler.js'
 import { toRequest } from './request.js'
-import { respond } from './respond.js'
+import { respond, setStatus } from './respond.js'
 
 /** After an answer that did not wait for the whole body, so long is the rest of it thrown away. */
 const LINGER_MS = 2_000
@@ -94,7 +94,7 @@ function fail({ onError }: ResolvedMount, { incoming, outgoing }: Exchange, erro
   }
   if (outgoing.headersSent) return cutOff(incoming, outgoing)
   for (const name of outgoing.getHeaderNames()) outgoing.removeHeader(name)
-  outgoing.statusCode = 500
+  setStatus(outgoing, 500)
   outgoing.setHeader('content-type', 'application/json')
   outgoing.end('{"error":"internal error"}')
 }

@@ -9,6 +9,12 @@ import { isResponse } from './response.js'
 /** These are of the connection, which is not the handler's. */
 const HOP_BY_HOP = ['connection', 'keep-alive', 'proxy-connection', 'transfer-encoding', 'upgrade']
 
+/** Of a body that is not this one: a framework, or a middleware of it, may have described its own. */
+const OF_A_BODY = [
+  ...['content-length', 'content-type', 'content-encoding', 'content-language', 'content-location', 'content-range'],
+  ...['content-disposition', 'content-md5', 'etag', 'last-modified'],
+]
+
 /** A stream that breaks off within this time, and before its first piece, is answered 500. */
 const FIRST_PIECE_MS = 1_000
 
@@ -24,7 +30,9 @@ export interface Waiting {
 export async function respond(response: Response, waiting: Waiting): Promise<void> {
   const { outgoing, method, signal } = waiting
   if (!isResponse(response)) throw new OnceboxError('RESULT_INVALID', 'a fetch handler answered no Response')
-  outgoing.statusCode = response.status
+  setStatus(outgoing, response.status)
+  // To remove what is not there would keep Node.js from setting it.
+  for (const name of OF_A_BODY) if (outgoing.hasHeader(name)) outgoing.removeHeader(name)
   for (const [name, value] of response.headers) {
     if (name !== 'set-cookie' && !HOP_BY_HOP.includes(name)) outgoing.setHeader(name, value)
   }
@@ -45,6 +53,13 @@ export async function respond(response: Response, waiting: Waiting): Promise<voi
   } finally {
     signal.removeEventListener('abort', cancel)
   }
+}
+
+/** With the words that belong to it, and not those of a status that was set before. */
+export function setStatus(outgoing: ServerResponse, status: number): void {
+  outgoing.statusCode = status
+  // HTTP/2 has none, and warns of whoever sets it.
+  if (!('stream' in outgoing)) outgoing.statusMessage = ''
 }
 
 async function write(reader: ReadableStreamDefaultReader<Uint8Array>, waiting: Waiting): Promise<void> {

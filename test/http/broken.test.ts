@@ -1,9 +1,11 @@
 /** Streams that break off, clients that go away, and what others have said of the response before. */
+import type { RequestListener } from 'node:http'
 import { connect as connectHttp2, createServer as createHttp2, type ClientHttp2Session } from 'node:http2'
 import { connect, type AddressInfo } from 'node:net'
 import { describe, expect, test } from 'vitest'
-import { toNodeListener, type FetchHandler } from 'oncebox/http'
+import { toKoa, toNodeListener, type FetchHandler } from 'oncebox/http'
 import { gate } from '../inbox/fixture.js'
+import { installed } from '../support/installed.js'
 import { waitUntil } from '../support/wait.js'
 import { serve } from '../webhook/senders.js'
 
@@ -130,5 +132,60 @@ describe('over HTTP/2', () => {
       },
     )
     expect(signals.map(({ aborted }) => aborted)).toEqual([false, false, false, false, false])
+  })
+})
+
+describe('what was said of another body and another status is not said of this one', () => {
+  const answer = (request: Request): Response => {
+    if (request.method === 'PUT') throw new Error('broken')
+    return Response.json({ answer: 42 }, { status: 201 })
+  }
+  const onError = (): void => undefined
+
+  async function onKoa(): Promise<RequestListener> {
+    interface Koa {
+      use(
+        one: (context: { body: unknown; set(name: string, value: string): void }, next: () => unknown) => unknown,
+      ): void
+      callback(): RequestListener
+    }
+    const others = await installed('koa', ['koa@3.1.1', 'koa-mount@4.2.0'])
+    const app = new (others.require('koa') as new () => Koa)()
+    app.use((context, next) => {
+      context.body = 'default'
+      context.set('ETag', '"default"')
+      context.set('X-Kept', 'yes')
+      return next()
+    })
+    app.use(toKoa(answer, { onError }) as never)
+    return app.callback()
+  }
+  const onNode = async (): Promise<RequestListener> => {
+    const listener = toNodeListener(answer, { onError })
+    return (request, response) => {
+      response.statusMessage = 'OK'
+      response.setHeader('content-length', '7').setHeader('etag', '"default"').setHeader('x-kept', 'yes')
+      listener(request, response)
+    }
+  }
+
+  test.for([
+    ['Koa', onKoa],
+    ['node:http', onNode],
+  ] as const)('%s', async ([, open]) => {
+    await using http = await serve(await open())
+    for (let n = 0; n < 2; n++) {
+      const response = await fetch(http.url)
+      expect([response.status, response.statusText, await response.text()]).toEqual([201, 'Created', '{"answer":42}'])
+      const { headers } = response
+      expect(['content-type', 'content-length', 'etag', 'x-kept'].map((name) => headers.get(name))).toEqual([
+        'application/json',
+        '13',
+        null,
+        'yes',
+      ])
+    }
+    const failed = await fetch(http.url, { method: 'PUT' })
+    expect([failed.status, failed.statusText]).toEqual([500, 'Internal Server Error'])
   })
 })
