@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { rememberMount, resolveMount, type FetchHandler, type MountOptions, type ResolvedMount } from './handler.js'
 import { toRequest } from './request.js'
-import { respond } from './respond.js'
+import { respond, setStatus } from './respond.js'
 
 /** After an answer that did not wait for the whole body, so long is the rest of it thrown away. */
 const LINGER_MS = 2_000
@@ -64,13 +64,15 @@ export async function serve(mount: ResolvedMount, exchange: Exchange): Promise<v
   // The client may be gone when it is answered.
   outgoing.on('error', () => undefined)
   const gone = (): void => {
-    if (!outgoing.writableFinished) aborted.abort(new Error('the client is gone'))
+    // A stream of HTTP/2 that its client resets is finished too, though nobody has ended it here.
+    if (!outgoing.writableEnded || !outgoing.writableFinished) aborted.abort(new Error('the client is gone'))
   }
-  outgoing.once('close', gone)
+  if (isClosed(outgoing)) gone()
+  else outgoing.once('close', gone)
   try {
     await answer(mount, exchange, aborted.signal)
   } catch (error) {
-    fail(mount, outgoing, error)
+    fail(mount, exchange, error)
   }
   if (!incoming.complete) throwAwayTheRest(incoming)
 }
@@ -80,21 +82,44 @@ async function answer(mount: ResolvedMount, exchange: Exchange, signal: AbortSig
   const request = await toRequest({ incoming, path, kept, signal })
   if (request) rememberMount(request, { base: mount.base ?? base, request: own })
   const response = request ? await mount.fetch(request) : refuse(incoming)
-  await respond(response, outgoing, incoming.method)
+  await respond(response, { outgoing, method: incoming.method, signal })
 }
 
 /** Answers nothing of the inside. What the client has got a part of is cut off, so that it does not pass for whole. */
-function fail({ onError }: ResolvedMount, outgoing: ServerResponse, error: unknown): void {
+function fail({ onError }: ResolvedMount, { incoming, outgoing }: Exchange, error: unknown): void {
   try {
     onError(error)
   } catch {
     // The client is answered all the same.
   }
-  if (outgoing.headersSent) return void outgoing.destroy()
+  if (outgoing.headersSent) return cutOff(incoming, outgoing)
   for (const name of outgoing.getHeaderNames()) outgoing.removeHeader(name)
-  outgoing.statusCode = 500
+  setStatus(outgoing, 500)
   outgoing.setHeader('content-type', 'application/json')
   outgoing.end('{"error":"internal error"}')
+}
+
+interface Http2Stream {
+  readonly destroyed: boolean
+  close(code: number): void
+}
+
+const INTERNAL_ERROR = 2
+
+/** So that the client notices. Where the end of the connection is the end of the body, it takes a reset. */
+function cutOff({ httpVersion, socket }: IncomingMessage, outgoing: ServerResponse): void {
+  const { stream } = outgoing as { stream?: Http2Stream }
+  if (stream) return stream.close(INTERNAL_ERROR)
+  try {
+    if (httpVersion === '1.0') socket.resetAndDestroy()
+  } catch {
+    // It goes over TLS, or a unix socket, which know no reset.
+  }
+  outgoing.destroy()
+}
+
+function isClosed(outgoing: ServerResponse): boolean {
+  return outgoing.destroyed || (outgoing as { stream?: Http2Stream }).stream?.destroyed === true
 }
 
 /** Of a request that the Fetch API does not know. */

@@ -1,5 +1,6 @@
 /** A request of Node.js as a Request, with its bytes: those that are still to come, or those that somebody has kept. */
 import type { IncomingMessage } from 'node:http'
+import { addressOf } from './address.js'
 import { rememberFlow, type Flow } from './body.js'
 
 export interface Arrived {
@@ -16,6 +17,8 @@ export interface Arrived {
 export async function toRequest({ incoming, path, kept, signal }: Arrived): Promise<Request | undefined> {
   const { method = 'GET', rawHeaders } = incoming
   const hasBody = method !== 'GET' && method !== 'HEAD'
+  const address = addressOf(incoming, path)
+  if (address === undefined) return undefined
   try {
     const headers = new Headers()
     for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
@@ -26,7 +29,7 @@ export async function toRequest({ incoming, path, kept, signal }: Arrived): Prom
     const read = incoming.readableDidRead || incoming.readableEnded
     const stream = hasBody && !read ? streamOf(incoming) : undefined
     const body = !hasBody ? null : read ? bytesOf(kept) : stream!.body
-    const request = new Request(urlOf(incoming, path), { method, headers, body: body ?? null, signal, duplex: 'half' })
+    const request = new Request(address, { method, headers, body: body ?? null, signal, duplex: 'half' })
     // A stream costs a promise for each piece. Whoever has read from it, or copied the request, needs it.
     if (stream) {
       rememberFlow(request, () => (request.body === stream.body && !stream.began ? flowFrom(incoming) : undefined))
@@ -39,25 +42,6 @@ export async function toRequest({ incoming, path, kept, signal }: Arrived): Prom
   } catch {
     return undefined
   }
-}
-
-/**
- * The whole address, also where a framework has cut off what it is mounted under. The host is the one that the client has
- * named: nothing that a proxy says is believed here.
- */
-function urlOf({ url = '/', headers, socket }: IncomingMessage, given = url): string {
-  const protocol = (socket as { encrypted?: boolean } | null)?.encrypted ? 'https' : 'http'
-  const host = headers.host ?? (headers[':authority'] as string | undefined) ?? 'localhost'
-  const path = given.startsWith('/') ? given : pathOf(given)
-  const whole = `${protocol}://${host}${path}`
-  return /^[\w.:[\]-]+$/.test(host) && URL.canParse(whole) ? whole : 'http://localhost/'
-}
-
-/** Of a request for a proxy, which names the whole address. */
-function pathOf(address: string): string {
-  if (!URL.canParse(address)) return '/'
-  const { pathname, search } = new URL(address)
-  return `${pathname}${search}`
 }
 
 /**
@@ -80,6 +64,10 @@ function streamOf(incoming: IncomingMessage): { readonly body: ReadableStream<Ui
       pull(controller) {
         if (state.began) return void incoming.resume()
         state.began = true
+        // Its events are over: nobody would ever end this stream.
+        if (incoming.readableEnded || incoming.destroyed) {
+          return controller.error(new TypeError('the body of the request has been read already, or broke off'))
+        }
         const data = (chunk: Uint8Array): void => {
           controller.enqueue(chunk)
           incoming.pause()

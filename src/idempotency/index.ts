@@ -16,6 +16,7 @@ import { ENDPOINTS, type EndpointHost } from '../endpoint.js'
 import { OnceboxError } from '../errors.js'
 import { createIntake, flowOf, type Intake } from '../http/body.js'
 import { mountOf, rememberMount } from '../http/handler.js'
+import { isResponse } from '../http/response.js'
 import { MIB } from '../figures.js'
 import { someCause } from '../failure.js'
 import type { MessageMap } from '../message.js'
@@ -57,7 +58,7 @@ export function idempotent<M extends MessageMap, Tx, TxIn = Tx>(
     async fetch(request) {
       try {
         const asked = await read(endpoint, request, intake)
-        return asked instanceof Response ? asked : await answer(endpoint, asked, inFlight)
+        return isResponse(asked) ? asked : await answer(endpoint, asked, inFlight)
       } catch (error) {
         return failed(endpoint, error)
       }
@@ -76,7 +77,7 @@ async function read({ options }: Endpoint, request: Request, intake: Intake): Pr
   const tooLarge = (): Response => problem(413, { detail: `the limit is ${maxBytes} bytes` })
   if (Number(headers.get('content-length')) > maxBytes) return tooLarge()
   const scope = options.scope === 'shared' ? undefined : await options.scope(request)
-  if (typeof scope === 'object') return scope
+  if (isResponse(scope)) return scope
   const odd = scope === undefined ? undefined : nameProblem(scope)
   if (odd !== undefined || (scope === undefined && options.scope !== 'shared')) {
     throw new OnceboxError('OPTION_INVALID', `idempotent: scope answered what is no name of a caller; it ${odd}`)

@@ -6,6 +6,7 @@ import type { Box } from '../box.js'
 import type { EndpointHost } from '../endpoint.js'
 import { OnceboxError } from '../errors.js'
 import type { Send } from '../handler.js'
+import { isResponse } from '../http/response.js'
 import type { MessageMap } from '../message.js'
 import type { Fingerprint } from './key.js'
 import type { ResolvedEndpoint } from './options.js'
@@ -143,10 +144,4 @@ async function answerOf(run: () => Response | Promise<Response>): Promise<{ resp
     'RESULT_INVALID',
     'the handler answered no Response; return new Response(…) or Response.json(…)',
   )
-}
-
-/** Of any implementation of the Fetch API. */
-function isResponse(value: unknown): value is Response {
-  const { status, headers, arrayBuffer } = (value ?? {}) as Partial<Response>
-  return typeof status === 'number' && typeof headers === 'object' && typeof arrayBuffer === 'function'
 }

@@ -1,6 +1,6 @@
 /** The recipes for senders run as they stand: requests are signed here, independently of the library. */
 import { createHmac, createSign, generateKeyPairSync } from 'node:crypto'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { crc32 } from 'node:zlib'
 import { toNodeListener, type WebhookSource } from 'oncebox/webhook'
 import { useServer, type Bench } from '../inbox/fixture.js'
@@ -24,11 +24,21 @@ interface Sent {
 
 let box: Bench
 const got: string[] = []
+const data: unknown[] = []
 beforeAll(async () => {
   Object.assign(process.env, { SHOPIFY_SECRET: SECRET, SLACK_SIGNING_SECRET: SECRET, PARTNER_SECRET: SECRET })
   Object.assign(process.env, { ADYEN_HMAC_KEY: KEY, PAYPAL_WEBHOOK_ID: 'WH-1' })
   box = await server.open()
-  box.consumer('a', { '*': ({ id, type, source }) => void got.push(`${source} ${type} ${id}`) }, { mode: 'inline' })
+  const note = ({
+    id,
+    type,
+    source,
+    data: own,
+  }: Record<'id' | 'type' | 'source', string> & { data: unknown }): void => {
+    got.push(`${source} ${type} ${id}`)
+    data.push(own)
+  }
+  box.consumer('a', { '*': note }, { mode: 'inline' })
 })
 afterAll(() => box[Symbol.asyncDispose]())
 
@@ -129,41 +139,98 @@ test.for([
   expect(got.filter((one) => one.startsWith(message.split(' ')[0]!))).toEqual([message])
 })
 
-test('adyen: every item is handled once, and one that is forged refuses all', async () => {
-  const item = (pspReference: string, value = 1_130, key = KEY) => {
-    const fields = [
-      pspReference,
-      '',
-      'TestMerchant',
-      'TestPayment-1407325143704',
-      value,
-      'EUR',
-      'AUTHORISATION',
-      'true',
-    ].join(':')
-    const hmacSignature = hmac(fields, 'base64', Buffer.from(key, 'hex'))
-    return {
-      NotificationRequestItem: {
-        additionalData: { hmacSignature },
-        amount: { value, currency: 'EUR' },
-        eventCode: 'AUTHORISATION',
-        merchantAccountCode: 'TestMerchant',
-        merchantReference: 'TestPayment-1407325143704',
-        pspReference,
-        success: 'true',
-      },
-    }
+describe('adyen', () => {
+  let at: Awaited<ReturnType<typeof attach>>
+  beforeAll(async () => {
+    at = await attach('adyen')
+  })
+  afterAll(() => at[Symbol.asyncDispose]())
+  interface Item {
+    pspReference: string
+    originalReference?: string
+    merchantAccountCode: string
+    merchantReference: string
+    amount: object
+    eventCode: string
+    success: string
+    additionalData?: { hmacSignature: string }
   }
-  const bodyOf = (...notificationItems: object[]): string => JSON.stringify({ live: 'false', notificationItems })
-  // The example of Adyen's own libraries.
-  expect(item('7914073381342284').NotificationRequestItem.additionalData.hmacSignature).toBe(
-    'coqCmt/IZ4E3CzPvMY8zTjQVL5hYJUiBRg8UU+iCWo0=',
+  const NAMES = ['pspReference', 'originalReference', 'merchantAccountCode', 'merchantReference'] as const
+  const TYPICAL = {
+    merchantAccountCode: 'TestMerchant',
+    merchantReference: 'TestPayment-1407325143704',
+    amount: { value: 1_130, currency: 'EUR' },
+    eventCode: 'AUTHORISATION',
+    success: 'true',
+  }
+  const item = (more: { pspReference: string; merchantReference?: string; value?: number }, key = KEY): Item => {
+    const { value = 1_130, ...rest } = more
+    const one: Item = { ...TYPICAL, ...rest, amount: { value, currency: 'EUR' } }
+    const fields = [...NAMES.map((name) => one[name] ?? ''), value, 'EUR', one.eventCode, one.success]
+    return { ...one, additionalData: { hmacSignature: hmac(fields.join(':'), 'base64', Buffer.from(key, 'hex')) } }
+  }
+  const bodyOf = (...items: readonly object[]): string =>
+    JSON.stringify({ live: 'false', notificationItems: items.map((one) => ({ NotificationRequestItem: one })) })
+  const handled = (): string[] => got.filter((one) => one.startsWith('adyen'))
+
+  test('every item is handled once, and one that is forged refuses all', async () => {
+    // The example of Adyen's own libraries.
+    expect(item({ pspReference: '7914073381342284' }).additionalData!.hmacSignature).toBe(
+      'coqCmt/IZ4E3CzPvMY8zTjQVL5hYJUiBRg8UU+iCWo0=',
+    )
+    const body = bodyOf(item({ pspReference: 'psp-1' }), item({ pspReference: 'psp-2' }))
+    expect(await at.post({ body })).toEqual([200, '[accepted]'])
+    expect(await at.post({ body })).toEqual([200, '[accepted]'])
+    const forged = item({ pspReference: 'psp-4', value: 1 }, KEY.replace('4', '5'))
+    expect((await at.post({ body: bodyOf(item({ pspReference: 'psp-3' }), forged) }))[0]).toBe(401)
+    const expected = ['psp-1', 'psp-2'].map((psp) => `adyen adyen.AUTHORISATION ${psp}:AUTHORISATION:true`)
+    expect(handled().sort()).toEqual(expected)
+  })
+
+  test('a colon in the reference is taken, and no field can be shifted over it', async () => {
+    const genuine = item({ pspReference: 'psp-5', merchantReference: 'order:42' })
+    expect(await at.post({ body: bodyOf(genuine) })).toEqual([200, '[accepted]'])
+    const before = handled()
+    const one = { pspReference: 'psp-5:', originalReference: 'TestMerchant', merchantAccountCode: 'order', merchantReference: '42' } // prettier-ignore
+    const two = { originalReference: ':TestMerchant', merchantAccountCode: 'order', merchantReference: '42' }
+    const three = { merchantAccountCode: 'TestMerchant:order', merchantReference: '42' }
+    const four = { merchantReference: 'order', amount: { value: '42:1130', currency: 'EUR' } }
+    const five = { merchantReference: 'order:42:1130', amount: { value: 'EUR', currency: 'AUTHORISATION' }, eventCode: 'true', success: '' } // prettier-ignore
+    for (const forged of [one, two, three, four, five]) {
+      expect((await at.post({ body: bodyOf({ ...genuine, ...forged }) }))[0], JSON.stringify(forged)).toBe(401)
+    }
+    expect(handled()).toEqual(before)
+  })
+
+  test('what is not signed is not passed on', async () => {
+    const genuine = item({ pspReference: 'psp-6' })
+    for (const value of [[1_130], '1130', { toString: '1130' }]) {
+      expect((await at.post({ body: bodyOf({ ...genuine, amount: { value, currency: 'EUR' } }) }))[0]).toBe(401)
+    }
+    const more = { ...genuine, reason: 'x', originalReference: '', amount: { ...genuine.amount, refunded: 1 } }
+    expect((await at.post({ body: bodyOf(more) }))[0]).toBe(200)
+    expect(data.at(-1)).toEqual({ pspReference: 'psp-6', originalReference: '', ...TYPICAL })
+    // The same to whoever reads it: not another body under a known id.
+    expect((await at.post({ body: bodyOf(genuine) }))[0]).toBe(200)
+    expect(await box.quarantine()).toEqual([])
+  })
+
+  test.for([
+    '',
+    '{',
+    'null',
+    '[]',
+    '{}',
+    '{"notificationItems":[]}',
+    '{"notificationItems":{}}',
+    '{"notificationItems":[null]}',
+    '{"notificationItems":[{}]}',
+    '{"notificationItems":[{"NotificationRequestItem":{"amount":null}}]}',
+  ])(
+    // prettier-ignore
+    'the unsigned body %s is refused',
+    async (body) => {
+      expect((await at.post({ body }))[0]).toBe(401)
+    },
   )
-  await using at = await attach('adyen')
-  const body = bodyOf(item('psp-1'), item('psp-2'))
-  expect(await at.post({ body })).toEqual([200, '[accepted]'])
-  expect(await at.post({ body })).toEqual([200, '[accepted]'])
-  expect((await at.post({ body: bodyOf(item('psp-3'), item('psp-4', 1, KEY.replace('4', '5'))) }))[0]).toBe(401)
-  const handled = ['psp-1', 'psp-2'].map((psp) => `adyen adyen.AUTHORISATION ${psp}:AUTHORISATION:true`)
-  expect(got.filter((one) => one.startsWith('adyen')).sort()).toEqual(handled)
 })

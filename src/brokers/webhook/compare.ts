@@ -33,8 +33,13 @@ export function isHmac(
   return found
 }
 
-/** Whether two texts are the same, in a time that tells nothing but their length. */
-export function isSame(given: string, expected: string): boolean {
+/** Whether a text is the expected one, in a time that tells nothing but their length. No text is not. */
+export function isSame(given: string | null | undefined, expected: string): boolean {
+  // Anybody can give an empty one.
+  if (typeof expected !== 'string' || expected === '') {
+    throw invalid('isSame: what is expected is missing or empty; is its variable set?')
+  }
+  if (typeof given !== 'string') return false
   const [a, b] = [Buffer.from(given), Buffer.from(expected)]
   return a.length === b.length && timingSafeEqual(a, b)
 }

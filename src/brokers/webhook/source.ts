@@ -10,8 +10,10 @@ import type { Failure, Incoming, Outcome } from '../../message.js'
 import { checkSameBox } from '../run.js'
 import type { Source } from '../source.js'
 import { createIntake, flowOf, type Read } from '../../http/body.js'
+import { isResponse } from '../../http/response.js'
 import { FINGERPRINTS, toMessage } from './event.js'
-import type { CustomMessage, ResolvedCustom } from './custom.js'
+import type { ResolvedCustom } from './custom.js'
+import { ask, type Verify } from './ask.js'
 import type { ResolvedSource } from './options.js'
 import { isSigned, readSignature, type Refusal } from './verify.js'
 
@@ -76,7 +78,7 @@ export function createSource(options: ResolvedSource | ResolvedCustom): WebhookS
     if (coding && coding.trim().toLowerCase() !== 'identity') {
       return answer(415, { error: 'compressed bodies are not supported' }, { 'accept-encoding': 'identity' })
     }
-    const verify = 'verify' in options ? custom(options, request) : signed(options, request, report)
+    const verify = 'verify' in options ? ask(options, request) : signed(options, request, report)
     if ('status' in verify) return answer(verify.status, { error: verify.error })
     if (request.bodyUsed) {
       const advice = 'mount it before whatever parses bodies, for the signature is of the bytes'
@@ -89,7 +91,7 @@ export function createSource(options: ResolvedSource | ResolvedCustom): WebhookS
     if ('problem' in body) return body.problem === 'too-large' ? tooLarge() : unread(body.problem)
     const messages = await verify(body.bytes)
     if (messages === undefined) return answer(401, { error: 'no signature is right' })
-    if (messages instanceof Response) return messages
+    if (isResponse(messages)) return messages
     // It may have stopped in the meantime.
     const to = deliver
     if (!to) return notReady()
@@ -132,9 +134,6 @@ export function createSource(options: ResolvedSource | ResolvedCustom): WebhookS
   return source
 }
 
-/** Looks at the body once it is there. Undefined: it is not the sender's. */
-type Verify = (body: Uint8Array) => Promise<readonly Incoming[] | Response | undefined>
-
 /** By one of the schemes: headers alone tell whether the body is worth reading. */
 function signed(options: ResolvedSource, request: Request, report: (error: unknown) => void): Verify | Refusal {
   const clock = { nowMs: options.now(), toleranceMs: options.toleranceMs }
@@ -143,20 +142,6 @@ function signed(options: ResolvedSource, request: Request, report: (error: unkno
   const { id, time } = signature
   return async (body) =>
     isSigned(signature, body, options.keys) ? [toMessage(options, request, { body, id, time }, report)] : undefined
-}
-
-/** By the receiver's own. Whatever it says of its messages, their source is the webhook's. */
-function custom({ verify, source }: ResolvedCustom, request: Request): Verify {
-  return async (body) => {
-    const verdict = await verify(request, body)
-    if (verdict === false) return undefined
-    if (verdict instanceof Response) return verdict
-    const messages: unknown = Array.isArray(verdict) ? verdict : [verdict]
-    return (messages as readonly CustomMessage[]).map((message) => {
-      if (typeof message === 'object' && message !== null) return { ...message, source }
-      throw new OnceboxError('MESSAGE_INVALID', 'verify must answer messages { id, type, body }, a Response, or false')
-    })
-  }
 }
 
 /** Of a body that did not come, or not in time. Who sends it again is served. */
