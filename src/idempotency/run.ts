@@ -1,7 +1,6 @@
 /**
  * One try: the handler's writes, what it sends, and its response commit together, or none of them does.
  */
-import { within } from '../backoff.js'
 import type { Box } from '../box.js'
 import type { EndpointHost } from '../endpoint.js'
 import { OnceboxError } from '../errors.js'
@@ -14,7 +13,7 @@ import { isFinal, toStored, withoutCookies, type Stored } from './stored.js'
 export interface IdempotentContext<M extends MessageMap, Tx> {
   /** The database client's own transaction: your writes here commit together with the response. */
   readonly tx: Tx
-  /** Writes an event to the outbox, in the same transaction. */
+  /** Writes an event to the outbox, in the same transaction, once the handler has returned. */
   readonly send: Send<M>
   /** The key; undefined where none was sent and none is required. */
   readonly key: string | undefined
@@ -104,29 +103,16 @@ function isBusy(error: unknown): boolean {
   return error instanceof OnceboxError && error.code === 'BUSY'
 }
 
-async function callHandler({ box, host, options, handler }: Endpoint, asked: Asked, tx: unknown): Promise<Stored> {
-  const loan = host.lend(tx)
-  const aborted = new AbortController()
+function callHandler({ host, options, handler }: Endpoint, asked: Asked, tx: unknown): Promise<Stored> {
   const { key, scope } = asked
-  const send: Send<MessageMap> = (type, data, sendOptions) => box.send(tx, type, data, sendOptions)
-  const context = { tx: loan ? loan.tx : tx, send, key, scope, signal: aborted.signal }
-  const call = async (): Promise<Stored> => {
-    const { response, thrown } = await answerOf(() => handler(asked.request(), context))
-    const stored = await toStored(response, options.maxResponseBytes)
+  const { name, timeoutMs, maxResponseBytes } = options
+  return host.call({ tx, name, timeoutMs }, async ({ checkCalls, ...given }) => {
+    const { response, thrown } = await answerOf(() => handler(asked.request(), { ...given, key, scope }))
+    if (!thrown) checkCalls()
+    const stored = await toStored(response, maxResponseBytes)
     if (thrown || !isFinal(stored.status)) throw new Unstored(stored)
     return stored
-  }
-  const finish = async (): Promise<Stored> => {
-    const stored = await (loan?.run ? loan.run(call) : call())
-    await loan?.giveBack()
-    return stored
-  }
-  return within(options.timeoutMs, finish(), () => {
-    const advice = 'raise timeoutMs, or make it faster'
-    const late = new OnceboxError('HANDLER_TIMEOUT', `${options.name} took longer than ${options.timeoutMs} ms; ${advice}`)
-    aborted.abort(late)
-    return late
-  }) // prettier-ignore
+  })
 }
 
 /** A Response that is thrown refuses the request: it is answered, and nothing is kept. */
