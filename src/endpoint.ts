@@ -3,7 +3,7 @@
  * and transactions as handlers get them.
  */
 import type { Send } from './handler.js'
-import type { MessageMap } from './message.js'
+import type { MessageMap, OnceOutcome } from './message.js'
 import type { Isolation } from './postgres/driver.js'
 
 /** On a box. */
@@ -13,12 +13,21 @@ export interface EndpointHost {
   /** A consumer without handlers: it takes no message, and `once` knows it. */
   declare(name: string, retainMs: number): void
   transaction<R>(work: (tx: unknown) => Promise<R>, isolation: Isolation): Promise<R>
+  /** Runs `work` in a transaction of `transaction`, unless the key is known. Rejects with BUSY if a copy is in flight. */
+  once(tx: unknown, of: Keyed, work: () => Promise<unknown>): Promise<OnceOutcome<unknown>>
   /**
    * Calls a handler in a transaction of `transaction`, by the rules of consumers: rejects with HANDLER_TIMEOUT after the
    * deadline, with UNAWAITED_CALL if it did not wait for what it sent, and with the driver's complaint if it misused the
    * transaction. What it sent is written once it has returned.
    */
   call<R>(within: CallLimits, handler: (given: Given) => Promise<R>): Promise<R>
+}
+
+/** What is done once: the endpoint's name, the key, and whose key it is. */
+export interface Keyed {
+  readonly name: string
+  readonly source: string
+  readonly id: string
 }
 
 export interface CallLimits {

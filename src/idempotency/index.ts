@@ -49,7 +49,7 @@ export function idempotent<M extends MessageMap, Tx, TxIn = Tx>(
   const resolved = resolveEndpoint(options)
   requireFunction('idempotent: its last argument, the handler,', handler)
   host.declare(resolved.name, resolved.retainMs)
-  const endpoint = { box, host, options: resolved, handler } as unknown as Endpoint
+  const endpoint = { host, options: resolved, handler } as unknown as Endpoint
   const { maxBytes, bodyTimeoutMs } = resolved
   const intake = createIntake({ maxBytes, bodyTimeoutMs, maxBufferedBytes: Math.max(64 * MIB, 4 * maxBytes) })
   const inFlight = new Map<string, Promise<unknown>>()

@@ -1,7 +1,6 @@
 /**
  * One try: the handler's writes, what it sends, and its response commit together, or none of them does.
  */
-import type { Box } from '../box.js'
 import type { EndpointHost } from '../endpoint.js'
 import { OnceboxError } from '../errors.js'
 import type { Send } from '../handler.js'
@@ -29,7 +28,6 @@ export type IdempotentHandler<M extends MessageMap, Tx> = (
 ) => Response | Promise<Response>
 
 export interface Endpoint {
-  readonly box: Box<MessageMap, unknown, unknown>
   readonly host: EndpointHost
   readonly options: ResolvedEndpoint
   readonly handler: IdempotentHandler<MessageMap, unknown>
@@ -70,7 +68,7 @@ interface Kept {
 }
 
 export async function tryOnce(endpoint: Endpoint, asked: Asked): Promise<Tried> {
-  const { box, host, options } = endpoint
+  const { host, options } = endpoint
   const { key, scope, fingerprint } = asked
   let called = false
   let fresh: Stored | undefined
@@ -83,10 +81,10 @@ export async function tryOnce(endpoint: Endpoint, asked: Asked): Promise<Tried> 
     return await host.transaction<Tried>(async (tx) => {
       if (key === undefined)
         return { status: 'answered', response: await callHandler(endpoint, asked, tx), replayed: false }
-      const message = { id: key, source: scope ?? options.name, type: 'http.request' }
-      const outcome = await box.once(tx, options.name, message, () => call(tx))
+      const { name } = options
+      const outcome = await host.once(tx, { name, source: scope ?? name, id: key }, () => call(tx))
       if (outcome.status === 'handled') return { status: 'answered', response: fresh!, replayed: false }
-      const kept = outcome.status === 'duplicate' ? (outcome.result as unknown as Kept | undefined) : undefined
+      const kept = outcome.status === 'duplicate' ? (outcome.result as Kept | undefined) : undefined
       if (kept === undefined) return { status: 'withdrawn' }
       if (kept.request.sha256 !== fingerprint.sha256) return { status: 'other' }
       return { status: 'answered', response: kept.response, replayed: true }

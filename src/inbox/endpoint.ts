@@ -8,6 +8,7 @@ import { Abort } from '../worker/abort.js'
 import { callWithin } from './call-within.js'
 import { checkNew, type ConsumerDeclaration } from './consumer.js'
 import { CallContext } from './context.js'
+import { once } from './once.js'
 import { resolveOptions } from './options.js'
 
 export function createHost(
@@ -24,6 +25,10 @@ export function createHost(
       added()
     },
     transaction: (work, isolation) => db.transaction(work, isolation),
+    once(tx, { name, source, id }, work) {
+      const where = { runtime, tx, name, declared: endpoints.get(name), owner: 'box' } as const
+      return once(where, { id, source, type: 'http.request' }, work)
+    },
     async call(limits, handler) {
       const loan = db.driver.lend?.(limits.tx)
       const context = new EndpointContext(runtime, limits, loan ? loan.tx : limits.tx)

@@ -1,0 +1,66 @@
+/** A request is answered when its time is up, whatever its handler or the database waits for. */
+import postgres from 'postgres'
+import { expect, test } from 'vitest'
+import { createBox } from 'oncebox'
+import { toNodeListener } from 'oncebox/http'
+import { idempotent } from 'oncebox/idempotency'
+import { fromPostgres } from 'oncebox/postgres'
+import { useServer } from '../inbox/fixture.js'
+import { serve } from '../webhook/senders.js'
+import { waitUntil } from '../support/wait.js'
+import { openOn, seen } from './fixture.js'
+
+const server = useServer('idempotency_deadline')
+const open = openOn(server)
+
+test('a handler that waits for a lock is answered while the lock is held, and gives up its connection', async () => {
+  let waits = true
+  await using at = await open(
+    (box) =>
+      async (_request, { tx, key }) => {
+        await box.write(tx, 'charges', { id: key! })
+        if (waits) await tx.query('select pg_advisory_xact_lock(10)')
+        return new Response('done')
+      },
+    { timeoutMs: 1_000, waitMs: 60_000 },
+  )
+  const other = await server.pool.connect()
+  try {
+    await other.query('select pg_advisory_lock(10)')
+    expect((await at.post('k')).status).toBe(503)
+    expect(at.errors).toMatchObject([{ code: 'HANDLER_TIMEOUT' }])
+    waits = false
+    expect(await seen(await at.post('k'))).toEqual([200, 'done', null])
+  } finally {
+    other.release(true)
+  }
+  expect(await at.box.ids()).toEqual(['k'])
+})
+
+test('with postgres.js, too', async () => {
+  await using box = await server.open()
+  const sql = postgres(server.url, { max: 2, onnotice: () => undefined })
+  const own = createBox({ db: fromPostgres(sql), schema: box.schema })
+  let waits = true
+  const options = { name: 'charges', scope: 'shared', timeoutMs: 1_000, onError: () => undefined } as const
+  const endpoint = idempotent(own, options, async (_request, { tx }) => {
+    if (waits) await tx`select pg_advisory_xact_lock(11)`
+    return new Response('done')
+  })
+  await using http = await serve(toNodeListener(endpoint))
+  const post = (): Promise<Response> => fetch(http.url, { method: 'POST', headers: { 'idempotency-key': 'k' } })
+  const other = await server.pool.connect()
+  try {
+    await other.query('select pg_advisory_lock(11)')
+    expect((await post()).status).toBe(503)
+    waits = false
+    const again = await waitUntil(async () => {
+      const response = await post()
+      return response.status === 409 ? undefined : seen(response)
+    }, { what: 'the key to be free' }) // prettier-ignore
+    expect(again).toEqual([200, 'done', null])
+  } finally {
+    other.release(true)
+    await sql.end()
+  }
+})
