@@ -10,8 +10,11 @@ import type { Isolation } from './postgres/driver.js'
 export const ENDPOINTS: unique symbol = Symbol.for('oncebox.endpoints') as never
 
 export interface EndpointHost {
-  /** A consumer without handlers: it takes no message, and `once` knows it. */
-  declare(name: string, retainMs: number): void
+  /**
+   * A consumer without handlers: it takes no message, and `once` knows it. Answers how to register it, for a process that
+   * never starts its box: before anything is stored, since janitors elsewhere go by what is registered.
+   */
+  declare(name: string, retainMs: number): () => Promise<void>
   transaction<R>(work: (tx: unknown) => Promise<R>, isolation: Isolation): Promise<R>
   /** Runs `work` in a transaction of `transaction`, unless the key is known. Rejects with BUSY if a copy is in flight. */
   once(tx: unknown, of: Keyed, work: () => Promise<unknown>): Promise<OnceOutcome<unknown>>

@@ -29,6 +29,8 @@ export type IdempotentHandler<M extends MessageMap, Tx> = (
 
 export interface Endpoint {
   readonly host: EndpointHost
+  /** Has to have happened before a response is stored. */
+  register(): Promise<void>
   readonly options: ResolvedEndpoint
   readonly handler: IdempotentHandler<MessageMap, unknown>
 }
@@ -77,6 +79,7 @@ export async function tryOnce(endpoint: Endpoint, asked: Asked): Promise<Tried> 
     fresh = await callHandler(endpoint, asked, tx)
     return { request: fingerprint, response: options.cookies === 'replay' ? fresh : withoutCookies(fresh) }
   }
+  if (key !== undefined) await endpoint.register()
   try {
     return await host.transaction<Tried>(async (tx) => {
       if (key === undefined)

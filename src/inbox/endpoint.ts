@@ -10,6 +10,7 @@ import { checkNew, type ConsumerDeclaration } from './consumer.js'
 import { CallContext } from './context.js'
 import { once } from './once.js'
 import { resolveOptions } from './options.js'
+import { register } from './registry.js'
 
 export function createHost(
   runtime: Runtime,
@@ -21,8 +22,10 @@ export function createHost(
   return {
     declare(name, retainMs) {
       checkNew(name, workers, endpoints)
-      endpoints.set(name, declareEndpoint(name, retainMs))
+      const declaration = declareEndpoint(name, retainMs)
+      endpoints.set(name, declaration)
       added()
+      return registration(runtime, declaration)
     },
     transaction: (work, isolation) => db.transaction(work, isolation),
     once(tx, { name, source, id }, work) {
@@ -39,6 +42,18 @@ export function createHost(
       await writeOutgoing(runtime, context.sent, limits.tx)
       return result
     },
+  }
+}
+
+/** Once for the process; what fails is tried again by the next request. */
+function registration(runtime: Runtime, endpoint: ConsumerDeclaration): () => Promise<void> {
+  let registered: Promise<void> | undefined
+  return () => {
+    registered ??= register(runtime, [endpoint]).catch((error: unknown) => {
+      registered = undefined
+      throw error
+    })
+    return registered
   }
 }
 
