@@ -13,7 +13,7 @@ export interface Stored {
 /** Of the connection, or of the moment. */
 const NOT_STORED = ['connection', 'content-length', 'date', 'keep-alive', 'transfer-encoding', 'upgrade']
 /** These may have no body, says the Fetch API. */
-const BODILESS = [101, 204, 205, 304]
+const BODILESS = [204, 205, 304]
 /** The client is asked to try again, which must be able to come to something. */
 const COME_BACK = [408, 425, 429]
 
@@ -32,7 +32,19 @@ export async function toStored(response: Response, maxBytes: number): Promise<St
       : new OnceboxError('RESULT_INVALID', 'the body of the response broke off')
   }
   const headers = [...response.headers].filter(([name]) => !NOT_STORED.includes(name))
-  return { status, headers, ...contentOf(body.bytes) }
+  return replayable({ status, headers, ...contentOf(body.bytes) })
+}
+
+/** One that is stored and cannot be given would be answered 500 for ever: `Response.error()`, a status 1xx, a bad header. */
+function replayable(stored: Stored): Stored {
+  try {
+    toResponse(stored)
+    return stored
+  } catch (error) {
+    const advice = 'return one with a status of 200 to 599'
+    const text = `the response, with status ${stored.status}, cannot be given to a client; ${advice}`
+    throw new OnceboxError('RESULT_INVALID', text, { cause: error })
+  }
 }
 
 function contentOf(bytes: Uint8Array): Pick<Stored, 'text' | 'base64'> {
