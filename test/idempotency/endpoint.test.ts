@@ -37,8 +37,8 @@ test('a string as the draft writes it and the bare text are one key', async () =
 
 test('a request without a proper key is answered 400, and nothing runs', async () => {
   await using at = await open(charge)
-  // Missing, empty, twice, without an end, with parameters, too long.
-  const keys = [undefined, '""', 'a, b', '"a", "b"', '"a', '"a";b=1', 'x'.repeat(256)]
+  // Missing, empty, twice, without an end, with parameters, in two headers that make one string, too long.
+  const keys = [undefined, '""', 'a, b', '"a", "b"', '"a', '"a";b=1', '"a, b"', 'x'.repeat(256)]
   for (const key of keys) {
     const response = await at.post(key)
     expect(response.status, key).toBe(400)
