@@ -110,7 +110,7 @@ function callHandler({ host, options, handler }: Endpoint, asked: Asked, tx: unk
   return host.call({ tx, name, timeoutMs }, async ({ checkCalls, ...given }) => {
     const { response, thrown } = await answerOf(() => handler(asked.request(), { ...given, key, scope }))
     if (!thrown) checkCalls()
-    const stored = await toStored(response, maxResponseBytes)
+    const stored = await toStored(response, maxResponseBytes, given.signal)
     if (thrown || !isFinal(stored.status)) throw new Unstored(stored)
     return stored
   })

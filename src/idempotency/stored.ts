@@ -1,5 +1,5 @@
 /** A response as it is stored, and given again. */
-import { readBody } from '../http/body.js'
+import { createIntake, flowOfStream, type Flow } from '../http/body.js'
 import { OnceboxError } from '../errors.js'
 
 /** Bytes that are no text are kept in base64. */
@@ -22,10 +22,12 @@ export function isFinal(status: number): boolean {
   return status < 500 && !COME_BACK.includes(status)
 }
 
-export async function toStored(response: Response, maxBytes: number): Promise<Stored> {
+/** Nothing is read of it once `signal` is aborted. */
+export async function toStored(response: Response, maxBytes: number, signal: AbortSignal): Promise<Stored> {
   const { status } = response
   if (response.bodyUsed) throw new OnceboxError('RESULT_INVALID', 'the body of the response had been read already')
-  const body = await readBody(response.body as ReadableStream<Uint8Array> | null, maxBytes)
+  const flow = flowOfStream(response.body as ReadableStream<Uint8Array> | null)
+  const body = await createIntake({ maxBytes }).read(until(signal, flow))
   if ('problem' in body) {
     throw body.problem === 'too-large'
       ? new OnceboxError('MESSAGE_TOO_LARGE', `the response has more than ${maxBytes} bytes; raise maxResponseBytes`)
@@ -33,6 +35,16 @@ export async function toStored(response: Response, maxBytes: number): Promise<St
   }
   const headers = [...response.headers].filter(([name]) => !NOT_STORED.includes(name))
   return replayable({ status, headers, ...contentOf(body.bytes) })
+}
+
+/** A stream may have no end: what nobody waits for any more is cancelled. */
+function until(signal: AbortSignal, flow: Flow): Flow {
+  return (to) => {
+    const stop = flow(to)
+    if (signal.aborted) to.broken()
+    else signal.addEventListener('abort', () => to.broken(), { once: true })
+    return stop
+  }
 }
 
 /** One that is stored and cannot be given would be answered 500 for ever: `Response.error()`, a status 1xx, a bad header. */

@@ -64,3 +64,30 @@ test('with postgres.js, too', async () => {
     await sql.end()
   }
 })
+
+test('a response without an end is not read any more when the time is up', async () => {
+  let ended = 0
+  const endless = (): ReadableStream =>
+    new ReadableStream({
+      async pull(controller) {
+        await new Promise((resolve) => setTimeout(resolve, 10))
+        controller.enqueue(Buffer.from('x'))
+      },
+      cancel: () => void ended++,
+    })
+  await using at = await open(
+    () =>
+      async (request, { signal }) => {
+        const passed = new Promise((resolve) => signal.addEventListener('abort', resolve))
+        // The second returns its response when it is too late already.
+        if ((await request.text()) === 'late') await passed
+        return new Response(endless())
+      },
+    { timeoutMs: 500 },
+  )
+  expect((await at.post('a')).status).toBe(503)
+  await waitUntil(() => ended === 1, { what: 'the stream to be ended' })
+  expect((await at.post('b', 'late')).status).toBe(503)
+  await waitUntil(() => ended === 2, { what: 'the late stream to be ended' })
+  expect(at.errors).toMatchObject([{ code: 'HANDLER_TIMEOUT' }, { code: 'HANDLER_TIMEOUT' }])
+})
