@@ -1,10 +1,12 @@
 /**
  * One try: the handler's writes, what it sends, and its response commit together, or none of them does.
  */
+import { within } from '../backoff.js'
 import type { EndpointHost } from '../endpoint.js'
 import { OnceboxError } from '../errors.js'
 import type { Send } from '../handler.js'
 import type { MessageMap } from '../message.js'
+import { fromTheDatabase } from '../postgres/errors.js'
 import type { Fingerprint } from './key.js'
 import type { ResolvedEndpoint } from './options.js'
 import { isFinal, toStored, withoutCookies, type Stored } from './stored.js'
@@ -69,12 +71,32 @@ interface Kept {
   readonly response: Stored
 }
 
-export async function tryOnce(endpoint: Endpoint, asked: Asked): Promise<Tried> {
+/** For a connection, the statements around the handler, and the COMMIT. */
+const AROUND_MS = 5_000
+
+/**
+ * Rejects in the end, whatever the database does: clients wait for an answer. A transaction that goes on all the same is no
+ * harm, for the key is its own, and what is not yet called by then never is.
+ */
+export function tryOnce(endpoint: Endpoint, asked: Asked): Promise<Tried> {
+  const ms = endpoint.options.timeoutMs + AROUND_MS
+  const gaveUp = new AbortController()
+  return within(ms, run(endpoint, asked, gaveUp.signal), () => {
+    const advice = 'give the pool more connections, or a connectionTimeoutMillis'
+    const text = `no connection or no answer of the database within ${ms} ms; ${advice}`
+    const silence = fromTheDatabase(Object.assign(new Error(text), { code: 'CONNECTION_SILENT' }))
+    gaveUp.abort(silence)
+    return silence
+  })
+}
+
+async function run(endpoint: Endpoint, asked: Asked, gaveUp: AbortSignal): Promise<Tried> {
   const { host, options } = endpoint
   const { key, scope, fingerprint } = asked
   let called = false
   let fresh: Stored | undefined
   const call = async (tx: unknown): Promise<Kept> => {
+    gaveUp.throwIfAborted()
     called = true
     fresh = await callHandler(endpoint, asked, tx)
     return { request: fingerprint, response: options.cookies === 'replay' ? fresh : withoutCookies(fresh) }
@@ -82,6 +104,7 @@ export async function tryOnce(endpoint: Endpoint, asked: Asked): Promise<Tried> 
   if (key !== undefined) await endpoint.register()
   try {
     return await host.transaction<Tried>(async (tx) => {
+      gaveUp.throwIfAborted()
       if (key === undefined)
         return { status: 'answered', response: await callHandler(endpoint, asked, tx), replayed: false }
       const { name } = options

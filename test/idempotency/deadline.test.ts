@@ -1,9 +1,13 @@
 /** A request is answered when its time is up, whatever its handler or the database waits for. */
+import { once } from 'node:events'
+import { createServer, type AddressInfo, type Socket } from 'node:net'
+import pg from 'pg'
 import postgres from 'postgres'
 import { expect, test } from 'vitest'
 import { createBox } from 'oncebox'
 import { toNodeListener } from 'oncebox/http'
 import { idempotent } from 'oncebox/idempotency'
+import { fromPg } from 'oncebox/pg'
 import { fromPostgres } from 'oncebox/postgres'
 import { useServer } from '../inbox/fixture.js'
 import { serve } from '../webhook/senders.js'
@@ -90,4 +94,29 @@ test('a response without an end is not read any more when the time is up', async
   expect((await at.post('b', 'late')).status).toBe(503)
   await waitUntil(() => ended === 2, { what: 'the late stream to be ended' })
   expect(at.errors).toMatchObject([{ code: 'HANDLER_TIMEOUT' }, { code: 'HANDLER_TIMEOUT' }])
+})
+
+test('a database that takes connections and says nothing is answered 503, and nothing runs when it speaks again', async () => {
+  await using box = await server.open()
+  const sockets = new Set<Socket>()
+  const mute = createServer((socket) => sockets.add(socket.on('error', () => undefined)))
+  await once(mute.listen(0, '127.0.0.1'), 'listening')
+  const { port } = mute.address() as AddressInfo
+  const pool = new pg.Pool({ host: '127.0.0.1', port, max: 1 })
+  const errors: unknown[] = []
+  const options = { name: 'charges', scope: 'shared', timeoutMs: 1, onError: (e: unknown) => errors.push(e) } as const
+  const own = createBox({ db: fromPg(pool), schema: box.schema })
+  let runs = 0
+  const endpoint = idempotent(own, options, () => new Response(String(++runs)))
+  const init = { method: 'POST', headers: { 'idempotency-key': 'k' } }
+  try {
+    const response = await endpoint.fetch(new Request('http://localhost/', init))
+    expect([response.status, response.headers.get('retry-after')]).toEqual([503, '5'])
+    expect(errors).toMatchObject([{ code: 'CONNECTION_SILENT' }])
+  } finally {
+    mute.close()
+    for (const socket of sockets) socket.destroy()
+    await pool.end()
+  }
+  expect(runs).toBe(0)
 })
