@@ -227,11 +227,8 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
     handle: door(({ options: { mode, order } }) => (order === 'key' ? 'store' : mode === 'direct' ? 'direct' : 'run')),
     async once(tx, name, message, work) {
       requireTransaction('once', tx)
-      const outcome = await once(
-        { runtime, tx, name, declared: workers.get(name)?.consumer ?? endpoints.get(name) },
-        message,
-        work,
-      )
+      const declared = workers.get(name)?.consumer ?? endpoints.get(name)
+      const outcome = await once({ runtime, tx, name, declared, owner: 'caller' }, message, work)
       return outcome as OnceOutcome<never>
     },
     async send(tx, type, data, sendOptions) {

@@ -49,8 +49,8 @@ export function idempotent<M extends MessageMap, Tx, TxIn = Tx>(
   if (!host) throw new OnceboxError('OPTION_INVALID', 'idempotent takes a box as its first argument')
   const resolved = resolveEndpoint(options)
   requireFunction('idempotent: its last argument, the handler,', handler)
-  host.declare(resolved.name, resolved.retainMs)
-  const endpoint = { box, host, options: resolved, handler } as unknown as Endpoint
+  const register = host.declare(resolved.name, resolved.retainMs)
+  const endpoint = { host, register, options: resolved, handler } as unknown as Endpoint
   const { maxBytes, bodyTimeoutMs } = resolved
   const intake = createIntake({ maxBytes, bodyTimeoutMs, maxBufferedBytes: Math.max(64 * MIB, 4 * maxBytes) })
   const inFlight = new Map<string, Promise<unknown>>()

@@ -1,9 +1,11 @@
 /** The key of a request, and what tells its payload from another one. */
 import { createHash } from 'node:crypto'
 
-/** A string of RFC 8941, as the draft of the header asks for, or the bare text that most clients send. */
-const QUOTED = /^"((?:[ !#-[\]-~]|\\["\\])*)"$/
-/** Without a comma: a header that came twice is joined with one. */
+/**
+ * A string of RFC 8941, as the draft of the header asks for, or the bare text that most clients send. Both without a comma: a
+ * header that came twice is joined with one, be it that of `"a` and `b"`.
+ */
+const QUOTED = /^"((?:[ !#-+\--[\]-~]|\\["\\])*)"$/
 const BARE = /^[!#-+\--~]*$/
 const MOST_CHARACTERS = 255
 
@@ -15,7 +17,8 @@ export function readKey(headers: Headers): Key {
   if (header === null) return { key: undefined }
   const [, quoted] = QUOTED.exec(header) ?? []
   const key = quoted === undefined ? header : quoted.replaceAll(/\\(.)/g, '$1')
-  if (quoted === undefined && !BARE.test(header)) return { problem: 'it is malformed, or there more than once' }
+  if (quoted === undefined && !BARE.test(header))
+    return { problem: 'it is malformed, there more than once, or has a comma' }
   if (key === '') return { problem: 'it is empty' }
   if (key.length > MOST_CHARACTERS) return { problem: `it has more than ${MOST_CHARACTERS} characters` }
   return { key }

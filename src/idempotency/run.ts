@@ -2,12 +2,12 @@
  * One try: the handler's writes, what it sends, and its response commit together, or none of them does.
  */
 import { within } from '../backoff.js'
-import type { Box } from '../box.js'
 import type { EndpointHost } from '../endpoint.js'
 import { OnceboxError } from '../errors.js'
 import type { Send } from '../handler.js'
 import { isResponse } from '../http/response.js'
 import type { MessageMap } from '../message.js'
+import { fromTheDatabase } from '../postgres/errors.js'
 import type { Fingerprint } from './key.js'
 import type { ResolvedEndpoint } from './options.js'
 import { isFinal, toStored, withoutCookies, type Stored } from './stored.js'
@@ -15,7 +15,7 @@ import { isFinal, toStored, withoutCookies, type Stored } from './stored.js'
 export interface IdempotentContext<M extends MessageMap, Tx> {
   /** The database client's own transaction: your writes here commit together with the response. */
   readonly tx: Tx
-  /** Writes an event to the outbox, in the same transaction. */
+  /** Writes an event to the outbox, in the same transaction, once the handler has returned. */
   readonly send: Send<M>
   /** The key; undefined where none was sent and none is required. */
   readonly key: string | undefined
@@ -31,8 +31,9 @@ export type IdempotentHandler<M extends MessageMap, Tx> = (
 ) => Response | Promise<Response>
 
 export interface Endpoint {
-  readonly box: Box<MessageMap, unknown, unknown>
   readonly host: EndpointHost
+  /** Has to have happened before a response is stored. */
+  register(): Promise<void>
   readonly options: ResolvedEndpoint
   readonly handler: IdempotentHandler<MessageMap, unknown>
 }
@@ -71,24 +72,46 @@ interface Kept {
   readonly response: Stored
 }
 
-export async function tryOnce(endpoint: Endpoint, asked: Asked): Promise<Tried> {
-  const { box, host, options } = endpoint
+/** For a connection, the statements around the handler, and the COMMIT. */
+const AROUND_MS = 5_000
+
+/**
+ * Rejects in the end, whatever the database does: clients wait for an answer. A transaction that goes on all the same is no
+ * harm, for the key is its own, and what is not yet called by then never is.
+ */
+export function tryOnce(endpoint: Endpoint, asked: Asked): Promise<Tried> {
+  const ms = endpoint.options.timeoutMs + AROUND_MS
+  const gaveUp = new AbortController()
+  return within(ms, run(endpoint, asked, gaveUp.signal), () => {
+    const advice = 'give the pool more connections, or a connectionTimeoutMillis'
+    const text = `no connection or no answer of the database within ${ms} ms; ${advice}`
+    const silence = fromTheDatabase(Object.assign(new Error(text), { code: 'CONNECTION_SILENT' }))
+    gaveUp.abort(silence)
+    return silence
+  })
+}
+
+async function run(endpoint: Endpoint, asked: Asked, gaveUp: AbortSignal): Promise<Tried> {
+  const { host, options } = endpoint
   const { key, scope, fingerprint } = asked
   let called = false
   let fresh: Stored | undefined
   const call = async (tx: unknown): Promise<Kept> => {
+    gaveUp.throwIfAborted()
     called = true
     fresh = await callHandler(endpoint, asked, tx)
     return { request: fingerprint, response: options.cookies === 'replay' ? fresh : withoutCookies(fresh) }
   }
+  if (key !== undefined) await endpoint.register()
   try {
     return await host.transaction<Tried>(async (tx) => {
+      gaveUp.throwIfAborted()
       if (key === undefined)
         return { status: 'answered', response: await callHandler(endpoint, asked, tx), replayed: false }
-      const message = { id: key, source: scope ?? options.name, type: 'http.request' }
-      const outcome = await box.once(tx, options.name, message, () => call(tx))
+      const { name } = options
+      const outcome = await host.once(tx, { name, source: scope ?? name, id: key }, () => call(tx))
       if (outcome.status === 'handled') return { status: 'answered', response: fresh!, replayed: false }
-      const kept = outcome.status === 'duplicate' ? (outcome.result as unknown as Kept | undefined) : undefined
+      const kept = outcome.status === 'duplicate' ? (outcome.result as Kept | undefined) : undefined
       if (kept === undefined) return { status: 'withdrawn' }
       if (kept.request.sha256 !== fingerprint.sha256) return { status: 'other' }
       return { status: 'answered', response: kept.response, replayed: true }
@@ -105,29 +128,16 @@ function isBusy(error: unknown): boolean {
   return error instanceof OnceboxError && error.code === 'BUSY'
 }
 
-async function callHandler({ box, host, options, handler }: Endpoint, asked: Asked, tx: unknown): Promise<Stored> {
-  const loan = host.lend(tx)
-  const aborted = new AbortController()
+function callHandler({ host, options, handler }: Endpoint, asked: Asked, tx: unknown): Promise<Stored> {
   const { key, scope } = asked
-  const send: Send<MessageMap> = (type, data, sendOptions) => box.send(tx, type, data, sendOptions)
-  const context = { tx: loan ? loan.tx : tx, send, key, scope, signal: aborted.signal }
-  const call = async (): Promise<Stored> => {
-    const { response, thrown } = await answerOf(() => handler(asked.request(), context))
-    const stored = await toStored(response, options.maxResponseBytes)
+  const { name, timeoutMs, maxResponseBytes } = options
+  return host.call({ tx, name, timeoutMs }, async ({ checkCalls, ...given }) => {
+    const { response, thrown } = await answerOf(() => handler(asked.request(), { ...given, key, scope }))
+    if (!thrown) checkCalls()
+    const stored = await toStored(response, maxResponseBytes, given.signal)
     if (thrown || !isFinal(stored.status)) throw new Unstored(stored)
     return stored
-  }
-  const finish = async (): Promise<Stored> => {
-    const stored = await (loan?.run ? loan.run(call) : call())
-    await loan?.giveBack()
-    return stored
-  }
-  return within(options.timeoutMs, finish(), () => {
-    const advice = 'raise timeoutMs, or make it faster'
-    const late = new OnceboxError('HANDLER_TIMEOUT', `${options.name} took longer than ${options.timeoutMs} ms; ${advice}`)
-    aborted.abort(late)
-    return late
-  }) // prettier-ignore
+  })
 }
 
 /** A Response that is thrown refuses the request: it is answered, and nothing is kept. */

@@ -34,6 +34,8 @@ export interface OnceIn {
   readonly tx: unknown
   readonly name: string
   readonly declared: ConsumerDeclaration | undefined
+  /** Whose the transaction is. One of the box is rolled back as a whole if this rejects: nothing of it has to be undone. */
+  readonly owner: 'caller' | 'box'
 }
 
 export async function once<R>(
@@ -42,7 +44,6 @@ export async function once<R>(
   work: () => R | Promise<R>,
 ): Promise<OnceOutcome<unknown>> {
   const { runtime, tx, name } = where
-  const { db } = runtime
   const prepared = await prepareOnce(where, message, work)
   const refused = 'reason' in prepared ? prepared : unfitFor(name, prepared)
   if (refused) {
@@ -50,12 +51,7 @@ export async function once<R>(
     return { status: 'quarantined', reason: refused.reason }
   }
   const accepted = prepared as Prepared
-  const savepoint = `oncebox_${randomUUID().replaceAll('-', '')}`
-  // Nothing that fails in here may leave a mark in the caller's transaction, even if the caller commits it.
-  await db.driver.query(`savepoint ${savepoint}`, [], tx)
-  const release = (): Promise<unknown> => db.driver.query(`release savepoint ${savepoint}`, [], tx)
-  const undo = (): Promise<unknown> =>
-    db.driver.query(`rollback to savepoint ${savepoint}; release savepoint ${savepoint}`, [], tx)
+  const { release, undo } = await (where.owner === 'caller' ? setSavepoint(where) : NO_SAVEPOINT)
   const untyped = (message.type ?? '') === ''
   let begun: Begun
   try {
@@ -84,6 +80,24 @@ export async function once<R>(
   await release()
   return { status: 'handled', result: fromResult(text) }
 }
+
+interface Savepoint {
+  release(): Promise<unknown>
+  undo(): Promise<unknown>
+}
+
+/** Nothing that fails may leave a mark in the caller's transaction, even if the caller commits it. */
+async function setSavepoint({ runtime: { db }, tx }: OnceIn): Promise<Savepoint> {
+  const savepoint = `oncebox_${randomUUID().replaceAll('-', '')}`
+  await db.driver.query(`savepoint ${savepoint}`, [], tx)
+  return {
+    release: () => db.driver.query(`release savepoint ${savepoint}`, [], tx),
+    undo: () => db.driver.query(`rollback to savepoint ${savepoint}; release savepoint ${savepoint}`, [], tx),
+  }
+}
+
+/** To undo would wait behind a statement that hangs, past every deadline. */
+const NO_SAVEPOINT: Savepoint = { release: async () => undefined, undo: async () => undefined }
 
 async function prepareOnce(
   { runtime, name, declared }: OnceIn,

@@ -12,6 +12,7 @@ import { Limits } from './limits.js'
 import { qualify } from './qualify.js'
 import { type Settings, settingsFor } from './session-defaults.js'
 import { Silences } from './silences.js'
+import { ONCE_BEGIN } from './sql/once.js'
 import { DEAF, SESSION_DEFAULTS } from './sql/session.js'
 import { OPEN } from './sql/settle.js'
 import type { Statement } from './statement.js'
@@ -98,6 +99,7 @@ export function bindDatabase<Tx, TxIn>(driver: Driver<Tx, TxIn>, schema: string)
         }
         const rows = await driver.query(bind(statement), [JSON.stringify(param)], tx as Tx)
         if (statement === OPEN) silences.opened(tx, (rows[0]?.['opened'] as string).split(' ', 1)[0]!)
+        if (statement === ONCE_BEGIN) silences.opened(tx, rows[0]?.['xid'] as string)
         return rows as readonly never[]
       } catch (error) {
         throw isMissing(error) ? missing(schema, error) : ofOwnStatement(error)
