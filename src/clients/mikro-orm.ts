@@ -21,6 +21,7 @@ import {
   type Queryable,
   VERSIONS,
 } from './mikro-orm/context.js'
+import { guarded } from './mikro-orm/guard.js'
 import { lazyPool, type LazyPool } from './mikro-orm/pool.js'
 import { needed } from './needed.js'
 
@@ -50,7 +51,7 @@ const EXPECTED: Expected = [
 interface Manager {
   fork(options?: object): Manager
   flush(): Promise<void>
-  getConnection(): { getClient?(): Kysely; getNativeClient?(): Promise<unknown>; getKnex?: unknown }
+  getConnection(type?: string): { getClient?(): Kysely; getNativeClient?(): Promise<unknown>; getKnex?: unknown }
   getPlatform?(): { getDefaultSchemaName?(): string | undefined }
   getTransactionContext?(): Context | undefined
   setTransactionContext?(context: Context): void
@@ -90,6 +91,7 @@ class MikroBinding implements Binding<Manager> {
     const connection = new Connection(client as Queryable)
     const tx = em.fork({ disableContextResolution: true })
     tx.setTransactionContext!(contexts.on(connection))
+    guarded(tx)
     return {
       tx,
       run: async (handler) => {
