@@ -74,7 +74,7 @@ class MikroBinding implements Binding<Manager> {
   readonly expected = EXPECTED
   readonly late = true
   readonly #parts: Parts
-  readonly #current: AsyncLocalStorage<Manager>
+  readonly #current: AsyncLocalStorage<Current>
 
   constructor(parts: Parts) {
     this.#parts = parts
@@ -92,11 +92,13 @@ class MikroBinding implements Binding<Manager> {
     const tx = em.fork({ disableContextResolution: true })
     tx.setTransactionContext!(contexts.on(connection))
     guarded(tx)
+    const current: Current = { tx, isOpen: true }
     return {
       tx,
+      close: () => void (current.isOpen = false),
       run: async (handler) => {
         try {
-          return await this.#current.run(tx, async () => {
+          return await this.#current.run(current, async () => {
             const result = await handler()
             await tx.flush()
             return result
@@ -131,15 +133,26 @@ class MikroBinding implements Binding<Manager> {
   }
 }
 
-const currents = sharedByCopies('mikro-orm-currents', () => new WeakMap<Config, AsyncLocalStorage<Manager>>())
+/** The EntityManager of a handler; open until the handler has returned. */
+interface Current {
+  readonly tx: Manager
+  isOpen: boolean
+}
+
+const currents = sharedByCopies('mikro-orm-currents', () => new WeakMap<Config, AsyncLocalStorage<Current>>())
 
 /** Which EntityManager is current, for one ORM. Outside of handlers it is whichever it was before. */
-function currentOf(config: Config): AsyncLocalStorage<Manager> {
+function currentOf(config: Config): AsyncLocalStorage<Current> {
   let current = currents.get(config)
   if (!current) {
-    const storage = (current = new AsyncLocalStorage<Manager>())
+    const storage = (current = new AsyncLocalStorage<Current>())
     const before = needed(config.get('context'), 'option `context`', VERSIONS) as (name: string) => unknown
-    config.set('context', (name: string) => storage.getStore() ?? before(name))
+    config.set('context', (name: string) => {
+      const { tx, isOpen } = storage.getStore() ?? {}
+      if (isOpen) return tx
+      // A timer that a handler has started outlives it, in its context. Late work of the handler itself is refused by its tx.
+      return before(name) ?? tx
+    })
     currents.set(config, current)
   }
   return current

@@ -33,9 +33,13 @@ interface Orm {
   readonly schema: { getUpdateSchemaSQL(): Promise<string> }
 }
 
+interface RequestContext {
+  create<R>(em: Em, work: () => Promise<R>): Promise<R>
+}
+
 let database: ScratchDatabase
 let pool: pg.Pool
-let opened: Opened & { readonly orm: Orm; readonly Effect: object }
+let opened: Opened & { readonly orm: Orm; readonly RequestContext: RequestContext; readonly Effect: object }
 let driver: Driver<Em>
 
 beforeAll(async () => {
@@ -93,6 +97,24 @@ describe('in a handler', () => {
     await handled(async () => expect(await service.all()).toMatchObject([{ id: 'injected' }]))
     // Outside of handlers it is what it was.
     await expect(service.all()).rejects.toThrow(/global EntityManager/)
+  })
+
+  test('what it has started and outlives it has the context of the user', async () => {
+    const count = () => opened.orm.em.count(opened.Effect, {})
+    const inRequest = () => opened.RequestContext.create(opened.orm.em, count)
+    const returned = withResolvers()
+    let job: Promise<number> | undefined
+    let late: Promise<number> | undefined
+    await handled(async (tx) => {
+      job = returned.promise.then(inRequest)
+      late = returned.promise.then(count)
+      await tx.insert(opened.Effect, effect('a'))
+      expect(await inRequest()).toBe(1)
+    })
+    await pool.query('truncate effect')
+    returned.resolve()
+    await expect(late).rejects.toMatchObject(code('TRANSACTION_CLOSED'))
+    expect(await job).toBe(0)
   })
 
   test('each has an identity map of its own', async () => {
@@ -219,3 +241,9 @@ describe('fromMikroOrm refuses', () => {
     expect(() => fromPg(six as never)).toThrow(/fromMikroOrm of oncebox\/mikro-orm/)
   })
 })
+
+function withResolvers(): { promise: Promise<void>; resolve(): void } {
+  let resolve!: () => void
+  const promise = new Promise<void>((done) => (resolve = done))
+  return { promise, resolve }
+}
