@@ -143,6 +143,21 @@ describe('Knex, in a handler', () => {
     }
   })
 
+  test.each<[string, (tx: Tx) => unknown]>([
+    ['a transaction', (tx) => tx.transaction((nested) => nested('account').insert(ada))],
+    ['a savepoint', (tx) => tx.savepoint((nested) => nested('account').insert(ada))],
+    ['a transaction in another function', (tx) => (async () => void (await tx.transaction((nested) => nested('account').insert(ada))))()], // prettier-ignore
+    ['a transaction that has failed', (tx) => tx.transaction(() => Promise.reject(new Error('of the nested')))],
+    ['a batch', (tx) => tx.batchInsert('account', [ada, { id: 'bob' }], 1)],
+  ])('%s within that nobody awaited fails the message, and not the process', async (_, forget) => {
+    const { state, error, accounts } = await handling(async (tx) => {
+      void forget(tx)
+      await tx.raw('select 1')
+    })
+    // vitest fails for a rejection that nobody handled.
+    expect([state, error?.code, accounts]).toEqual(['dead', 'UNAWAITED_QUERY', []])
+  })
+
   test('a write that is part of another statement, or read as text, is not taken for a forgotten one', async () => {
     const { state, accounts } = await handling(async (tx) => {
       const inserted = tx('account').insert(ada).returning('*')

@@ -43,7 +43,10 @@ export interface KnexClient {
 /** An instance, or a transaction, which is one too. */
 export interface KnexInstance {
   readonly client: KnexClient
-  readonly context: object & { readonly _transaction?: (work: unknown, config: object, outer: object) => unknown }
+  readonly context: object & {
+    readonly _transaction?: (work: unknown, config: object, outer: object) => PromiseLike<unknown>
+    readonly batchInsert?: (...batch: unknown[]) => Promise<unknown>
+  }
   readonly isTransaction?: boolean
   isCompleted?(): boolean
   emit(event: string, ...args: unknown[]): boolean

@@ -2,8 +2,10 @@
  * A transaction of Knex on a connection that is lent: what `knex.transaction()` would make, without its BEGIN and COMMIT. It
  * inherits from the instance, since making one anew copies some two hundred methods for each message.
  */
-import { forgottenQuery, handlerCalled } from '../../postgres/drivers/loan-errors.js'
+import { forgottenQuery, handlerCalled, unawaitedQuery } from '../../postgres/drivers/loan-errors.js'
+import { whenSent } from '../../postgres/drivers/watch.js'
 import type { Bound } from '../bound.js'
+import { Heeded } from '../heeded.js'
 import type { KnexBuilder, KnexClient, KnexInstance } from './client.js'
 
 const WRITES = new Set(['insert', 'update', 'del', 'upsert', 'truncate'])
@@ -11,6 +13,7 @@ const WRITES = new Set(['insert', 'update', 'del', 'upsert', 'truncate'])
 export function transactionOn(root: KnexInstance, connection: object): Bound<KnexInstance> {
   const built: KnexBuilder[] = []
   const compiled = new Set<object>()
+  const within = new Heeded()
   let over = false
 
   const client = Object.assign(Object.create(root.client) as KnexClient, {
@@ -41,15 +44,17 @@ export function transactionOn(root: KnexInstance, connection: object): Bound<Kne
   const context = Object.create(root.context) as KnexInstance['context']
   // Transactions within this one follow each other, as savepoints must.
   const outer = { _lastChild: Promise.resolve(), isCompleted: () => over, transactor: tx }
+  const transaction = (work: unknown, config?: object) => within.watch(nested(context, outer, [work, config]))
   Object.assign(context, {
     client,
-    transaction: (work: unknown, config?: object) => nested(context, outer, [work, config]),
+    transaction,
+    batchInsert: (...batch: unknown[]) => within.watch(root.context.batchInsert!.apply(context, batch)),
     withUserParams: refuseParams,
   })
   const own = {
     ...{ context, isTransaction: true, _events: undefined, _eventsCount: 0, _internalListeners: [] },
     isCompleted: () => over,
-    savepoint: (work: unknown, config?: object) => nested(context, outer, [work, config]),
+    savepoint: transaction,
     ...{ commit: refuse('commit'), rollback: refuse('rollback') },
   }
   for (const [name, value] of Object.entries(own)) {
@@ -64,6 +69,15 @@ export function transactionOn(root: KnexInstance, connection: object): Bound<Kne
       if (forgotten.length > 0) throw forgottenQuery(forgotten.length)
       return result
     },
+    async leave() {
+      const begun = within.count
+      while (within.pending > 0 && !over) {
+        await within.settled()
+        // Whoever awaited one may go on with the next.
+        await whenSent()
+      }
+      if (begun > 0) throw unawaitedQuery(begun)
+    },
     close: () => void (over = true),
   }
 }
@@ -73,7 +87,11 @@ function isForgotten({ client, _method }: KnexBuilder, own: object): boolean {
   return client === own && _method !== undefined && WRITES.has(_method)
 }
 
-function nested(context: KnexInstance['context'], outer: object, [work, given]: [unknown, object?]): unknown {
+function nested(
+  context: KnexInstance['context'],
+  outer: object,
+  [work, given]: [unknown, object?],
+): PromiseLike<unknown> {
   const isConfig = given === undefined && typeof work === 'object' && work !== null
   const config = { doNotRejectOnRollback: true, ...(isConfig ? work : given) }
   return context._transaction!(isConfig ? null : work, config, outer)
