@@ -132,6 +132,7 @@ describe('Knex, in a handler', () => {
     const FORGOTTEN: ((tx: Tx) => unknown)[] = [
       (tx) => tx('account').insert(ada),
       (tx) => tx('account').where('id', 'ada').update({ balanceInCents: 1 }),
+      (tx) => tx.schema.createTable('other', (table) => table.text('id')),
       (tx) =>
         tx('account')
           .insert(ada)
@@ -163,6 +164,8 @@ describe('Knex, in a handler', () => {
       const inserted = tx('account').insert(ada).returning('*')
       await tx.with('inserted', inserted).select('*').from('inserted')
       expect(tx('account').del().toQuery()).toContain('delete')
+      await tx.schema.createTable('other', (table) => table.text('id')).dropTable('other')
+      expect(await tx.schema.hasTable('other')).toBe(false)
       await tx.transaction((nested) => tx('account').insert({ id: 'bob', balanceInCents: 1 }).transacting(nested))
     })
     expect([state, accounts]).toEqual(['handled', ['ada 5', 'bob 1']])

@@ -27,6 +27,10 @@ export interface KnexBuilder {
   table(name: unknown, options?: unknown): unknown
 }
 
+export interface KnexSchemaBuilder {
+  readonly _sequence?: readonly { readonly method: string }[]
+}
+
 export interface KnexClient {
   readonly dialect?: string
   readonly config?: { readonly connectionPool?: unknown }
@@ -37,6 +41,8 @@ export interface KnexClient {
   releaseConnection(connection: KnexConnection): Promise<void>
   queryBuilder(): KnexBuilder
   queryCompiler(builder: object, formatter?: unknown): unknown
+  schemaBuilder(): KnexSchemaBuilder
+  schemaCompiler(builder: object): unknown
   emit(event: string, ...args: unknown[]): boolean
 }
 

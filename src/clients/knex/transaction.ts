@@ -6,12 +6,13 @@ import { forgottenQuery, handlerCalled, unawaitedQuery } from '../../postgres/dr
 import { whenSent } from '../../postgres/drivers/watch.js'
 import type { Bound } from '../bound.js'
 import { Heeded } from '../heeded.js'
-import type { KnexBuilder, KnexClient, KnexInstance } from './client.js'
+import type { KnexBuilder, KnexClient, KnexInstance, KnexSchemaBuilder } from './client.js'
 
 const WRITES = new Set(['insert', 'update', 'del', 'upsert', 'truncate'])
 
 export function transactionOn(root: KnexInstance, connection: object): Bound<KnexInstance> {
   const built: KnexBuilder[] = []
+  const schemas: KnexSchemaBuilder[] = []
   const compiled = new Set<object>()
   const within = new Heeded()
   let over = false
@@ -36,6 +37,15 @@ export function transactionOn(root: KnexInstance, connection: object): Bound<Kne
     queryCompiler(builder: object, formatter?: unknown): unknown {
       compiled.add(builder)
       return root.client.queryCompiler.call(client, builder, formatter)
+    },
+    schemaBuilder(): KnexSchemaBuilder {
+      const builder = root.client.schemaBuilder.call(client)
+      schemas.push(builder)
+      return builder
+    },
+    schemaCompiler(builder: object): unknown {
+      compiled.add(builder)
+      return root.client.schemaCompiler.call(client, builder)
     },
   })
 
@@ -65,7 +75,8 @@ export function transactionOn(root: KnexInstance, connection: object): Bound<Kne
     tx,
     async run(handler) {
       const result = await handler()
-      const forgotten = built.filter((builder) => isForgotten(builder, client) && !compiled.has(builder))
+      const written = [...built.filter((builder) => isForgotten(builder, client)), ...schemas.filter(isChange)]
+      const forgotten = written.filter((builder) => !compiled.has(builder))
       if (forgotten.length > 0) throw forgottenQuery(forgotten.length)
       return result
     },
@@ -85,6 +96,10 @@ export function transactionOn(root: KnexInstance, connection: object): Bound<Kne
 /** Written to be sent, and neither sent nor made a part of another: builders are sent when they are awaited. */
 function isForgotten({ client, _method }: KnexBuilder, own: object): boolean {
   return client === own && _method !== undefined && WRITES.has(_method)
+}
+
+function isChange({ _sequence = [] }: KnexSchemaBuilder): boolean {
+  return _sequence.some(({ method }) => !method.startsWith('has'))
 }
 
 function nested(
