@@ -178,7 +178,7 @@ function checked(orm: unknown): { readonly em: Manager; readonly config: Config 
     new OnceboxError('OPTION_INVALID', `fromMikroOrm takes ${expected}; got ${got}`)
   if (em.getPlatform?.().getDefaultSchemaName?.() !== 'public') throw refused('one for another database')
   const connection = em.getConnection()
-  if (typeof connection.getKnex === 'function') throw refused('one of MikroORM 6: oncebox needs MikroORM 7')
+  if (typeof connection.getKnex === 'function') throw refused('one of MikroORM 6 or older: oncebox needs MikroORM 7')
   needed(connection.getClient, 'getClient() of its connection', VERSIONS)
   needed(connection.getNativeClient, 'getNativeClient() of its connection', VERSIONS)
   needed(em.setTransactionContext, 'em.setTransactionContext()', VERSIONS)

@@ -225,6 +225,7 @@ describe('fromPrisma refuses', () => {
   test.for<[string, () => unknown, RegExp]>([
     ['a connection string', () => fromPrisma('postgres://' as never, pool), /connection string/],
     ['a pool in place of the client', () => fromPrisma(pool as never, pool), /a pool of pg/],
+    ['both in another order', () => fromPrisma(pool as never, prisma as never), /in another order/],
     ['no pool', () => fromPrisma(prisma, undefined as never), /new PrismaPg\(pool\)/],
     ['the client in place of the pool', () => fromPrisma(prisma, prisma as never), /fromPrisma/],
   ])('%s', ([, call, words]) => {
@@ -233,7 +234,9 @@ describe('fromPrisma refuses', () => {
 
   test('a transaction', async () => {
     await prisma.$transaction(async (tx) => {
-      expect(() => fromPrisma(tx as never, pool)).toThrow(expect.objectContaining(code('OPTION_INVALID')))
+      expect(() => fromPrisma(tx as never, pool)).toThrow(
+        expect.objectContaining({ ...code('OPTION_INVALID'), message: expect.stringContaining('got a transaction') }),
+      )
     })
   })
 
