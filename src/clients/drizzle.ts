@@ -145,7 +145,10 @@ function driverOf(db: DrizzleDb<unknown>, options: PgOptions | undefined): Drive
   if (typeof db !== 'object' || (client === undefined && session === undefined)) {
     throw wrongClient('fromDrizzle', db, DATABASE)
   }
-  if (client === undefined) throw unusable('a transaction: pass the database that it was begun on')
+  if (client === undefined) {
+    const isTransaction = typeof (db as { rollback?: unknown }).rollback === 'function'
+    throw unusable(isTransaction ? 'a transaction: pass the database that it was begun on' : 'one on another client')
+  }
   if (!isRoot(client) || !isPostgresDialect(db)) {
     const { escapeIdentifier } = (client ?? {}) as { escapeIdentifier?: unknown }
     const single = typeof escapeIdentifier === 'function'

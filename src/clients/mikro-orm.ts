@@ -21,6 +21,7 @@ import {
   type Queryable,
   VERSIONS,
 } from './mikro-orm/context.js'
+import { guarded } from './mikro-orm/guard.js'
 import { lazyPool, type LazyPool } from './mikro-orm/pool.js'
 import { needed } from './needed.js'
 
@@ -50,7 +51,7 @@ const EXPECTED: Expected = [
 interface Manager {
   fork(options?: object): Manager
   flush(): Promise<void>
-  getConnection(): { getClient?(): Kysely; getNativeClient?(): Promise<unknown>; getKnex?: unknown }
+  getConnection(type?: string): { getClient?(): Kysely; getNativeClient?(): Promise<unknown>; getKnex?: unknown }
   getPlatform?(): { getDefaultSchemaName?(): string | undefined }
   getTransactionContext?(): Context | undefined
   setTransactionContext?(context: Context): void
@@ -73,7 +74,7 @@ class MikroBinding implements Binding<Manager> {
   readonly expected = EXPECTED
   readonly late = true
   readonly #parts: Parts
-  readonly #current: AsyncLocalStorage<Manager>
+  readonly #current: AsyncLocalStorage<Current>
 
   constructor(parts: Parts) {
     this.#parts = parts
@@ -90,11 +91,14 @@ class MikroBinding implements Binding<Manager> {
     const connection = new Connection(client as Queryable)
     const tx = em.fork({ disableContextResolution: true })
     tx.setTransactionContext!(contexts.on(connection))
+    guarded(tx)
+    const current: Current = { tx, isOpen: true }
     return {
       tx,
+      close: () => void (current.isOpen = false),
       run: async (handler) => {
         try {
-          return await this.#current.run(tx, async () => {
+          return await this.#current.run(current, async () => {
             const result = await handler()
             await tx.flush()
             return result
@@ -129,15 +133,26 @@ class MikroBinding implements Binding<Manager> {
   }
 }
 
-const currents = sharedByCopies('mikro-orm-currents', () => new WeakMap<Config, AsyncLocalStorage<Manager>>())
+/** The EntityManager of a handler; open until the handler has returned. */
+interface Current {
+  readonly tx: Manager
+  isOpen: boolean
+}
+
+const currents = sharedByCopies('mikro-orm-currents', () => new WeakMap<Config, AsyncLocalStorage<Current>>())
 
 /** Which EntityManager is current, for one ORM. Outside of handlers it is whichever it was before. */
-function currentOf(config: Config): AsyncLocalStorage<Manager> {
+function currentOf(config: Config): AsyncLocalStorage<Current> {
   let current = currents.get(config)
   if (!current) {
-    const storage = (current = new AsyncLocalStorage<Manager>())
+    const storage = (current = new AsyncLocalStorage<Current>())
     const before = needed(config.get('context'), 'option `context`', VERSIONS) as (name: string) => unknown
-    config.set('context', (name: string) => storage.getStore() ?? before(name))
+    config.set('context', (name: string) => {
+      const { tx, isOpen } = storage.getStore() ?? {}
+      if (isOpen) return tx
+      // A timer that a handler has started outlives it, in its context. Late work of the handler itself is refused by its tx.
+      return before(name) ?? tx
+    })
     currents.set(config, current)
   }
   return current
@@ -163,7 +178,7 @@ function checked(orm: unknown): { readonly em: Manager; readonly config: Config 
     new OnceboxError('OPTION_INVALID', `fromMikroOrm takes ${expected}; got ${got}`)
   if (em.getPlatform?.().getDefaultSchemaName?.() !== 'public') throw refused('one for another database')
   const connection = em.getConnection()
-  if (typeof connection.getKnex === 'function') throw refused('one of MikroORM 6: oncebox needs MikroORM 7')
+  if (typeof connection.getKnex === 'function') throw refused('one of MikroORM 6 or older: oncebox needs MikroORM 7')
   needed(connection.getClient, 'getClient() of its connection', VERSIONS)
   needed(connection.getNativeClient, 'getNativeClient() of its connection', VERSIONS)
   needed(em.setTransactionContext, 'em.setTransactionContext()', VERSIONS)

@@ -29,7 +29,12 @@ export function fromPrisma<Tx extends object>(
   prisma: PrismaLike<Tx>,
   pool: PgPool<PgClient>,
 ): Driver<Tx, PrismaTransaction<Tx>> {
-  if (!isPrismaClient(prisma)) throw wrongClient('fromPrisma', prisma, 'a Prisma client and the pool of its adapter')
+  if (!isPrismaClient(prisma)) {
+    const expected = 'a Prisma client and the pool of its adapter: fromPrisma(prisma, pool)'
+    if (isPrismaClient(pool)) throw misplaced(expected, 'them in another order')
+    if (isTransaction(prisma)) throw misplaced(expected, 'a transaction: pass the client that it was begun on')
+    throw wrongClient('fromPrisma', prisma, expected)
+  }
   if (!isPgPool(pool)) {
     const expected = 'the pool that the adapter was made with as its second argument, as in new PrismaPg(pool)'
     throw wrongClient('fromPrisma', pool, expected)
@@ -128,6 +133,14 @@ async function runIn(tx: Raw, text: string, values: readonly unknown[]): Promise
 function isPrismaClient(it: unknown): boolean {
   const { $connect, $transaction } = (it ?? {}) as { readonly $connect?: unknown; readonly $transaction?: unknown }
   return typeof $connect === 'function' && typeof $transaction === 'function'
+}
+
+function isTransaction(it: unknown): boolean {
+  return typeof (it as { readonly $queryRawUnsafe?: unknown } | null | undefined)?.$queryRawUnsafe === 'function'
+}
+
+function misplaced(expected: string, got: string): OnceboxError {
+  return new OnceboxError('OPTION_INVALID', `fromPrisma takes ${expected}; got ${got}`)
 }
 
 /** Prisma opened a connection elsewhere: its transaction was not ours. */

@@ -132,6 +132,7 @@ describe('Knex, in a handler', () => {
     const FORGOTTEN: ((tx: Tx) => unknown)[] = [
       (tx) => tx('account').insert(ada),
       (tx) => tx('account').where('id', 'ada').update({ balanceInCents: 1 }),
+      (tx) => tx.schema.createTable('other', (table) => table.text('id')),
       (tx) =>
         tx('account')
           .insert(ada)
@@ -143,11 +144,28 @@ describe('Knex, in a handler', () => {
     }
   })
 
+  test.each<[string, (tx: Tx) => unknown]>([
+    ['a transaction', (tx) => tx.transaction((nested) => nested('account').insert(ada))],
+    ['a savepoint', (tx) => tx.savepoint((nested) => nested('account').insert(ada))],
+    ['a transaction in another function', (tx) => (async () => void (await tx.transaction((nested) => nested('account').insert(ada))))()], // prettier-ignore
+    ['a transaction that has failed', (tx) => tx.transaction(() => Promise.reject(new Error('of the nested')))],
+    ['a batch', (tx) => tx.batchInsert('account', [ada, { id: 'bob' }], 1)],
+  ])('%s within that nobody awaited fails the message, and not the process', async (_, forget) => {
+    const { state, error, accounts } = await handling(async (tx) => {
+      void forget(tx)
+      await tx.raw('select 1')
+    })
+    // vitest fails for a rejection that nobody handled.
+    expect([state, error?.code, accounts]).toEqual(['dead', 'UNAWAITED_QUERY', []])
+  })
+
   test('a write that is part of another statement, or read as text, is not taken for a forgotten one', async () => {
     const { state, accounts } = await handling(async (tx) => {
       const inserted = tx('account').insert(ada).returning('*')
       await tx.with('inserted', inserted).select('*').from('inserted')
       expect(tx('account').del().toQuery()).toContain('delete')
+      await tx.schema.createTable('other', (table) => table.text('id')).dropTable('other')
+      expect(await tx.schema.hasTable('other')).toBe(false)
       await tx.transaction((nested) => tx('account').insert({ id: 'bob', balanceInCents: 1 }).transacting(nested))
     })
     expect([state, accounts]).toEqual(['handled', ['ada 5', 'bob 1']])

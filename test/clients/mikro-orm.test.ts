@@ -20,7 +20,9 @@ interface Em {
   persist(entity: object): Em
   find(entity: object, where: object): Promise<{ id: string }[]>
   count(entity: object, where: object): Promise<number>
-  transactional<R>(work: (em: Em) => Promise<R>): Promise<R>
+  insert(entity: object, data: object): Promise<unknown>
+  transactional<R>(work: (em: Em) => Promise<R>, options?: object): Promise<R>
+  begin(): Promise<void>
   commit(): Promise<void>
   setTransactionContext?: unknown
 }
@@ -31,9 +33,13 @@ interface Orm {
   readonly schema: { getUpdateSchemaSQL(): Promise<string> }
 }
 
+interface RequestContext {
+  create<R>(em: Em, work: () => Promise<R>): Promise<R>
+}
+
 let database: ScratchDatabase
 let pool: pg.Pool
-let opened: Opened & { readonly orm: Orm; readonly Effect: object }
+let opened: Opened & { readonly orm: Orm; readonly RequestContext: RequestContext; readonly Effect: object }
 let driver: Driver<Em>
 
 beforeAll(async () => {
@@ -93,6 +99,24 @@ describe('in a handler', () => {
     await expect(service.all()).rejects.toThrow(/global EntityManager/)
   })
 
+  test('what it has started and outlives it has the context of the user', async () => {
+    const count = () => opened.orm.em.count(opened.Effect, {})
+    const inRequest = () => opened.RequestContext.create(opened.orm.em, count)
+    const returned = withResolvers()
+    let job: Promise<number> | undefined
+    let late: Promise<number> | undefined
+    await handled(async (tx) => {
+      job = returned.promise.then(inRequest)
+      late = returned.promise.then(count)
+      await tx.insert(opened.Effect, effect('a'))
+      expect(await inRequest()).toBe(1)
+    })
+    await pool.query('truncate effect')
+    returned.resolve()
+    await expect(late).rejects.toMatchObject(code('TRANSACTION_CLOSED'))
+    expect(await job).toBe(0)
+  })
+
   test('each has an identity map of its own', async () => {
     await handled(async (tx) => persist(tx, 'a'))
     await pool.query(`update effect set id = 'b'`)
@@ -101,6 +125,56 @@ describe('in a handler', () => {
 
   test('its transaction is not to be ended', async () => {
     await expect(handled((tx) => tx.commit())).rejects.toMatchObject(code('HANDLER_COMMITTED'))
+  })
+
+  test.for<[string, (tx: Em) => Em]>([
+    ['tx', (tx) => tx],
+    ['one that a service was given', () => opened.orm.em],
+  ])('begin() leaves its transaction by no EntityManager: %s', async ([, of]) => {
+    const write = async (em: Em) => {
+      await em.begin()
+      await em.insert(opened.Effect, effect('left'))
+      await em.commit()
+      throw new Error('of the handler')
+    }
+    await expect(handled((tx) => write(of(tx)))).rejects.toMatchObject(code('HANDLER_COMMITTED'))
+    await expect(handled((tx) => of(tx).transactional(write))).rejects.toMatchObject(code('HANDLER_COMMITTED'))
+    expect(await ids()).toEqual([])
+    // Swallowed, it has changed nothing.
+    await handled(async (tx) => {
+      await of(tx)
+        .begin()
+        .catch(() => {})
+      await of(tx).insert(opened.Effect, effect('inside'))
+      expect(await ids()).toEqual([])
+    })
+    expect(await ids()).toEqual(['inside'])
+  })
+
+  test('a transaction within it is not ended by its EntityManager', async () => {
+    const failing = handled((tx) =>
+      tx.transactional(async (inner) => {
+        await inner.commit().catch(() => {})
+        await inner.insert(opened.Effect, effect('left'))
+        throw new Error('of the handler')
+      }),
+    )
+    await expect(failing).rejects.toThrow('of the handler')
+    expect(await ids()).toEqual([])
+  })
+
+  test('a fork, and a transaction that is told to be new, are others, and commit on their own', async () => {
+    const failing = handled(async (tx) => {
+      const fork = tx.fork()
+      await fork.begin()
+      await fork.insert(opened.Effect, effect('fork'))
+      await fork.commit()
+      const options = { propagation: 'requires_new' }
+      await tx.transactional((em) => em.insert(opened.Effect, effect('new')), options)
+      throw new Error('of the handler')
+    })
+    await expect(failing).rejects.toThrow('of the handler')
+    expect(await ids()).toEqual(['fork', 'new'])
   })
 
   test('an EntityManager that is kept is refused', async () => {
@@ -167,3 +241,9 @@ describe('fromMikroOrm refuses', () => {
     expect(() => fromPg(six as never)).toThrow(/fromMikroOrm of oncebox\/mikro-orm/)
   })
 })
+
+function withResolvers(): { promise: Promise<void>; resolve(): void } {
+  let resolve!: () => void
+  const promise = new Promise<void>((done) => (resolve = done))
+  return { promise, resolve }
+}

@@ -83,6 +83,7 @@ describe('in a handler', () => {
     ['a model', (tx) => tx.order.create({ data: order('forgotten') })],
     ['a raw statement', (tx) => tx.$executeRaw`insert into orders values ('forgotten', 'ada', 1)`],
     ['a relation', (tx) => tx.order.findUnique({ where: { id: 'a' } }).invoice()],
+    ['a model in a transaction within', (tx) => tx.$transaction(async (inner) => void inner.order.create({ data: order('forgotten') }))], // prettier-ignore
   ])('%s that nobody awaited is found, though Prisma never sent it', async ([, forget]) => {
     const failing = handled(async (tx: Prisma.TransactionClient) => {
       await tx.order.create({ data: order('a') })
@@ -129,12 +130,29 @@ describe('in a handler', () => {
     expect(await ids()).toEqual(['second'])
   })
 
-  test('a list of statements, which Prisma would commit on its own, is refused', async () => {
+  test('a list of statements, which Prisma would commit on its own, is refused, also within', async () => {
+    const list = async (tx: Prisma.TransactionClient): Promise<void> => {
+      const client = tx as unknown as PrismaClient
+      await client.$transaction([client.order.create({ data: order('apart') })])
+    }
+    const deeper = (tx: Prisma.TransactionClient) => tx.$transaction((inner) => inner.$transaction(list))
+    for (const act of [list, (tx: Prisma.TransactionClient) => tx.$transaction(list), deeper]) {
+      await expect(handled(act)).rejects.toMatchObject(code('TRANSACTION_REQUIRED'))
+      expect(await ids()).toEqual([])
+    }
+  })
+
+  test.for<[string, (tx: Prisma.TransactionClient) => unknown]>([
+    ['under way', (tx) => tx.$transaction((inner) => inner.order.create({ data: order('within') }))],
+    ['in another function', (tx) => (async () => void (await tx.$transaction((inner) => inner.order.create({ data: order('within') }))))()], // prettier-ignore
+    ['that has failed', (tx) => tx.$transaction(() => Promise.reject(new Error('of the transaction within')))],
+  ])('a transaction within that nobody awaited fails the message, and not the process: %s', async ([, forget]) => {
     const failing = handled(async (tx: Prisma.TransactionClient) => {
-      const { $transaction } = tx as unknown as PrismaClient
-      await $transaction([prisma.order.create({ data: order('apart') })])
+      void forget(tx)
+      await tx.order.create({ data: order('a') })
     })
-    await expect(failing).rejects.toMatchObject(code('TRANSACTION_REQUIRED'))
+    // vitest fails for a rejection that nobody handled.
+    await expect(failing).rejects.toMatchObject(code('UNAWAITED_QUERY'))
     expect(await ids()).toEqual([])
   })
 
@@ -207,6 +225,7 @@ describe('fromPrisma refuses', () => {
   test.for<[string, () => unknown, RegExp]>([
     ['a connection string', () => fromPrisma('postgres://' as never, pool), /connection string/],
     ['a pool in place of the client', () => fromPrisma(pool as never, pool), /a pool of pg/],
+    ['both in another order', () => fromPrisma(pool as never, prisma as never), /in another order/],
     ['no pool', () => fromPrisma(prisma, undefined as never), /new PrismaPg\(pool\)/],
     ['the client in place of the pool', () => fromPrisma(prisma, prisma as never), /fromPrisma/],
   ])('%s', ([, call, words]) => {
@@ -215,7 +234,9 @@ describe('fromPrisma refuses', () => {
 
   test('a transaction', async () => {
     await prisma.$transaction(async (tx) => {
-      expect(() => fromPrisma(tx as never, pool)).toThrow(expect.objectContaining(code('OPTION_INVALID')))
+      expect(() => fromPrisma(tx as never, pool)).toThrow(
+        expect.objectContaining({ ...code('OPTION_INVALID'), message: expect.stringContaining('got a transaction') }),
+      )
     })
   })
 

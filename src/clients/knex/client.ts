@@ -27,6 +27,10 @@ export interface KnexBuilder {
   table(name: unknown, options?: unknown): unknown
 }
 
+export interface KnexSchemaBuilder {
+  readonly _sequence?: readonly { readonly method: string }[]
+}
+
 export interface KnexClient {
   readonly dialect?: string
   readonly config?: { readonly connectionPool?: unknown }
@@ -37,13 +41,18 @@ export interface KnexClient {
   releaseConnection(connection: KnexConnection): Promise<void>
   queryBuilder(): KnexBuilder
   queryCompiler(builder: object, formatter?: unknown): unknown
+  schemaBuilder(): KnexSchemaBuilder
+  schemaCompiler(builder: object): unknown
   emit(event: string, ...args: unknown[]): boolean
 }
 
 /** An instance, or a transaction, which is one too. */
 export interface KnexInstance {
   readonly client: KnexClient
-  readonly context: object & { readonly _transaction?: (work: unknown, config: object, outer: object) => unknown }
+  readonly context: object & {
+    readonly _transaction?: (work: unknown, config: object, outer: object) => PromiseLike<unknown>
+    readonly batchInsert?: (...batch: unknown[]) => Promise<unknown>
+  }
   readonly isTransaction?: boolean
   isCompleted?(): boolean
   emit(event: string, ...args: unknown[]): boolean

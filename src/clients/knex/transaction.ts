@@ -2,15 +2,19 @@
  * A transaction of Knex on a connection that is lent: what `knex.transaction()` would make, without its BEGIN and COMMIT. It
  * inherits from the instance, since making one anew copies some two hundred methods for each message.
  */
-import { forgottenQuery, handlerCalled } from '../../postgres/drivers/loan-errors.js'
+import { forgottenQuery, handlerCalled, unawaitedQuery } from '../../postgres/drivers/loan-errors.js'
+import { whenSent } from '../../postgres/drivers/watch.js'
 import type { Bound } from '../bound.js'
-import type { KnexBuilder, KnexClient, KnexInstance } from './client.js'
+import { Heeded } from '../heeded.js'
+import type { KnexBuilder, KnexClient, KnexInstance, KnexSchemaBuilder } from './client.js'
 
 const WRITES = new Set(['insert', 'update', 'del', 'upsert', 'truncate'])
 
 export function transactionOn(root: KnexInstance, connection: object): Bound<KnexInstance> {
   const built: KnexBuilder[] = []
+  const schemas: KnexSchemaBuilder[] = []
   const compiled = new Set<object>()
+  const within = new Heeded()
   let over = false
 
   const client = Object.assign(Object.create(root.client) as KnexClient, {
@@ -34,6 +38,15 @@ export function transactionOn(root: KnexInstance, connection: object): Bound<Kne
       compiled.add(builder)
       return root.client.queryCompiler.call(client, builder, formatter)
     },
+    schemaBuilder(): KnexSchemaBuilder {
+      const builder = root.client.schemaBuilder.call(client)
+      schemas.push(builder)
+      return builder
+    },
+    schemaCompiler(builder: object): unknown {
+      compiled.add(builder)
+      return root.client.schemaCompiler.call(client, builder)
+    },
   })
 
   const open = (table: unknown, options?: unknown): unknown => client.queryBuilder().table(table, options)
@@ -41,15 +54,17 @@ export function transactionOn(root: KnexInstance, connection: object): Bound<Kne
   const context = Object.create(root.context) as KnexInstance['context']
   // Transactions within this one follow each other, as savepoints must.
   const outer = { _lastChild: Promise.resolve(), isCompleted: () => over, transactor: tx }
+  const transaction = (work: unknown, config?: object) => within.watch(nested(context, outer, [work, config]))
   Object.assign(context, {
     client,
-    transaction: (work: unknown, config?: object) => nested(context, outer, [work, config]),
+    transaction,
+    batchInsert: (...batch: unknown[]) => within.watch(root.context.batchInsert!.apply(context, batch)),
     withUserParams: refuseParams,
   })
   const own = {
     ...{ context, isTransaction: true, _events: undefined, _eventsCount: 0, _internalListeners: [] },
     isCompleted: () => over,
-    savepoint: (work: unknown, config?: object) => nested(context, outer, [work, config]),
+    savepoint: transaction,
     ...{ commit: refuse('commit'), rollback: refuse('rollback') },
   }
   for (const [name, value] of Object.entries(own)) {
@@ -60,9 +75,19 @@ export function transactionOn(root: KnexInstance, connection: object): Bound<Kne
     tx,
     async run(handler) {
       const result = await handler()
-      const forgotten = built.filter((builder) => isForgotten(builder, client) && !compiled.has(builder))
+      const written = [...built.filter((builder) => isForgotten(builder, client)), ...schemas.filter(isChange)]
+      const forgotten = written.filter((builder) => !compiled.has(builder))
       if (forgotten.length > 0) throw forgottenQuery(forgotten.length)
       return result
+    },
+    async leave() {
+      const begun = within.count
+      while (within.pending > 0 && !over) {
+        await within.settled()
+        // Whoever awaited one may go on with the next.
+        await whenSent()
+      }
+      if (begun > 0) throw unawaitedQuery(begun)
     },
     close: () => void (over = true),
   }
@@ -73,7 +98,15 @@ function isForgotten({ client, _method }: KnexBuilder, own: object): boolean {
   return client === own && _method !== undefined && WRITES.has(_method)
 }
 
-function nested(context: KnexInstance['context'], outer: object, [work, given]: [unknown, object?]): unknown {
+function isChange({ _sequence = [] }: KnexSchemaBuilder): boolean {
+  return _sequence.some(({ method }) => !method.startsWith('has'))
+}
+
+function nested(
+  context: KnexInstance['context'],
+  outer: object,
+  [work, given]: [unknown, object?],
+): PromiseLike<unknown> {
   const isConfig = given === undefined && typeof work === 'object' && work !== null
   const config = { doNotRejectOnRollback: true, ...(isConfig ? work : given) }
   return context._transaction!(isConfig ? null : work, config, outer)

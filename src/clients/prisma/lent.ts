@@ -5,6 +5,7 @@
 import { OnceboxError } from '../../errors.js'
 import { forgottenQuery, transactionClosed, unawaitedQuery } from '../../postgres/drivers/loan-errors.js'
 import { refused, whenSent } from '../../postgres/drivers/watch.js'
+import { Heeded } from '../heeded.js'
 import { inPlace, type Place, type Queryable, type Stage } from './stage.js'
 
 type Method = (...args: unknown[]) => unknown
@@ -18,6 +19,7 @@ export class Lent implements Place {
   readonly #made = new Set<object>()
   /** Awaited, and not answered so far. */
   readonly #begun = new Set<PromiseLike<unknown>>()
+  readonly #within = new Heeded()
 
   constructor(stage: Stage, client: Queryable) {
     this.stage = stage
@@ -27,9 +29,10 @@ export class Lent implements Place {
 
   /** Rejects if the handler has forgotten a statement, once those that are under way were answered. */
   async leave(): Promise<void> {
-    const [made, begun] = [this.#made.size, this.#begun.size]
-    while (this.#begun.size > 0 && this.stage.phase === 'open') {
-      await Promise.allSettled([...this.#begun])
+    const [made, begun] = [this.#made.size, this.#begun.size + this.#within.count]
+    while (this.#begun.size + this.#within.pending > 0 && this.stage.phase === 'open') {
+      await Promise.allSettled(this.#begun)
+      await this.#within.settled()
       // Whoever awaited one may go on with the next.
       await whenSent()
     }
@@ -54,10 +57,17 @@ export class Lent implements Place {
   #method(target: object, name: string, method: Method): Method {
     return (...args) => {
       if (!this.isOpen) return tooLate()
-      if (name === '$transaction' && Array.isArray(args[0])) return refused(apart())
+      if (name === '$transaction') return this.#transaction(target, method, args)
       const answer = inPlace(this, () => Reflect.apply(method, target, args))
       return isPrismaPromise(answer) ? this.#watch(answer) : answer
     }
+  }
+
+  #transaction(target: object, method: Method, [work, ...options]: unknown[]): unknown {
+    if (typeof work !== 'function') return refused(apart())
+    const inner = (tx: object): unknown => (work as Method)(this.#guard(tx))
+    const answer = inPlace(this, () => Reflect.apply(method, target, [inner, ...options]))
+    return this.#within.watch(answer as Promise<unknown>)
   }
 
   /** Counts a promise of Prisma's: as made until somebody awaits it or goes on from it, as begun until it is answered. */

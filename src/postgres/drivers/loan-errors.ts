@@ -26,7 +26,7 @@ export function unawaitedQuery(count: number): OnceboxError {
 export function forgottenQuery(count: number): OnceboxError {
   return new OnceboxError(
     'UNAWAITED_QUERY',
-    `the handler made ${count} statements that it did not await, so they were never sent: await them all`,
+    `the handler made statements that it did not await (${count}), so they were never sent: await them all`,
   )
 }
 

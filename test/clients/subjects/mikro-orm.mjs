@@ -3,7 +3,7 @@ import { fromMikroOrm } from 'oncebox/mikro-orm'
 import { loader } from './load.mjs'
 
 export async function open({ name, host, port, user, database, max }, from) {
-  const { MikroORM, defineEntity, p } = await (await loader(from))('@mikro-orm/postgresql')
+  const { MikroORM, RequestContext, defineEntity, p } = await (await loader(from))('@mikro-orm/postgresql')
   const Effect = defineEntity({
     name: 'Effect',
     tableName: 'effect',
@@ -37,6 +37,7 @@ export async function open({ name, host, port, user, database, max }, from) {
     close: () => orm.close(true),
     // For what is tested of MikroORM alone.
     orm,
+    RequestContext,
     Effect,
   }
 }
