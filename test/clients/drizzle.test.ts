@@ -3,6 +3,7 @@ import { PGlite } from '@electric-sql/pglite'
 import { drizzle as onPg } from 'drizzle-orm/node-postgres'
 import { integer, pgTable, text, withReplicas } from 'drizzle-orm/pg-core'
 import { drizzle as onPglite } from 'drizzle-orm/pglite'
+import { drizzle as onProxy } from 'drizzle-orm/pg-proxy'
 import { drizzle as onPostgres } from 'drizzle-orm/postgres-js'
 import { eq, sql } from 'drizzle-orm'
 import pg from 'pg'
@@ -190,6 +191,11 @@ describe('fromDrizzle', () => {
     await db.transaction(async (tx) => {
       expect(() => fromDrizzle(tx as never)).toThrow(/pass the database that it was begun on/)
     })
+  })
+
+  test('refuses a database on a proxy as one on another client', () => {
+    const given = onProxy(() => Promise.resolve({ rows: [] }))
+    expect(() => fromDrizzle(given as never)).toThrow(/got one on another client/)
   })
 
   test('refuses options that its client does not have', () => {
