@@ -1,4 +1,5 @@
 /** The options of an idempotent endpoint. */
+import { OnceboxError } from '../errors.js'
 import { DAY_MS, LONGEST_MS, MIB } from '../figures.js'
 import { callback, checked, integer, invalid, name, oneOf, optional, orElse, resolve } from '../options.js'
 import type { Isolation } from '../postgres/driver.js'
@@ -78,9 +79,10 @@ function checkMethods(where: string, given: readonly string[]): readonly string[
   throw invalid(`${where} must be a list of methods in capitals, such as ['POST']`)
 }
 
-/** Names and codes only: messages may quote what was sent. Pass `onError` to see more. */
+/** What to do about it, where oncebox knows. Of others names and codes only: their messages may quote what was sent. */
 function warn(error: unknown): void {
-  const { name, code } = (error ?? {}) as { name?: unknown; code?: unknown }
-  const what = [name, code].filter((one) => typeof one === 'string').join(' ') || typeof error
+  const { name, code, message } = (error ?? {}) as { name?: unknown; code?: unknown; message?: unknown }
+  const words = error instanceof OnceboxError && code !== 'MESSAGE_INVALID' ? [code, message] : [name, code]
+  const what = words.filter((one) => typeof one === 'string').join(' ') || typeof error
   process.emitWarning(`a request with an Idempotency-Key failed (${what})`, { code: 'ONCEBOX_IDEMPOTENCY' })
 }

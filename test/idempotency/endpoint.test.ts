@@ -1,12 +1,13 @@
 /** Idempotency-Key over HTTP, on PostgreSQL: one effect for each key, and the same answer to whoever asks again. */
 import { request as httpRequest } from 'node:http'
 import type pg from 'pg'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { createBox } from 'oncebox'
 import { toNodeListener } from 'oncebox/http'
 import { idempotent } from 'oncebox/idempotency'
 import { fromPg } from 'oncebox/pg'
 import { gate, hide, useServer, type Bench } from '../inbox/fixture.js'
+import { waitUntil } from '../support/wait.js'
 import { serve } from '../webhook/senders.js'
 import { charge, messages, openOn, seen, type Handler, type Messages } from './fixture.js'
 
@@ -46,6 +47,25 @@ test('a request without a proper key is answered 400, and nothing runs', async (
     expect(await response.json()).toMatchObject({ title: 'Idempotency-Key is missing or malformed', status: 400 })
   }
   expect(await at.box.ids()).toEqual([])
+})
+
+test('without onError, a warning says what to do where oncebox knows it, and quotes nothing else', async () => {
+  await using box = await server.open({ messages })
+  const endpoint = idempotent(box, { name: 'charges', scope: 'shared' }, () => {
+    throw new Error('card 4711')
+  })
+  const told: string[] = []
+  const tell = ({ message }: Error): void => void told.push(message)
+  process.on('warning', tell)
+  onTestFinished(() => void process.off('warning', tell))
+  const init = { method: 'POST', headers: { 'idempotency-key': 'k' }, body: '{}' }
+  const parsed = new Request('http://shop/charges', init)
+  await parsed.json()
+  expect((await endpoint.fetch(parsed)).status).toBe(500)
+  expect((await endpoint.fetch(new Request('http://shop/charges', init))).status).toBe(500)
+  await waitUntil(async () => told.length === 2, { what: 'two warnings' })
+  expect(told[0]).toContain('mount it before whatever parses bodies')
+  expect(told[1]).toBe('a request with an Idempotency-Key failed (Error)')
 })
 
 test('where no key is required, requests without one run each time', async () => {
