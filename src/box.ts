@@ -13,6 +13,7 @@ import type { Sink } from './brokers/sink.js'
 import type { Source } from './brokers/source.js'
 import { requireTransaction } from './check-options.js'
 import { ENDPOINTS } from './endpoint.js'
+import type { FrontDoor } from './front-door.js'
 import type { Handlers, SendOptions } from './handler.js'
 import { healthOf, type Health } from './health.js'
 import { asReceiverSeesIt, checkNew, declareConsumer } from './inbox/consumer.js'
@@ -27,7 +28,7 @@ import { register, releaseUnrouted } from './inbox/registry.js'
 import { createJanitor } from './inbox/retain.js'
 import { createWorker, type ConsumerWorker } from './inbox/worker.js'
 import { createLifecycle } from './lifecycle.js'
-import type { DataIn, Incoming, IncomingOf, Json, MessageMap, Name, OnceOutcome, Outcome, SendData } from './message.js'
+import type { DataIn, Incoming, Json, MessageMap, Name, OnceOutcome, Outcome, SendData } from './message.js'
 import type { SinkOptions } from './outbox/options.js'
 import { createRelays } from './outbox/relays.js'
 import { prepareMany, prepareSend, writeOutgoing } from './outbox/send.js'
@@ -44,15 +45,6 @@ export interface Consumer {
   start(): Promise<void>
   stop(options?: { timeoutMs?: number }): Promise<void>
   drain(): Promise<void>
-}
-
-/** `R` is what the handlers return, for those who wait for it: `const outcome: OutcomeOf<typeof handlers, 'x'> = await …`. */
-export interface FrontDoor<M extends MessageMap = MessageMap> {
-  <const K extends string, R = unknown>(message: { type: K } & IncomingOf<M, K>): Promise<Outcome<R>>
-  <R = unknown>(messages: readonly Incoming[]): Promise<Outcome<R>[]>
-  <const K extends string, R = unknown>(
-    input: ({ type: K } & IncomingOf<M, K>) | readonly Incoming[],
-  ): Promise<Outcome<R> | Outcome<R>[]>
 }
 
 export interface Box<M extends MessageMap, Tx, TxIn = Tx> {

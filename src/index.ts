@@ -1,5 +1,6 @@
 /** What users import. */
-export { createBox, type Box, type BoxOf, type Consumer, type FrontDoor } from './box.js'
+export { createBox, type Box, type BoxOf, type Consumer } from './box.js'
+export type { FrontDoor } from './front-door.js'
 export type { Health } from './health.js'
 export type { BoxOptions } from './box-options.js'
 export type { Refusal, Sink } from './brokers/sink.js'
