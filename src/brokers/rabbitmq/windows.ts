@@ -49,12 +49,13 @@ export function createWindows(
   const tags: string[] = []
   let wanted = 1
   let changing: Promise<void> | undefined
-  let lastCame = 0
+  /** When something came, or was here. */
+  let lastBusy = 0
   let recheck: NodeJS.Timeout | undefined
 
   const openOne = async (): Promise<void> => {
     const { consumerTag } = await channel.consume(queue, (raw) => {
-      lastCame = performance.now()
+      lastBusy = performance.now()
       if (raw) onMessage(raw)
       else session.fail(new Error(`RabbitMQ ended the consumer of ${queue}: the queue was deleted, or moved`))
     })
@@ -85,9 +86,12 @@ export function createWindows(
     if (needed > most) warn(FULL)
     wanted = Math.max(wanted, Math.min(most, needed))
     if (wanted > 1) {
-      const idleMs = performance.now() - lastCame
-      if (idleMs > IDLE_MS && held.all() === 0) wanted = 1
-      else recheck = setTimeout(adjust, Math.max(IDLE_MS + 1 - idleMs, RECHECK_MS), held).unref()
+      // What was acknowledged a moment ago has set others on their way.
+      const isBusy = held.all() > 0
+      if (isBusy) lastBusy = performance.now()
+      const idleMs = performance.now() - lastBusy
+      if (idleMs > IDLE_MS) wanted = 1
+      else recheck = setTimeout(adjust, isBusy ? RECHECK_MS : IDLE_MS + 1 - idleMs, held).unref()
     }
     if (wanted !== tags.length) changing ??= change()
   }
