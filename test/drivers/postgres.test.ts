@@ -1,6 +1,6 @@
 /** What the driver for postgres.js promises beyond the conformance suite. */
 import postgres from 'postgres'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { fromPostgres } from 'oncebox/postgres'
 import type { OnceboxErrorCode } from '../../src/errors.js'
 import { type ScratchDatabase, scratchDatabase } from '../support/postgres.js'
@@ -188,6 +188,8 @@ test('work that outlives its connection can send nothing more', async () => {
     await late
   })
   expect(await codeOf(failing)).toBe('CONNECTION_CLOSED')
+  // The transaction may be over before its work has come that far.
+  await vi.waitUntil(() => late !== undefined, { timeout: 30_000 })
   expect(await codeOf(late!)).toBe(code('TRANSACTION_CLOSED'))
   expect([...(await sql`select * from outlived`)]).toEqual([])
 })
