@@ -18,7 +18,8 @@ const box = createBox({ db: database.driver, messages, schema: 'oncebox_example_
 await box.migrate()
 await database.query('create table oncebox_example_inline.booked (order_id text, sku text, quantity int)')
 
-let failures = 0
+/** By id: a call that the database had to roll back, for want of a lock say, is made again as the same attempt. */
+const failed = new Set()
 box.consumer(
   'book-order',
   {
@@ -28,7 +29,7 @@ box.consumer(
       await tx.query(book, [message.id, sku, quantity])
       // Too late for the insert, one should think. It is rolled back.
       if (message.attempt === 1 && sku === 'tea') {
-        failures += 1
+        failed.add(message.id)
         throw new Error('the kettle is empty')
       }
     },
@@ -93,7 +94,7 @@ await box.stop()
 const [row] = await database.query(
   'select count(*)::int as rows, count(distinct order_id)::int as orders from oncebox_example_inline.booked',
 )
-console.log(`12 orders, handled ${outcomes['handled']}, failed ${failures} times and were delivered again`)
+console.log(`12 orders, handled ${outcomes['handled']}, failed ${failed.size} times and were delivered again`)
 console.log(`duplicates, because their acknowledgement was lost: ${outcomes['duplicate']}`)
 console.log(`booked: ${row.rows} rows for ${row.orders} orders`)
 await database.close()
