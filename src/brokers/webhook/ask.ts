@@ -15,7 +15,10 @@ export function ask({ verify, source }: ResolvedCustom, request: Request): Verif
     if (verdict === false) return undefined
     if (isResponse(verdict)) return verdict
     const messages: readonly unknown[] = Array.isArray(verdict) ? verdict : [verdict]
-    return messages.map((message) => ({ ...checkMessage(message), source }))
+    return messages.map((message) => {
+      checkMessage(message)
+      return { ...message, source }
+    })
   }
 }
 
@@ -25,7 +28,7 @@ function unread(request: Request, body: Uint8Array): Request {
   return rememberMount(new Request(request.url, { method, headers, body, signal }), mountOf(request))
 }
 
-function checkMessage(message: unknown): Incoming {
+function checkMessage(message: unknown): asserts message is Incoming {
   if (!isPlain(message)) {
     const advice = isThenable(message) ? '; wait for each of a list with Promise.all' : ''
     throw unfit(`verify answered ${nameOf(message)} in the place of a message${advice}`)
@@ -36,7 +39,6 @@ function checkMessage(message: unknown): Incoming {
   const content = message['body'] ?? message['data']
   if (content === undefined) throw unfit('a message had neither body nor data')
   if (isThenable(content)) throw unfit('the body or the data of a message was a promise; wait for it')
-  return message as unknown as Incoming
 }
 
 function unfit(what: string): OnceboxError {
