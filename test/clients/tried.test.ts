@@ -22,7 +22,7 @@ const TRIED: [client: string, name: string, also: string[], capabilities?: Drive
   ['Knex', 'knex', ['3.0.1']],
   ['MikroORM', '@mikro-orm/postgresql', ['7.2.1']],
   ['Prisma', '@prisma/client', []],
-  ['Sequelize', 'sequelize', ['6.20.0']],
+  ['Sequelize', 'sequelize', ['6.31.0']],
   ['TypeORM', 'typeorm', ['0.3.12']],
 ]
 /** Of MikroORM package.json has a version for its types, which is not the one that is tried. */

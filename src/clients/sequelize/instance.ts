@@ -1,5 +1,5 @@
 /** Sequelize 6 as its binding sees it. Structural, so that importing oncebox never imports it; most of it is not public. */
-export const VERSIONS = ['Sequelize', '6.20 to 6.x'] as const
+export const VERSIONS = ['Sequelize', '6.31 to 6.x'] as const
 
 /** A pool of sequelize-pool. */
 export interface SequelizePool {
