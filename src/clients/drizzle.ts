@@ -6,13 +6,14 @@
  */
 import { OnceboxError } from '../errors.js'
 import type { Driver } from '../postgres/driver.js'
-import { type Expected, handlerCalled, transactionRequired } from '../postgres/drivers/loan-errors.js'
+import { type Expected, refuse, transactionRequired } from '../postgres/drivers/loan-errors.js'
 import { fromPg, type PgOptions } from '../postgres/drivers/pg.js'
 import { fromPglite } from '../postgres/drivers/pglite.js'
 import { fromPostgres } from '../postgres/drivers/postgres.js'
-import { isPglite, isPgPool, isPostgres, wrongClient } from '../postgres/drivers/wrong-client.js'
+import { isPglite, isPgPool, isPostgres, unfit, wrongClient } from '../postgres/drivers/wrong-client.js'
 import { type Begun, bound } from './bound.js'
-import { refuseForgotten, Unsent, watching } from './drizzle/unsent.js'
+import { Unsent, watching } from './drizzle/unsent.js'
+import { refusingForgotten } from './forgotten.js'
 import { needed } from './needed.js'
 
 /** A database of Drizzle. `T` is inferred from `transaction`, so it is the transaction of the user's schema. */
@@ -65,7 +66,7 @@ export function fromDrizzle<T extends object>(db: DrizzleDb<T>, options?: PgOpti
       const unsent = new Unsent()
       const tx = unsent.watch(Object.create(model!) as Tx)
       tx.session = on(root, client)
-      return { tx, run: (handler) => refuseForgotten(handler, unsent) }
+      return { tx, run: refusingForgotten(() => unsent.count) }
     },
     begunBy: (tx) => begun(base, (tx as Partial<Tx>).session?.client),
   }) as unknown as Driver<T>
@@ -95,11 +96,7 @@ function lentBy(model: Tx): object {
       },
     },
     // Of a nested transaction it rolls back to the savepoint; of the handler's there is none.
-    rollback: {
-      value() {
-        throw handlerCalled('rollback')
-      },
-    },
+    rollback: { value: refuse('rollback') },
   }) as object
 }
 
@@ -159,12 +156,7 @@ function driverOf(db: DrizzleDb<unknown>, options: PgOptions | undefined): Drive
   return isPostgres(client) ? fromPostgres(client as never) : fromPglite(client as never)
 }
 
-function unusable(got: string): OnceboxError {
-  return new OnceboxError(
-    'OPTION_INVALID',
-    `fromDrizzle takes ${DATABASE}, on a pool of pg, on postgres.js or on PGlite; got ${got}`,
-  )
-}
+const unusable = (got: string) => unfit('fromDrizzle', `${DATABASE}, on a pool of pg, on postgres.js or on PGlite`, got)
 
 /** SQLite has clients with the same methods as PGlite. Drizzle names its classes by a symbol, since minifiers rename them. */
 function isPostgresDialect(db: object): boolean {

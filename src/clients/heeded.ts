@@ -2,18 +2,13 @@
  * Work on a handler's transaction that a client begins at once, such as a transaction within it. Work that nobody awaited,
  * or that is under way when the handler has returned, fails the message; its rejection must not end the process.
  */
-import { ignore } from '../postgres/drivers/watch.js'
+import { ignore, whenSent } from '../postgres/drivers/watch.js'
 
 const HEEDS = new Set<string | symbol>(['then', 'catch', 'finally', 'asCallback'])
 
 export class Heeded {
   readonly #pending = new Set<PromiseLike<unknown>>()
   readonly #unheeded = new Set<PromiseLike<unknown>>()
-
-  /** How much is under way. */
-  get pending(): number {
-    return this.#pending.size
-  }
 
   /** How much is under way, or was awaited by nobody. */
   get count(): number {
@@ -22,10 +17,8 @@ export class Heeded {
 
   /** The same promise; `await` asks for its `then`, which it would not do of a native one. */
   watch<P extends PromiseLike<unknown>>(work: P): P {
-    this.#pending.add(work)
     this.#unheeded.add(work)
-    const settled = (): boolean => this.#pending.delete(work)
-    work.then(settled, settled).then(ignore, ignore)
+    this.begun(work)
     return new Proxy(work, {
       get: (_, key) => {
         const value: unknown = Reflect.get(work, key, work)
@@ -36,8 +29,19 @@ export class Heeded {
     })
   }
 
-  /** Resolves once what is under way now has settled. */
-  async settled(): Promise<void> {
-    await Promise.allSettled(this.#pending)
+  /** Under way, and awaited by somebody. */
+  begun(work: PromiseLike<unknown>): void {
+    this.#pending.add(work)
+    const settled = (): boolean => this.#pending.delete(work)
+    work.then(settled, settled).then(ignore, ignore)
+  }
+
+  /** Resolves once nothing is under way any more, or what it waits for is over. */
+  async settled(isOver: () => boolean): Promise<void> {
+    while (this.#pending.size > 0 && !isOver()) {
+      await Promise.allSettled(this.#pending)
+      // Whoever awaited one may go on with the next.
+      await whenSent()
+    }
   }
 }

@@ -1,8 +1,7 @@
 /** Knex. Its transaction is put on the connection that is lent; its pool of tarn's is used as one of pg's. */
-import { OnceboxError } from '../errors.js'
 import type { Driver } from '../postgres/driver.js'
 import { fromPg, type PgPool } from '../postgres/drivers/pg.js'
-import { wrongClient } from '../postgres/drivers/wrong-client.js'
+import { unfit, wrongClient } from '../postgres/drivers/wrong-client.js'
 import { type Begun, bound } from './bound.js'
 import { type KnexInstance, VERSIONS } from './knex/client.js'
 import { poolOf } from './knex/pool.js'
@@ -46,9 +45,7 @@ function instanceOf(knex: unknown): KnexInstance {
   return instance as KnexInstance
 }
 
-function refused(got: string): OnceboxError {
-  return new OnceboxError('OPTION_INVALID', `fromKnex takes ${TAKES}; got ${got}`)
-}
+const refused = (got: string) => unfit('fromKnex', TAKES, got)
 
 function begunBy(given: object, base: Driver<object>): Begun | string | undefined {
   if (typeof given !== 'function') return undefined

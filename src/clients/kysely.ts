@@ -2,11 +2,10 @@
  * Kysely on a pool of pg, 0.28 and 0.29. Handlers get a ControlledTransaction of the user's database type, so that they have
  * savepoints; its plugins act on what they send. Of the pool in its dialect Kysely tells nobody, so it is given too.
  */
-import { OnceboxError } from '../errors.js'
 import type { Driver } from '../postgres/driver.js'
 import { type Expected, transactionRequired } from '../postgres/drivers/loan-errors.js'
 import { fromPg, type PgClient, type PgOptions, type PgPool } from '../postgres/drivers/pg.js'
-import { isPgPool, wrongClient } from '../postgres/drivers/wrong-client.js'
+import { isPgPool, unfit, wrongClient } from '../postgres/drivers/wrong-client.js'
 import { type Begun, bound } from './bound.js'
 import { type Connection, connectionOn, type CursorClass, type PgConnection, query } from './kysely/connection.js'
 import { type Executor, type Instance, type LogConfig, Lender, type Transaction } from './kysely/lender.js'
@@ -106,6 +105,4 @@ function checked(db: unknown, pool: unknown): Instance {
   return instance
 }
 
-function unusable(got: string): OnceboxError {
-  return new OnceboxError('OPTION_INVALID', `fromKysely takes ${INSTANCE}; got ${got}`)
-}
+const unusable = (got: string) => unfit('fromKysely', INSTANCE, got)

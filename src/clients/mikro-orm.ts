@@ -5,13 +5,13 @@
  */
 import { sharedByCopies } from '../copies.js'
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { OnceboxError } from '../errors.js'
-import { causes } from '../failure.js'
+import { invalid } from '../options.js'
 import type { Driver } from '../postgres/driver.js'
 import type { Expected } from '../postgres/drivers/loan-errors.js'
 import { fromPg } from '../postgres/drivers/pg.js'
-import { wrongClient } from '../postgres/drivers/wrong-client.js'
+import { unfit, wrongClient } from '../postgres/drivers/wrong-client.js'
 import { type Begun, type Binding, bound, type Bound } from './bound.js'
+import { withCauses } from './causes.js'
 import {
   compiled,
   Connection,
@@ -104,7 +104,7 @@ class MikroBinding implements Binding<Manager> {
             return result
           })
         } catch (error) {
-          throw withCause(error, connection.failures)
+          throw withCauses(error, connection.failures, isOf)
         }
       },
     }
@@ -125,8 +125,7 @@ class MikroBinding implements Binding<Manager> {
     if (schema.startsWith('oncebox_test_')) return
     const { ignoreSchema } = (this.#parts.config.get('schemaGenerator') ?? {}) as { ignoreSchema?: unknown }
     if (Array.isArray(ignoreSchema) && ignoreSchema.includes(schema)) return
-    throw new OnceboxError(
-      'OPTION_INVALID',
+    throw invalid(
       `MikroORM's schema generator would drop the tables of oncebox: tell it to leave their schema alone, ` +
         `MikroORM.init({ …, schemaGenerator: { ignoreSchema: ['${schema}'] } })`,
     )
@@ -158,15 +157,9 @@ function currentOf(config: Config): AsyncLocalStorage<Current> {
   return current
 }
 
-/** The same error, with the client's own as the `cause` of the one that MikroORM made of it. */
-function withCause(error: unknown, failures: readonly unknown[]): unknown {
-  for (const wrapper of causes(error)) {
-    if (!(wrapper instanceof Error) || wrapper.cause !== undefined || failures.includes(wrapper)) continue
-    const value = failures.findLast((failure) => (failure as Error).message === wrapper.message)
-    if (value === undefined || !Object.isExtensible(wrapper)) continue
-    Object.defineProperty(wrapper, 'cause', { value, writable: true, configurable: true })
-  }
-  return error
+/** MikroORM keeps the message of the client's own error in the one that it makes of it. */
+function isOf(wrapper: Error, failure: unknown): boolean {
+  return wrapper.message === (failure as Error).message
 }
 
 function checked(orm: unknown): { readonly em: Manager; readonly config: Config } {
@@ -174,8 +167,7 @@ function checked(orm: unknown): { readonly em: Manager; readonly config: Config 
   const { em, config } = (orm ?? {}) as { readonly em?: Manager; readonly config?: Config }
   if (typeof em?.fork !== 'function' || typeof config?.get !== 'function')
     throw wrongClient('fromMikroOrm', orm, expected)
-  const refused = (got: string): OnceboxError =>
-    new OnceboxError('OPTION_INVALID', `fromMikroOrm takes ${expected}; got ${got}`)
+  const refused = (got: string) => unfit('fromMikroOrm', expected, got)
   if (em.getPlatform?.().getDefaultSchemaName?.() !== 'public') throw refused('one for another database')
   const connection = em.getConnection()
   if (typeof connection.getKnex === 'function') throw refused('one of MikroORM 6 or older: oncebox needs MikroORM 7')

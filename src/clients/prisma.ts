@@ -5,10 +5,12 @@
 import type { Driver } from '../postgres/driver.js'
 import { fromPg, type PgClient, type PgPool } from '../postgres/drivers/pg.js'
 import { type Expected } from '../postgres/drivers/loan-errors.js'
-import { isPgPool, wrongClient } from '../postgres/drivers/wrong-client.js'
-import { OnceboxError } from '../errors.js'
+import { isPgPool, unfit, wrongClient } from '../postgres/drivers/wrong-client.js'
+import type { OnceboxError } from '../errors.js'
+import { invalid } from '../options.js'
 import { type Begun, type Binding, bound, type Bound, type Rows } from './bound.js'
-import { original, withCause } from './prisma/errors.js'
+import { withCauses } from './causes.js'
+import { isOf, original } from './prisma/errors.js'
 import { Lent } from './prisma/lent.js'
 import { inPlace, type Queryable, Stage, watchPool } from './prisma/stage.js'
 
@@ -31,8 +33,9 @@ export function fromPrisma<Tx extends object>(
 ): Driver<Tx, PrismaTransaction<Tx>> {
   if (!isPrismaClient(prisma)) {
     const expected = 'a Prisma client and the pool of its adapter: fromPrisma(prisma, pool)'
-    if (isPrismaClient(pool)) throw misplaced(expected, 'them in another order')
-    if (isTransaction(prisma)) throw misplaced(expected, 'a transaction: pass the client that it was begun on')
+    if (isPrismaClient(pool)) throw unfit('fromPrisma', expected, 'them in another order')
+    if (isTransaction(prisma))
+      throw unfit('fromPrisma', expected, 'a transaction: pass the client that it was begun on')
     throw wrongClient('fromPrisma', prisma, expected)
   }
   if (!isPgPool(pool)) {
@@ -69,7 +72,7 @@ class PrismaBinding<Tx extends object> implements Binding<Tx> {
     this.#stages.set(client, stage)
     return new Promise((resolve, reject) => {
       // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- handlers may throw anything
-      const failed = (error: unknown): void => reject(withCause(error, stage.failures))
+      const failed = (error: unknown): void => reject(withCauses(error, stage.failures, isOf))
       const inside = async (tx: Tx): Promise<void> => {
         if (stage.phase === 'waiting') throw otherPool()
         stage.phase = 'open'
@@ -99,7 +102,7 @@ class PrismaBinding<Tx extends object> implements Binding<Tx> {
       tx: lent.tx as Tx,
       run: (handler) =>
         inPlace(lent, handler).catch((error: unknown) => {
-          throw withCause(error, stage.failures)
+          throw withCauses(error, stage.failures, isOf)
         }),
       leave: () => lent.leave(),
       close: () => void (stage.client = before),
@@ -139,14 +142,9 @@ function isTransaction(it: unknown): boolean {
   return typeof (it as { readonly $queryRawUnsafe?: unknown } | null | undefined)?.$queryRawUnsafe === 'function'
 }
 
-function misplaced(expected: string, got: string): OnceboxError {
-  return new OnceboxError('OPTION_INVALID', `fromPrisma takes ${expected}; got ${got}`)
-}
-
 /** Prisma opened a connection elsewhere: its transaction was not ours. */
 function otherPool(): OnceboxError {
-  return new OnceboxError(
-    'OPTION_INVALID',
+  return invalid(
     'this Prisma client does not use the pool that was given to fromPrisma: make both with one pool, ' +
       'new PrismaClient({ adapter: new PrismaPg(pool) }) and fromPrisma(prisma, pool). ' +
       'If they do have one, the adapter has another copy of pg than the one that the pool comes from',

@@ -1,9 +1,9 @@
 /** Sequelize 6. Its transaction is put on the connection that is lent; its pool is used as one of pg's. */
 import { OnceboxError } from '../errors.js'
 import type { Driver } from '../postgres/driver.js'
-import { handlerCalled } from '../postgres/drivers/loan-errors.js'
+import { refuse } from '../postgres/drivers/loan-errors.js'
 import { fromPg, type PgPool } from '../postgres/drivers/pg.js'
-import { wrongClient } from '../postgres/drivers/wrong-client.js'
+import { unfit, wrongClient } from '../postgres/drivers/wrong-client.js'
 import { type Begun, type Bound, bound } from './bound.js'
 import { needed } from './needed.js'
 import { type Namespace, type SequelizeInstance, type SequelizeTransaction, VERSIONS } from './sequelize/instance.js'
@@ -42,9 +42,7 @@ function instanceOf(sequelize: unknown): SequelizeInstance {
   return sequelize as SequelizeInstance
 }
 
-function refused(got: string): OnceboxError {
-  return new OnceboxError('OPTION_INVALID', `fromSequelize takes ${TAKES}; got ${got}`)
-}
+const refused = (got: string) => unfit('fromSequelize', TAKES, got)
 
 /** The transaction as if it had begun on this connection. One within it is a savepoint. */
 function on(tx: SequelizeTransaction, connection: object, root: SequelizeInstance): Bound<object> {
@@ -64,12 +62,6 @@ function inNamespace<R>(cls: Namespace | undefined, tx: object, handler: () => P
     result = handler()
   })
   return result!
-}
-
-function refuse(method: string): () => never {
-  return () => {
-    throw handlerCalled(method)
-  }
 }
 
 function refuseAfterCommit(): never {

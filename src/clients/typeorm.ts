@@ -3,12 +3,11 @@
  * the handler gets its EntityManager. Its class is the same in and out of a transaction, so a root handle is found at run
  * time only.
  */
-import { OnceboxError } from '../errors.js'
 import type { Driver } from '../postgres/driver.js'
 import { fromPg } from '../postgres/drivers/pg.js'
 import type { PgPool } from '../postgres/drivers/pg.js'
-import { handlerCalled } from '../postgres/drivers/loan-errors.js'
-import { isPgPool, wrongClient } from '../postgres/drivers/wrong-client.js'
+import { handlerCalled, refuse } from '../postgres/drivers/loan-errors.js'
+import { isPgPool, unfit, wrongClient } from '../postgres/drivers/wrong-client.js'
 import { type Begun, bound } from './bound.js'
 import { needed } from './needed.js'
 
@@ -77,18 +76,14 @@ function poolOf(dataSource: unknown): PgPool<never> {
   return pool as PgPool<never>
 }
 
-function refused(got: string): OnceboxError {
-  return new OnceboxError('OPTION_INVALID', `fromTypeOrm takes ${TAKES}; got ${got}`)
-}
+const refused = (got: string) => unfit('fromTypeOrm', TAKES, got)
 
 /** The runner, in a transaction on this client. A transaction inside it is a savepoint. */
 function on(runner: QueryRunner, client: object): QueryRunner {
   runner.databaseConnection = client
   runner.isTransactionActive = true
   runner.transactionDepth = 1
-  runner.release = () => {
-    throw handlerCalled('release')
-  }
+  runner.release = refuse('release')
   for (const end of ['commitTransaction', 'rollbackTransaction'] as const) {
     const inner = runner[end]
     // At once, rather than by a promise that a handler may not look at. Those within it are savepoints.

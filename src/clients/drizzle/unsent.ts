@@ -2,8 +2,6 @@
  * Drizzle sends a statement when somebody awaits it: `tx.insert(…).values(…)` without `await` does nothing, and nobody is
  * told. Writes that a handler made and that were never sent, nor put into another statement, are counted here.
  */
-import { forgottenQuery } from '../../postgres/drivers/loan-errors.js'
-
 type Method = (this: unknown, ...args: unknown[]) => unknown
 type Members = Record<string, unknown>
 
@@ -52,12 +50,6 @@ export class Unsent {
     const method = members[name] as Method | undefined
     if (method) members[name] = (...args: unknown[]) => this.made(method.apply(members, args) as object)
   }
-}
-
-export async function refuseForgotten<R>(handler: () => Promise<R>, unsent: Unsent): Promise<R> {
-  const result = await handler()
-  if (unsent.count > 0) throw forgottenQuery(unsent.count)
-  return result
 }
 
 /** The transaction, with methods that count what they make. */

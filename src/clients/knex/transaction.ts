@@ -2,10 +2,10 @@
  * A transaction of Knex on a connection that is lent: what `knex.transaction()` would make, without its BEGIN and COMMIT. It
  * inherits from the instance, since making one anew copies some two hundred methods for each message.
  */
-import { forgottenQuery, handlerCalled, unawaitedQuery } from '../../postgres/drivers/loan-errors.js'
-import { whenSent } from '../../postgres/drivers/watch.js'
+import { refuse, unawaitedQuery } from '../../postgres/drivers/loan-errors.js'
 import type { Bound } from '../bound.js'
 import { Heeded } from '../heeded.js'
+import { refusingForgotten } from '../forgotten.js'
 import type { KnexBuilder, KnexClient, KnexInstance, KnexSchemaBuilder } from './client.js'
 
 const WRITES = new Set(['insert', 'update', 'del', 'upsert', 'truncate'])
@@ -73,20 +73,13 @@ export function transactionOn(root: KnexInstance, connection: object): Bound<Kne
 
   return {
     tx,
-    async run(handler) {
-      const result = await handler()
+    run: refusingForgotten(() => {
       const written = [...built.filter((builder) => isForgotten(builder, client)), ...schemas.filter(isChange)]
-      const forgotten = written.filter((builder) => !compiled.has(builder))
-      if (forgotten.length > 0) throw forgottenQuery(forgotten.length)
-      return result
-    },
+      return written.filter((builder) => !compiled.has(builder)).length
+    }),
     async leave() {
       const begun = within.count
-      while (within.pending > 0 && !over) {
-        await within.settled()
-        // Whoever awaited one may go on with the next.
-        await whenSent()
-      }
+      await within.settled(() => over)
       if (begun > 0) throw unawaitedQuery(begun)
     },
     close: () => void (over = true),
@@ -125,10 +118,4 @@ const NO_VALUES = { compileSqlOnError: { value: false, enumerable: true } }
 
 function refuseParams(): never {
   throw new Error('a transaction has the user params of its instance, and takes no others')
-}
-
-function refuse(method: string): () => never {
-  return () => {
-    throw handlerCalled(method)
-  }
 }

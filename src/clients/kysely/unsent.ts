@@ -5,7 +5,7 @@
  * A statement keeps its id from its first word on, and shows it to plugins when it is compiled. So there is a plugin in front
  * of the user's that changes nothing, and hears of a write once when it is begun and again when it is used.
  */
-import { forgottenQuery } from '../../postgres/drivers/loan-errors.js'
+import { refusingForgotten } from '../forgotten.js'
 
 const WRITES = ['insertInto', 'replaceInto', 'updateTable', 'deleteFrom', 'mergeInto'] as const
 
@@ -68,9 +68,5 @@ export class Writes {
 export function refuseForgotten(tx: object): <R>(handler: () => Promise<R>) => Promise<R> {
   const unsent: Unsent = new Set()
   ;(tx as { [UNSENT]?: Unsent })[UNSENT] = unsent
-  return async (handler) => {
-    const result = await handler()
-    if (unsent.size > 0) throw forgottenQuery(unsent.size)
-    return result
-  }
+  return refusingForgotten(() => unsent.size)
 }

@@ -1,5 +1,4 @@
 /** Prisma's errors: what the database has said is inside them, and its own codes (P2010) are none of PostgreSQL's. */
-import { causes } from '../../failure.js'
 import { sqlState } from '../../postgres/errors.js'
 import { type Expected, transactionRequired } from '../../postgres/drivers/loan-errors.js'
 
@@ -18,18 +17,10 @@ function isPrismaError(error: unknown): error is PrismaError {
   return error instanceof Error && error.name.startsWith('PrismaClient')
 }
 
-/** The same error, with the client's own as the `cause` of the one that Prisma made of it. */
-export function withCause(error: unknown, failures: readonly unknown[]): unknown {
-  for (const wrapper of causes(error)) {
-    if (!isPrismaError(wrapper) || wrapper.cause !== undefined || !Object.isExtensible(wrapper)) continue
-    const value = failures.findLast((failure) => isOf(wrapper, failure))
-    if (value !== undefined) Object.defineProperty(wrapper, 'cause', { value, writable: true, configurable: true })
-  }
-  return error
-}
-
 /** True if Prisma has made this error of that failure: it keeps the code of what the server answered, and no other. */
-function isOf({ code, meta }: PrismaError, failure: unknown): boolean {
+export function isOf(error: Error, failure: unknown): boolean {
+  if (!isPrismaError(error)) return false
+  const { code, meta } = error
   const said = meta?.driverAdapterError?.cause
   const state = sqlState(failure)
   if (said?.originalCode !== undefined || state !== undefined) return said?.originalCode === state

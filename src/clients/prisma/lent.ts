@@ -4,7 +4,7 @@
  */
 import { OnceboxError } from '../../errors.js'
 import { forgottenQuery, transactionClosed, unawaitedQuery } from '../../postgres/drivers/loan-errors.js'
-import { refused, whenSent } from '../../postgres/drivers/watch.js'
+import { refused } from '../../postgres/drivers/watch.js'
 import { Heeded } from '../heeded.js'
 import { inPlace, type Place, type Queryable, type Stage } from './stage.js'
 
@@ -17,8 +17,6 @@ export class Lent implements Place {
   isOpen = true
   /** Made, and awaited by nobody so far. */
   readonly #made = new Set<object>()
-  /** Awaited, and not answered so far. */
-  readonly #begun = new Set<PromiseLike<unknown>>()
   readonly #within = new Heeded()
 
   constructor(stage: Stage, client: Queryable) {
@@ -29,13 +27,8 @@ export class Lent implements Place {
 
   /** Rejects if the handler has forgotten a statement, once those that are under way were answered. */
   async leave(): Promise<void> {
-    const [made, begun] = [this.#made.size, this.#begun.size + this.#within.count]
-    while (this.#begun.size + this.#within.pending > 0 && this.stage.phase === 'open') {
-      await Promise.allSettled(this.#begun)
-      await this.#within.settled()
-      // Whoever awaited one may go on with the next.
-      await whenSent()
-    }
+    const [made, begun] = [this.#made.size, this.#within.count]
+    await this.#within.settled(() => this.stage.phase !== 'open')
     this.isOpen = false
     if (begun > 0) throw unawaitedQuery(begun)
     if (made > 0) throw forgottenQuery(made)
@@ -81,20 +74,14 @@ export class Lent implements Place {
           const awaits = key === 'then' || key === 'catch' || key === 'finally'
           if (!this.isOpen) return awaits ? Reflect.apply(Promise.prototype[key] as Method, tooLate(), args) : tooLate()
           const isFirst = this.#made.delete(promise)
-          if (isFirst && awaits) this.#begin(promise)
+          // Before whoever awaits it: they are told last, and may return at once.
+          if (isFirst && awaits) inPlace(this, () => this.#within.begun(promise))
           const answer = inPlace(this, () => Reflect.apply(value as Method, promise, args))
           // Its relations: `findUnique().orders()`.
           return isPrismaPromise(answer) ? this.#watch(answer) : answer
         }
       },
     })
-  }
-
-  /** Before whoever awaits it: they are told last, and may return at once. */
-  #begin(promise: PromiseLike<unknown>): void {
-    this.#begun.add(promise)
-    const answered = (): boolean => this.#begun.delete(promise)
-    inPlace(this, () => promise.then(answered, answered))
   }
 }
 

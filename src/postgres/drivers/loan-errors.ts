@@ -44,6 +44,13 @@ export function handlerCalled(method: string): OnceboxError {
   )
 }
 
+/** In place of a method that would end the transaction. */
+export function refuse(method: string): () => never {
+  return () => {
+    throw handlerCalled(method)
+  }
+}
+
 export function transactionAborted(cause?: unknown): OnceboxError {
   return new OnceboxError(
     'TRANSACTION_ABORTED',

@@ -1,9 +1,15 @@
 /** What was given in place of a client, in words: the mistakes are few, and each has one remedy. */
-import { OnceboxError } from '../../errors.js'
+import type { OnceboxError } from '../../errors.js'
+import { invalid } from '../../options.js'
 
 /** Refuses what is not the client that this driver is for. */
 export function wrongClient(call: string, given: unknown, expected: string): OnceboxError {
-  return new OnceboxError('OPTION_INVALID', `${call} takes ${expected}; got ${nameOf(given)}`)
+  return unfit(call, expected, nameOf(given))
+}
+
+/** Refuses a client of the right kind that cannot be used; `got` says why not, and what to do. */
+export function unfit(call: string, expected: string, got: string): OnceboxError {
+  return invalid(`${call} takes ${expected}; got ${got}`)
 }
 
 function nameOf(given: unknown): string {
