@@ -1,6 +1,7 @@
 /** A fetch handler, and where it is mounted. */
 import { sharedByCopies } from '../copies.js'
 import { callback, checked, invalid, optional, resolve } from '../options.js'
+import { type Report, warning } from './report.js'
 
 /** What is mounted: a function of a Request, or an object that has one, such as a webhook or a Hono app. */
 export type FetchHandler = Fetch | { readonly fetch: Fetch }
@@ -37,17 +38,19 @@ export function rememberMount(request: Request, mount: Mount): Request {
 
 export const MOUNT = {
   base: optional(checked(checkBase), 'as above'),
-  onError: optional(callback<(error: unknown) => void>(), 'a process warning, without details'),
+  onError: optional(callback<Report>(), 'a process warning, without details'),
 }
 
 export interface ResolvedMount {
   readonly fetch: Fetch
   readonly base: string | undefined
-  readonly onError: (error: unknown) => void
+  readonly onError: Report
 }
 
+const WARNING = warning('a fetch handler failed, and its client was answered 500', 'ONCEBOX_HTTP')
+
 export function resolveMount(where: string, handler: FetchHandler, options: MountOptions = {}): ResolvedMount {
-  const { base, onError = warn } = resolve(where, options, MOUNT)
+  const { base, onError = WARNING } = resolve(where, options, MOUNT)
   if (typeof handler === 'function') return { fetch: handler, base, onError }
   if (typeof handler?.fetch !== 'function') {
     throw invalid(`${where} takes a function of a Request, or an object with a method fetch, such as a webhook`)
@@ -58,11 +61,4 @@ export function resolveMount(where: string, handler: FetchHandler, options: Moun
 function checkBase(where: string, base: string): string {
   if (typeof base === 'string' && /^(\/[^/?#]+)*$/.test(base)) return base
   throw invalid(`${where} must be a path that begins with a slash and does not end with one, such as '/admin'`)
-}
-
-/** Its name alone: a message may quote what it was given. Pass `onError` to see more. */
-function warn(error: unknown): void {
-  const { name, code } = (error ?? {}) as { name?: unknown; code?: unknown }
-  const what = [name, code].filter((one) => typeof one === 'string').join(' ') || typeof error
-  process.emitWarning(`a fetch handler failed, and its client was answered 500 (${what})`, { code: 'ONCEBOX_HTTP' })
 }

@@ -2,6 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { rememberMount, resolveMount, type FetchHandler, type MountOptions, type ResolvedMount } from './handler.js'
 import { toRequest } from './request.js'
+import { tellSafely } from './report.js'
 import { respond, setStatus } from './respond.js'
 
 /** After an answer that did not wait for the whole body, so long is the rest of it thrown away. */
@@ -87,11 +88,7 @@ async function answer(mount: ResolvedMount, exchange: Exchange, signal: AbortSig
 
 /** Answers nothing of the inside. What the client has got a part of is cut off, so that it does not pass for whole. */
 function fail({ onError }: ResolvedMount, { incoming, outgoing }: Exchange, error: unknown): void {
-  try {
-    onError(error)
-  } catch {
-    // The client is answered all the same.
-  }
+  tellSafely(onError, error)
   if (outgoing.headersSent) return cutOff(incoming, outgoing)
   for (const name of outgoing.getHeaderNames()) outgoing.removeHeader(name)
   setStatus(outgoing, 500)

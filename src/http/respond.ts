@@ -7,7 +7,7 @@ import { OnceboxError } from '../errors.js'
 import { isResponse } from './response.js'
 
 /** These are of the connection, which is not the handler's. */
-const HOP_BY_HOP = ['connection', 'keep-alive', 'proxy-connection', 'transfer-encoding', 'upgrade']
+export const HOP_BY_HOP = ['connection', 'keep-alive', 'proxy-connection', 'transfer-encoding', 'upgrade']
 
 /** Of a body that is not this one: a framework, or a middleware of it, may have described its own. */
 const OF_A_BODY = [

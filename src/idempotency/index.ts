@@ -14,8 +14,10 @@ import type { Box } from '../box.js'
 import { nameProblem, requireFunction } from '../check-options.js'
 import { ENDPOINTS, type EndpointHost } from '../endpoint.js'
 import { OnceboxError } from '../errors.js'
+import { invalid } from '../options.js'
 import { createIntake, flowOf, type Intake } from '../http/body.js'
 import { mountOf, rememberMount } from '../http/handler.js'
+import { tellSafely } from '../http/report.js'
 import { isResponse } from '../http/response.js'
 import { MIB } from '../figures.js'
 import { someCause } from '../failure.js'
@@ -46,7 +48,7 @@ export function idempotent<M extends MessageMap, Tx, TxIn = Tx>(
   handler: IdempotentHandler<M, Tx>,
 ): IdempotentEndpoint {
   const host = (box as Partial<Record<typeof ENDPOINTS, EndpointHost>> | undefined)?.[ENDPOINTS]
-  if (!host) throw new OnceboxError('OPTION_INVALID', 'idempotent takes a box as its first argument')
+  if (!host) throw invalid('idempotent takes a box as its first argument')
   const resolved = resolveEndpoint(options)
   requireFunction('idempotent: its last argument, the handler,', handler)
   const register = host.declare(resolved.name, resolved.retainMs)
@@ -80,11 +82,11 @@ async function read({ options }: Endpoint, request: Request, intake: Intake): Pr
   if (isResponse(scope)) return scope
   const odd = scope === undefined ? undefined : nameProblem(scope)
   if (odd !== undefined || (scope === undefined && options.scope !== 'shared')) {
-    throw new OnceboxError('OPTION_INVALID', `idempotent: scope answered what is no name of a caller; it ${odd}`)
+    throw invalid(`idempotent: scope answered what is no name of a caller; it ${odd}`)
   }
   if (request.bodyUsed) {
     const advice = 'mount it before whatever parses bodies, or have the bytes kept'
-    throw new OnceboxError('OPTION_INVALID', `the body of a request had been read already; ${advice}`)
+    throw invalid(`the body of a request had been read already; ${advice}`)
   }
   const body = await intake.read(flowOf(request))
   if ('problem' in body) {
@@ -147,11 +149,7 @@ async function tryPatiently(endpoint: Endpoint, asked: Asked): Promise<Tried> {
 
 /** Nothing of it was kept, or it is not known whether: the client may ask again, and is told what holds. */
 function failed({ options: { onError } }: Endpoint, error: unknown): Response {
-  try {
-    onError(error)
-  } catch {
-    // The client is answered all the same.
-  }
+  tellSafely(onError, error)
   const isLate = error instanceof OnceboxError && ['HANDLER_TIMEOUT', 'COMMIT_UNCERTAIN'].includes(error.code)
   const isAway = isLate || someCause(error, isUnavailable) || someCause(error, isConflict)
   return isAway ? problem(503, { headers: AWAY }) : problem(500)

@@ -1,7 +1,7 @@
 /** The options of an idempotent endpoint. */
-import { OnceboxError } from '../errors.js'
 import { DAY_MS, LONGEST_MS, MIB } from '../figures.js'
-import { callback, checked, integer, invalid, name, oneOf, optional, orElse, resolve } from '../options.js'
+import { type Report, warning } from '../http/report.js'
+import { boolean, callback, checked, integer, invalid, name, oneOf, optional, resolve } from '../options.js'
 import type { Isolation } from '../postgres/driver.js'
 
 export interface IdempotentOptions {
@@ -45,13 +45,7 @@ export const ENDPOINT = {
     const advice = `scope: (request) => the caller's name; if all callers may see all responses, scope: 'shared'`
     throw invalid(`${where} must say whose a key is: ${advice}`)
   }),
-  required: orElse(
-    checked((where, given: boolean) => {
-      if (typeof given === 'boolean') return given
-      throw invalid(`${where} must be true or false`)
-    }),
-    true,
-  ),
+  required: boolean(true),
   waitMs: integer({ least: 0, most: DAY_MS, fallback: 0 }),
   retainMs: integer({ least: 1, most: LONGEST_MS, fallback: 2 * DAY_MS }),
   maxBytes: integer({ least: 1, most: 64 * MIB, fallback: MIB }),
@@ -61,15 +55,17 @@ export const ENDPOINT = {
   isolation: oneOf(['read committed', 'repeatable read', 'serializable'], 'read committed'),
   methods: optional(checked(checkMethods), 'POST, PUT, PATCH and DELETE'),
   cookies: oneOf(['first', 'replay'], 'first'),
-  onError: optional(callback<(error: unknown) => void>(), 'a process warning, without details'),
+  onError: optional(callback<Report>(), 'a process warning, without details'),
 }
+
+const WARNING = warning('a request with an Idempotency-Key failed', 'ONCEBOX_IDEMPOTENCY')
 
 export type ResolvedEndpoint = ReturnType<typeof resolveEndpoint>
 
 export function resolveEndpoint(given: IdempotentOptions) {
   if (typeof given !== 'object' || given === null) throw invalid('idempotent takes options: { name, scope }')
   const options = resolve('idempotent', given, ENDPOINT)
-  const { methods = ['POST', 'PUT', 'PATCH', 'DELETE'], onError = warn } = options
+  const { methods = ['POST', 'PUT', 'PATCH', 'DELETE'], onError = WARNING } = options
   return { ...options, methods, onError }
 }
 
@@ -77,12 +73,4 @@ function checkMethods(where: string, given: readonly string[]): readonly string[
   const isList = Array.isArray(given) && given.length > 0
   if (isList && given.every((one: unknown) => /^[A-Z]+$/.test(String(one)))) return given as readonly string[]
   throw invalid(`${where} must be a list of methods in capitals, such as ['POST']`)
-}
-
-/** What to do about it, where oncebox knows. Of others names and codes only: their messages may quote what was sent. */
-function warn(error: unknown): void {
-  const { name, code, message } = (error ?? {}) as { name?: unknown; code?: unknown; message?: unknown }
-  const words = error instanceof OnceboxError && code !== 'MESSAGE_INVALID' ? [code, message] : [name, code]
-  const what = words.filter((one) => typeof one === 'string').join(' ') || typeof error
-  process.emitWarning(`a request with an Idempotency-Key failed (${what})`, { code: 'ONCEBOX_IDEMPOTENCY' })
 }

@@ -7,7 +7,7 @@ import { OnceboxError } from '../errors.js'
 import type { Send } from '../handler.js'
 import { isResponse } from '../http/response.js'
 import type { MessageMap } from '../message.js'
-import { fromTheDatabase } from '../postgres/errors.js'
+import { silence } from '../postgres/errors.js'
 import type { Fingerprint } from './key.js'
 import type { ResolvedEndpoint } from './options.js'
 import { isFinal, toStored, withoutCookies, type Stored } from './stored.js'
@@ -85,9 +85,9 @@ export function tryOnce(endpoint: Endpoint, asked: Asked): Promise<Tried> {
   return within(ms, run(endpoint, asked, gaveUp.signal), () => {
     const advice = 'give the pool more connections, or a connectionTimeoutMillis'
     const text = `no connection or no answer of the database within ${ms} ms; ${advice}`
-    const silence = fromTheDatabase(Object.assign(new Error(text), { code: 'CONNECTION_SILENT' }))
-    gaveUp.abort(silence)
-    return silence
+    const reason = silence(text)
+    gaveUp.abort(reason)
+    return reason
   })
 }
 

@@ -1,5 +1,6 @@
 /** A response as it is stored, and given again. */
 import { createIntake, flowOfStream, type Flow } from '../http/body.js'
+import { HOP_BY_HOP } from '../http/respond.js'
 import { OnceboxError } from '../errors.js'
 
 /** Bytes that are no text are kept in base64. */
@@ -11,7 +12,7 @@ export interface Stored {
 }
 
 /** Of the connection, or of the moment. */
-const NOT_STORED = ['connection', 'content-length', 'date', 'keep-alive', 'transfer-encoding', 'upgrade']
+const NOT_STORED = [...HOP_BY_HOP, 'content-length', 'date']
 /** These may have no body, says the Fetch API. */
 const BODILESS = [204, 205, 304]
 /** The client is asked to try again, which must be able to come to something. */

@@ -149,7 +149,10 @@ export function isReadOnly(error: unknown): boolean {
 
 /** A connection that gives no answer though others may: packets vanish, and TCP has not noticed. */
 export function silent(ms: number): Error {
-  const text = `the database connection gave no answer within ${Math.round(ms)} ms and was closed`
+  return silence(`the database connection gave no answer within ${Math.round(ms)} ms and was closed`)
+}
+
+export function silence(text: string): Error {
   return fromTheDatabase(Object.assign(new Error(text), { code: 'CONNECTION_SILENT' }))
 }
 

@@ -1,7 +1,7 @@
 /** The options of a webhook, source or sink. */
 import { checkInteger } from '../../check-options.js'
-import { OnceboxError } from '../../errors.js'
 import { DAY_MS, MIB } from '../../figures.js'
+import { warning } from '../../http/report.js'
 import type { Incoming } from '../../message.js'
 import { callback, checked, integer, invalid, name, nameOr, oneOf, optional, resolve } from '../../options.js'
 
@@ -159,12 +159,14 @@ export function finish(given: {
   const { maxBytes, maxBufferedBytes = Math.max(64 * MIB, 4 * maxBytes), onError, now = Date.now } = given
   return {
     maxBufferedBytes: checkInteger('webhook: maxBufferedBytes', maxBufferedBytes, 2 * maxBytes),
-    onError: onError ?? warn,
+    onError: onError ?? WARNING,
     /** Told of handlers that failed, which the log of the box has told of already. */
     onFailed: onError ?? (() => undefined),
     now,
   }
 }
+
+const WARNING = warning('a webhook could not be delivered to the box', 'ONCEBOX_WEBHOOK')
 
 export function resolveSink(given: WebhookSinkOptions) {
   const options = resolve('webhook with a url, which is a sink,', given, SINK)
@@ -234,12 +236,4 @@ function checkHeaders(where: string, given: Readonly<Record<string, string>>): R
     headers[lower] = value
   }
   return headers
-}
-
-/** Names and codes only: messages of a database may quote what it was given. Pass `onError` to see more. */
-function warn(error: unknown): void {
-  const { name, code, message } = error as { name?: unknown; code?: unknown; message?: unknown }
-  const own = error instanceof OnceboxError ? `: ${String(message)}` : ''
-  const what = [name, code].filter((one) => typeof one === 'string').join(' ') || typeof error
-  process.emitWarning(`a webhook could not be delivered to the box (${what})${own}`, { code: 'ONCEBOX_WEBHOOK' })
 }

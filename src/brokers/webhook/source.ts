@@ -10,6 +10,7 @@ import type { Failure, Incoming, Outcome } from '../../message.js'
 import { checkSameBox } from '../run.js'
 import type { Source } from '../source.js'
 import { createIntake, flowOf, type Read } from '../../http/body.js'
+import { tellSafely } from '../../http/report.js'
 import { isResponse } from '../../http/response.js'
 import { FINGERPRINTS, toMessage } from './event.js'
 import type { ResolvedCustom } from './custom.js'
@@ -35,13 +36,7 @@ export function createSource(options: ResolvedSource | ResolvedCustom): WebhookS
   const inFlight = new Set<Promise<Response>>()
   const intake = createIntake(options)
 
-  const report = (error: unknown, to = options.onError): void => {
-    try {
-      to(error)
-    } catch {
-      // The sender is answered all the same.
-    }
-  }
+  const report = (error: unknown, to = options.onError): void => tellSafely(to, error)
 
   /** What was told last: once for each time that it is not ready, for anybody may send requests. */
   let told: string | undefined
