@@ -2,10 +2,10 @@
 import { Injectable, SetMetadata } from '@nestjs/common'
 import { Reflector } from '@nestjs/core'
 import { sharedByCopies } from '../copies.js'
-import { OnceboxError } from '../errors.js'
 import type { BatchContext, Context } from '../handler.js'
 import type { ConsumerOptions } from '../inbox/options.js'
 import type { MessageMap, MessageOf, Name } from '../message.js'
+import { invalid } from '../options.js'
 import { getBoxToken, InjectBox, type BoxName } from './tokens.js'
 
 /** Texts, so that two copies of this file in one process understand each other. */
@@ -90,12 +90,12 @@ export function decorators<M extends MessageMap = MessageMap, Tx = unknown>(box?
 }
 
 function handles(what: string, types: readonly string[], batch: boolean) {
-  if (types.length === 0) throw new OnceboxError('OPTION_INVALID', `@${what} needs the type that the method handles`)
+  if (types.length === 0) throw invalid(`@${what} needs the type that the method handles`)
   return (target: object, key: string | symbol, descriptor: { readonly value?: unknown } | undefined): void => {
     const method = descriptor?.value
     if (typeof method !== 'function' || typeof target === 'function') {
       const where = `${typeof target === 'function' ? `static ${target.name}` : target.constructor.name}.${String(key)}`
-      throw new OnceboxError('OPTION_INVALID', `@${what} belongs on a method of a @Consumer class; ${where} is none`)
+      throw invalid(`@${what} belongs on a method of a @Consumer class; ${where} is none`)
     }
     // A method may have several: they add up.
     const marks = [...handleMarks(method), ...types.map((type) => ({ type, batch }))]

@@ -1,6 +1,7 @@
 /** Finds the consumers of a box among the providers of the app, and refuses what would silently handle nothing. */
 import type { DiscoveryService, MetadataScanner } from '@nestjs/core'
 import { OnceboxError } from '../errors.js'
+import { invalid } from '../options.js'
 import { checkEnhancers } from './enhancers.js'
 import {
   consumerMark,
@@ -128,8 +129,4 @@ function checkNames(found: readonly FoundConsumer[]): void {
       `${other.target.name} and ${one.target.name} are both @Consumer(${JSON.stringify(one.mark.name)}); give each its own name`,
     )
   }
-}
-
-function invalid(problem: string): OnceboxError {
-  return new OnceboxError('OPTION_INVALID', problem)
 }

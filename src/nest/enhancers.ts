@@ -2,9 +2,9 @@
  * Guards and interceptors run around a handler. What of Nest's other enhancers cannot act here is refused at the start, as is
  * a guard that Nest would leave out without a word.
  */
-import { OnceboxError } from '../errors.js'
 import { read, type Constructor } from './decorators.js'
 import type { FoundConsumer } from './discover.js'
+import { invalid } from '../options.js'
 
 /** Nest's own keys. */
 const GUARDS = '__guards__'
@@ -58,8 +58,4 @@ function checkKnown({ target, wrapper }: FoundConsumer, enhancer: unknown): void
 function hasParameterDecorators(target: Constructor, key: string): boolean {
   const { getMetadata } = Reflect as { getMetadata?(name: string, target: object, key: string): unknown }
   return getMetadata?.(PARAMETERS, target, key) !== undefined
-}
-
-function invalid(problem: string): OnceboxError {
-  return new OnceboxError('OPTION_INVALID', problem)
 }

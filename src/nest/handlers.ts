@@ -1,8 +1,8 @@
 /** The handlers of a consumer class, each called through Nest: guards first, then interceptors around it. */
 import { ContextIdFactory, type ExternalContextCreator, type ModuleRef } from '@nestjs/core'
-import { OnceboxError } from '../errors.js'
 import { batch, type BatchContext, type Context, type Handlers } from '../handler.js'
 import type { Message, MessageMap } from '../message.js'
+import { invalid } from '../options.js'
 import type { FoundConsumer, FoundMethod } from './discover.js'
 
 /** What `context.getType()` says to guards and interceptors. */
@@ -26,7 +26,7 @@ export function handlersOf(through: Through, consumer: FoundConsumer): Handlers<
     const call = callOf(through, consumer, method)
     for (const { type, batch: isBatch } of method.marks) {
       if (Object.hasOwn(handlers, type)) {
-        throw new OnceboxError('OPTION_INVALID', `${consumer.target.name} handles ${type} twice, also in ${method.key}`)
+        throw invalid(`${consumer.target.name} handles ${type} twice, also in ${method.key}`)
       }
       handlers[type] = isBatch ? batch((messages, ctx) => call(messages as never, ctx as never)) : call
     }

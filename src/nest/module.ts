@@ -6,8 +6,8 @@ import { Module, type DynamicModule, type FactoryProvider, type Provider } from 
 import { DiscoveryModule, DiscoveryService, ExternalContextCreator, MetadataScanner, ModuleRef } from '@nestjs/core'
 import { createBox, type Box } from '../box.js'
 import { sharedByCopies } from '../copies.js'
-import { OnceboxError } from '../errors.js'
 import type { MessageMap } from '../message.js'
+import { invalid } from '../options.js'
 import { createHooks } from './lifecycle.js'
 import { createNestLogger } from './logger.js'
 import {
@@ -42,7 +42,7 @@ export class OnceboxModule {
     const { name, imports = [], inject = [], useFactory, useClass, useExisting } = given
     const made = useClass ?? useExisting
     if (Number(useFactory !== undefined) + Number(useClass !== undefined) + Number(useExisting !== undefined) !== 1) {
-      throw new OnceboxError('OPTION_INVALID', 'forRootAsync takes one of useFactory, useClass and useExisting')
+      throw invalid('forRootAsync takes one of useFactory, useClass and useExisting')
     }
     const options = made
       ? { inject: [made], useFactory: (factory: OnceboxOptionsFactory) => factory.createOnceboxOptions() }

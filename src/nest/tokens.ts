@@ -2,8 +2,8 @@
 import { Inject } from '@nestjs/common'
 import type { Box } from '../box.js'
 import { show } from '../check-options.js'
-import { OnceboxError } from '../errors.js'
 import type { MessageMap } from '../message.js'
+import { invalid } from '../options.js'
 
 /** A class whose instances have the type of the box. Nobody makes one: it is a token with a type. */
 export type BoxClass<M extends MessageMap, Tx, TxIn = Tx> = abstract new (...args: never[]) => Box<M, Tx, TxIn>
@@ -18,7 +18,7 @@ export function getBoxToken<C extends BoxName = string>(name?: C): C extends str
 export function getBoxToken(name: unknown = DEFAULT): unknown {
   if (typeof name === 'function') return name
   if (typeof name === 'string' && name !== '') return `OnceboxBox(${name})`
-  throw new OnceboxError('OPTION_INVALID', `a box is named by a text or by a class; got ${show(name)}`)
+  throw invalid(`a box is named by a text or by a class; got ${show(name)}`)
 }
 
 /** Injects a box: the one without a name, or the one of that name. */
