@@ -10,7 +10,6 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 
 const CACHE = fileURLToPath(new URL('../../node_modules/.cache/', import.meta.url))
-const INSTALL_TIMEOUT_MS = 170_000
 const run = promisify(execFile)
 
 export interface Installed {
@@ -22,7 +21,7 @@ export interface Installed {
 export async function installed(
   name: string,
   packages: readonly string[],
-  { scripts = false }: { readonly scripts?: boolean } = {},
+  { scripts = false, timeoutMs = 170_000 }: { readonly scripts?: boolean; readonly timeoutMs?: number } = {},
 ): Promise<Installed> {
   const directory = path.join(CACHE, `oncebox-${name}`)
   const marker = path.join(directory, 'installed.json')
@@ -36,7 +35,7 @@ export async function installed(
     const quiet = ['--no-audit', '--no-fund', ...(scripts ? [] : ['--ignore-scripts'])]
     const args = ['install', ...quiet, '--save-exact', ...packages]
     try {
-      await run('npm', args, { cwd: fresh, timeout: INSTALL_TIMEOUT_MS })
+      await run('npm', args, { cwd: fresh, timeout: timeoutMs, maxBuffer: 64 << 20 })
       await writeFile(path.join(fresh, 'installed.json'), wanted)
       // Test files run side by side: what another has put in place meanwhile is in use.
       if (await isThere()) await rm(fresh, { recursive: true, force: true })

@@ -40,7 +40,7 @@ const BUN = '1.4.4'
 const FLAG = '--experimental-vm-modules'
 
 /** Of each minor version the last one: the oldest and the newest in the short form. */
-const TYPESCRIPTS = ['5.4.5', '5.5.4', '5.6.3', '5.7.3', '5.8.3', '5.9.3', '6.0.3', '7.0.2']
+export const TYPESCRIPTS = ['5.4.5', '5.5.4', '5.6.3', '5.7.3', '5.8.3', '5.9.3', '6.0.3', '7.0.2']
 
 const node = (...versions: (keyof typeof NODES)[]): Cell[] =>
   [undefined, ...versions].flatMap((version): Cell[] => {

@@ -1,18 +1,17 @@
 /**
  * A project as a user has it, in a temporary directory: the packed package unpacked into its node_modules, the clients that
- * this repository has, and a toolchain. Toolchains are installed when they are first asked for, each in exact versions into a
- * directory of its own under node_modules/.cache/oncebox-toolchains, and found there by the next run.
+ * this repository has, and a toolchain, which is installed when it is first asked for.
  */
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { mkdir, mkdtemp, readFile, readdir, rm, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { installed } from '../support/installed.js'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
-const CACHE = path.join(ROOT, 'node_modules/.cache/oncebox-toolchains')
 const INSTALL_MS = 600_000
 const RUN_MS = 240_000
 const run = promisify(execFile)
@@ -57,7 +56,7 @@ export async function openProject(tarball: string, packages: Packages): Promise<
   await mkdir(path.join(modules, 'oncebox'), { recursive: true })
   await run('tar', ['-xzf', tarball, '-C', path.join(modules, 'oncebox'), '--strip-components=1'])
   for (const name of CLIENTS) await symlink(path.join(ROOT, 'node_modules', name), path.join(modules, name))
-  if (Object.keys(packages).length > 0) await linkAll(await installed(packages), modules)
+  if (Object.keys(packages).length > 0) await linkAll(await modulesOf(packages), modules)
   return {
     directory,
     async run(args, { program = process.execPath, env = {} } = {}) {
@@ -78,23 +77,12 @@ export async function openProject(tarball: string, packages: Packages): Promise<
 }
 
 /** The node_modules of these packages. */
-async function installed(packages: Packages): Promise<string> {
+async function modulesOf(packages: Packages): Promise<string> {
   const names = Object.entries(packages).map(([name, version]) => `${name}@${version}`)
-  const home = path.join(CACHE, names[0]!.replaceAll(/[^\w.@-]+/g, '_'))
-  const done = path.join(home, 'installed.json')
-  const wanted = JSON.stringify(packages)
-  if ((await readFile(done, 'utf8').catch(() => undefined)) !== wanted) {
-    await mkdir(home, { recursive: true })
-    await writeFile(path.join(home, 'package.json'), '{ "private": true }')
-    // Only the package `node` needs its script: it fetches the binary.
-    const scripts = 'node' in packages ? [] : ['--ignore-scripts']
-    const args = ['install', '--save-exact', '--no-audit', '--no-fund', ...scripts, '--prefix', home, ...names]
-    await run('npm', args, { cwd: home, timeout: INSTALL_MS, maxBuffer: 64 << 20 }).catch((error: Error) => {
-      throw new Error(`${names.join(', ')} could not be installed: run \`npm ${args.join(' ')}\``, { cause: error })
-    })
-    await writeFile(done, wanted)
-  }
-  return path.join(home, 'node_modules')
+  // Only the package `node` needs its script: it fetches the binary.
+  const options = { scripts: 'node' in packages, timeoutMs: INSTALL_MS }
+  const { directory } = await installed(`toolchain-${names[0]!.replaceAll(/[^\w.@-]+/g, '_')}`, names, options)
+  return path.join(directory, 'node_modules')
 }
 
 async function linkAll(from: string, to: string): Promise<void> {
