@@ -19,6 +19,11 @@ const CLIENTS = {
   'Drizzle on pg': 'drizzle-pg',
   'Drizzle on postgres.js': 'drizzle-postgres',
   Kysely: 'kysely',
+  Knex: 'knex',
+  TypeORM: 'typeorm',
+  Sequelize: 'sequelize',
+  Prisma: 'prisma',
+  MikroORM: 'mikro-orm',
 }
 
 const COUNT = Number(process.env.BENCH_MESSAGES ?? 3_000)
