@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
+import { LongestFirst } from './test/support/longest-first.js'
 import manifest from './package.json' with { type: 'json' }
 
 /** Tests import the package by its own name, and get its source. */
@@ -21,6 +22,7 @@ export default defineConfig({
     pool: 'forks',
     // They wait for servers and clocks more than they compute.
     maxWorkers: 3,
+    sequence: { sequencer: LongestFirst },
     // Faults are injected in real time: on a busy machine a lease of a second may run out for want of a processor.
     retry: process.env['CI'] ? 2 : 0,
     testTimeout: 120_000,
