@@ -125,7 +125,7 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
     arriving.add(work)
     const outcomes = await work.finally(() => arriving.delete(work))
     if (outcomes.some(({ consumers }) => consumers.some(({ status }) => status === 'stored' || status === 'failed'))) {
-      waker.wake()
+      runtime.traces.background(() => waker.wake())
       idle.arrived(outcomes)
     }
     return outcomes

@@ -111,7 +111,7 @@ export function createRelayLoop(
     start() {
       if (running) return
       const turn = beginTurn()
-      running = { turn, ended: runtime.traces.background(() => run(turn)) }
+      running = { turn, ended: run(turn) }
     },
     nudge() {
       nudged = true
