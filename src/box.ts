@@ -31,7 +31,7 @@ import { createLifecycle } from './lifecycle.js'
 import type { DataIn, Incoming, Json, MessageMap, Name, OnceOutcome, Outcome, SendData } from './message.js'
 import type { SinkOptions } from './outbox/options.js'
 import { createRelays } from './outbox/relays.js'
-import { prepareMany, prepareSend, writeOutgoing } from './outbox/send.js'
+import { send, sendMany } from './outbox/send.js'
 import type { Driver } from './postgres/driver.js'
 import { checkVersion, migrate } from './postgres/migrate.js'
 import { checkServer } from './postgres/server.js'
@@ -125,7 +125,7 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
     arriving.add(work)
     const outcomes = await work.finally(() => arriving.delete(work))
     if (outcomes.some(({ consumers }) => consumers.some(({ status }) => status === 'stored' || status === 'failed'))) {
-      waker.wake()
+      runtime.traces.background(() => waker.wake())
       idle.arrived(outcomes)
     }
     return outcomes
@@ -157,7 +157,7 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
       for (const worker of workers.values()) void worker.start()
       relays.start()
       janitor.start()
-      sources.startAll()
+      runtime.traces.detached(() => sources.startAll())
     },
     async end(timeoutMs) {
       idle.close()
@@ -225,15 +225,11 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
     },
     async send(tx, type, data, sendOptions) {
       requireTransaction('send', tx)
-      const outgoing = await prepareSend(runtime, { type, data }, sendOptions)
-      await writeOutgoing(runtime, [outgoing], tx)
-      return { id: outgoing.id }
+      return send(runtime, { type, data }, sendOptions, tx)
     },
     async sendMany(tx, messages) {
       requireTransaction('sendMany', tx)
-      const outgoing = await prepareMany(runtime, messages)
-      await writeOutgoing(runtime, outgoing, tx)
-      return outgoing.map(({ id }) => ({ id }))
+      return sendMany(runtime, messages, tx)
     },
     from(source, ...[fromOptions = {}]) {
       const { origins } = runtime
@@ -248,7 +244,7 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
       })
       origins.push(origin)
       advice.meant(only ?? [])
-      if (source.push || life.state === 'started') sources.start(source)
+      if (source.push || life.state === 'started') runtime.traces.detached(() => sources.start(source))
       return source
     },
     to(sink, sinkOptions) {
