@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 const SOURCE = fileURLToPath(new URL('./src/', import.meta.url))
 
 /** The files of src/ itself. Any that is not listed is a leaf, such as message.ts and errors.ts. */
-const WIRING = ['box.ts', 'index.ts', 'health.ts', 'advice.ts']
+const WIRING = ['box.ts', 'index.ts', 'health.ts', 'advice.ts', 'metering.ts']
 /** What every step of the flow is given. */
 const SHARED = ['hooks.ts', 'runtime.ts', 'box-options.ts', 'endpoint.ts']
 /** What a broker is to the rest. */
@@ -18,13 +18,14 @@ const SEAMS = [
 ]
 
 /** A part of src/ → the parts it may import, besides itself. */
-const GROUND = ['leaf', 'worker', 'postgres', 'seam', 'telemetry']
+const GROUND = ['leaf', 'worker', 'postgres', 'seam', 'telemetry', 'metrics']
 const FLOW = [...GROUND, 'shared', 'inbox', 'outbox', 'effects']
 const MAY_IMPORT = {
   leaf: [],
   telemetry: ['leaf'],
   worker: ['leaf', 'postgres', 'seam'],
   postgres: ['leaf', 'worker'],
+  metrics: ['leaf', 'postgres'],
   clients: ['leaf', 'postgres'],
   seam: ['leaf'],
   http: ['leaf'],
@@ -36,6 +37,7 @@ const MAY_IMPORT = {
   admin: FLOW,
   wiring: [...FLOW, 'admin'],
   idempotency: ['leaf', 'shared', 'http', 'postgres', 'wiring'],
+  monitoring: ['leaf', 'http', 'metrics', 'wiring'],
   testing: [...FLOW, 'admin', 'wiring'],
   nest: [...FLOW, 'wiring'],
 }

@@ -5,6 +5,7 @@ import { DAY_MS, MIB } from './figures.js'
 import type { Logger } from './handler.js'
 import type { Hooks } from './hooks.js'
 import type { MessageMap } from './message.js'
+import { Metrics } from './metrics/metrics.js'
 import { callback, checked, integer, invalid, name, nested, number, optional, orInfinity, resolve } from './options.js'
 import { bindDatabase } from './postgres/database.js'
 import type { Driver } from './postgres/driver.js'
@@ -95,6 +96,8 @@ export function createRuntime<M extends MessageMap, Tx, TxIn>(given: BoxOptions<
     log,
     warnOnce: onceEach((about, text) => log.warn(about, text)),
     hooks,
+    metrics: new Metrics(Object.keys(messages)),
+    telemetry: options.telemetry !== false,
     outbox: { sinks: [], sent: () => undefined },
     origins: [],
     traces: options.telemetry === false ? NO_TRACES : new SpanTraces(),

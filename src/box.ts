@@ -8,7 +8,7 @@
 import { createAdmin, type Admin } from './admin/index.js'
 import { createAdvice } from './advice.js'
 import { createRuntime, stopTimeout, type BoxOptions } from './box-options.js'
-import { INBOX, type InboxTarget } from './brokers/handover.js'
+import { INBOX } from './brokers/handover.js'
 import type { Sink } from './brokers/sink.js'
 import type { Source } from './brokers/source.js'
 import { requireTransaction } from './check-options.js'
@@ -16,8 +16,8 @@ import { ENDPOINTS } from './endpoint.js'
 import type { FrontDoor } from './front-door.js'
 import type { Handlers, SendOptions } from './handler.js'
 import { healthOf, type Health } from './health.js'
-import { asReceiverSeesIt, checkNew, declareConsumer } from './inbox/consumer.js'
-import { deliver, type DeliverOptions } from './inbox/deliver.js'
+import { checkNew, declareConsumer } from './inbox/consumer.js'
+import { byMode, deliver, type DeliverOptions } from './inbox/deliver.js'
 import { createHost } from './inbox/endpoint.js'
 import { createIdleWatch } from './inbox/idle.js'
 import { once } from './inbox/once.js'
@@ -26,9 +26,12 @@ import { deliverWithin } from './inbox/quota.js'
 import type { ConsumerOptions } from './inbox/options.js'
 import { register, releaseUnrouted } from './inbox/registry.js'
 import { createJanitor } from './inbox/retain.js'
+import { createTarget } from './inbox/target.js'
 import { createWorker, type ConsumerWorker } from './inbox/worker.js'
 import { createLifecycle } from './lifecycle.js'
 import type { DataIn, Incoming, Json, MessageMap, Name, OnceOutcome, Outcome, SendData } from './message.js'
+import { METERED } from './metrics/index.js'
+import { createMetering } from './metering.js'
 import type { SinkOptions } from './outbox/options.js'
 import { createRelays } from './outbox/relays.js'
 import { send, sendMany } from './outbox/send.js'
@@ -83,6 +86,8 @@ export interface Box<M extends MessageMap, Tx, TxIn = Tx> {
   drain(): Promise<void>
   /** Without `maxLagMs`, messages may wait for as long as something works on others of their consumer. */
   health(limits?: { maxLagMs?: number }): Promise<Health>
+  /** What this process has counted, and the figures of the database, as text for Prometheus. See `oncebox/monitoring`. */
+  metrics(): Promise<string>
   readonly admin: Admin<M>
 }
 
@@ -110,6 +115,7 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
     warn: (text) => runtime.warnOnce(`source ${name} ${text}`, { source: name }, text),
   }))
   const relays = createRelays(runtime)
+  const metering = createMetering(runtime)
   const idle = createIdleWatch(runtime, workers, relays)
   runtime.outbox.sent = () => {
     relays.nudge()
@@ -124,6 +130,7 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
     const work = deliver(runtime, incoming, { consumers: [...workers.values()].map((w) => w.inline), ...how })
     arriving.add(work)
     const outcomes = await work.finally(() => arriving.delete(work))
+    runtime.metrics.arrived(how.origin?.name, incoming, outcomes)
     if (outcomes.some(({ consumers }) => consumers.some(({ status }) => status === 'stored' || status === 'failed'))) {
       runtime.traces.background(() => waker.wake())
       idle.arrived(outcomes)
@@ -157,10 +164,12 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
       for (const worker of workers.values()) void worker.start()
       relays.start()
       janitor.start()
+      metering.start()
       runtime.traces.detached(() => sources.startAll())
     },
     async end(timeoutMs) {
       idle.close()
+      metering.stop()
       const deadline = performance.now() + timeoutMs
       const left = (): number => Math.max(0, deadline - performance.now())
       // What is aborted still has to roll back, but a database that does not answer must not keep us.
@@ -268,24 +277,17 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
         if (goesOn() && (await relays.drain())) worked = true
       }
     },
+    metrics: () => metering.text(),
     health: (limits) => healthOf(runtime, { workers, sources, relays }, limits),
     admin: createAdmin<M>(runtime, { consumers: declared, wake: () => waker.wake(), announce }),
   }
-  const inbox: InboxTarget = {
-    driver: db.driver,
-    schema: db.bind('ob.').slice(0, -1),
-    consumers: () => {
-      const consumers = declared()
-      return consumers.some((one) => one.options.identity) ? undefined : consumers.map(asReceiverSeesIt)
-    },
-    wake: () => waker.wake(),
-  }
+  const inbox = createTarget(runtime, declared, () => waker.wake())
   const host = createHost(runtime, workers, endpoints, () => {
     if (life.state === 'started') announce().catch((error: unknown) => wakeUps.failed(error))
   })
-  return Object.defineProperties(box, { [INBOX]: { value: inbox }, [ENDPOINTS]: { value: host } })
-}
-
-function byMode({ options: { mode } }: ConsumerWorker['consumer']): 'store' | 'run' | 'direct' {
-  return mode === 'stored' ? 'store' : mode === 'inline' ? 'run' : 'direct'
+  return Object.defineProperties(box, {
+    [INBOX]: { value: inbox },
+    [ENDPOINTS]: { value: host },
+    [METERED]: { value: metering },
+  })
 }

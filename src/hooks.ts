@@ -32,8 +32,8 @@ export interface Place {
   readonly source?: Source
   readonly sink?: Sink
   readonly consumer?: string
-  /** Of the box itself: what deletes by age, and what hears of messages that other processes have stored. */
-  readonly part?: 'retention' | 'wake-ups'
+  /** Of the box itself: what deletes by age, what hears of messages that other processes have stored, what reads figures. */
+  readonly part?: 'retention' | 'wake-ups' | 'metrics'
 }
 
 /** They are methods: called on the object that they came with. */

@@ -2,6 +2,7 @@
 import { withoutValues } from './failure.js'
 import type { Logger } from './handler.js'
 import type { MessageMap } from './message.js'
+import type { Metrics } from './metrics/metrics.js'
 import type { Database } from './postgres/database.js'
 import type { Hooks, Place } from './hooks.js'
 import type { StandardSchemaV1 } from './standard-schema.js'
@@ -21,6 +22,9 @@ export interface Runtime {
   /** Warns, unless it has warned of the same before. */
   warnOnce(key: string, about: object, text: string): void
   readonly hooks: Hooks<MessageMap>
+  readonly metrics: Metrics
+  /** False if OpenTelemetry is to be told nothing. */
+  readonly telemetry: boolean
   readonly outbox: LocalOutbox
   /** The sources that are attached, in their order. */
   readonly origins: Origin[]

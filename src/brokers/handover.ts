@@ -25,6 +25,8 @@ export interface InboxTarget {
   consumers(): readonly LocalConsumer[] | undefined
   /** Something has arrived. */
   wake(): void
+  /** So many have arrived, past its front doors. */
+  arrived?(count: number): void
 }
 
 export interface RelayInto {

@@ -224,13 +224,20 @@ export class EffectJournal {
     const record = { ...this.#subject, name, result: text }
     const [row] = await patiently(() => this.#write(RECORD_EFFECT, record))
     this.#recorded!.set(name, row ? row.result : text)
+    this.#count('succeeded')
   }
 
   async #failed({ name, options }: WantedEffect, intent: Intent, error: unknown): Promise<never> {
     for (const cause of causes(error)) notTheDatabase(cause)
-    if (isDefinite(error, options)) await patiently(() => this.#forget(intent))
+    const definite = isDefinite(error, options)
+    this.#count(definite ? 'failed' : 'unknown')
+    if (definite) await patiently(() => this.#forget(intent))
     else if (options.onUnknown === 'park') throw new EffectUnknown(name, error)
     throw error
+  }
+
+  #count(outcome: 'succeeded' | 'failed' | 'unknown'): void {
+    this.#runtime.metrics.consumer(this.#subject.consumer).effect(outcome)
   }
 
   /** Whoever called has gone on without the outcome. */

@@ -55,7 +55,8 @@ export function callHandler(
     const many = batchRun(handler)
     const handle = (): unknown => (many ? many(subject, context) : (handler as PlainHandler)(subject[0]!, context))
     const { timeoutMs } = consumer.options
-    const result = await callWithin({ timeoutMs, abort: run.abort }, handle, context, loan)
+    const time = { timeoutMs, abort: run.abort }
+    const result = await measured(run, messages, callWithin(time, handle, context, loan))
     refuseError(result)
     for (const sent of context.sent) open.outgoing.push(sent)
     const text = many ? undefined : toResult(result)
@@ -63,6 +64,23 @@ export function callHandler(
     return text
   }
   return open.call(runtime.traces.process(consumer.name, messages, call))
+}
+
+/** How long a handler runs counts for each of its messages, but not of a run that an effect has ended. */
+async function measured<R>({ worker }: Run, messages: readonly HeldMessage[], running: Promise<R>): Promise<R> {
+  const { type } = messages[0]!
+  const started = performance.now()
+  const ran = (outcome: 'ok' | 'error'): void => {
+    worker.metrics.ran(type, messages.length, performance.now() - started, outcome)
+  }
+  try {
+    const result = await running
+    ran('ok')
+    return result
+  } catch (error) {
+    if (!(error instanceof OnceboxError && error.code === 'GROUP_ABANDONED')) ran('error')
+    throw error
+  }
 }
 
 type PlainHandler = (message: Message, ctx: HandlerContext) => unknown

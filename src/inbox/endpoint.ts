@@ -40,6 +40,7 @@ export function createHost(
       const time = { timeoutMs: limits.timeoutMs, abort: new Abort() }
       const result = await callWithin(time, () => handler(given), context, loan)
       await writeOutgoing(runtime, context.sent, limits.tx)
+      runtime.metrics.wrote(context.sent)
       return result
     },
   }

@@ -38,6 +38,7 @@ export async function applyVerdict({ worker, held }: Run, message: HeldMessage, 
   const { runtime, consumer } = worker
   const recorded = await runtime.traces.fail(consumer.name, message, verdict, () => held.fail(message, verdict))
   if (!recorded) return
+  worker.metrics.judged(message.type, recorded)
   await message.read?.()
   const { failure, retryBy } = recorded
   const told = { message: message.message, consumer: consumer.name, ...(failure && { error: failure }) }

@@ -31,10 +31,12 @@ export async function runClaim(worker: Worker, claim: Claim): Promise<void> {
 
 /** Keeps the claim's lease while `work` runs, and gives back what it leaves. */
 export async function hold(worker: Worker, claim: Claim, work: (run: Run) => Promise<void>): Promise<void> {
-  const { consumer } = worker
+  const { consumer, metrics } = worker
+  let lost = false
   const abort = new Abort()
   const forward = worker.stop.onAbort((reason) => abort.abort(reason))
   const endLease = keepLease(claim.lease, consumer.options.leaseMs, (why, away) => {
+    lost = true
     abort.abort(ownError('CLAIM_LOST', `${consumer.name} lost its lease: ${why}`))
     // What nobody has claimed by the time the database is back is given back then: it is no suspect.
     if (!away) claim.abandon()
@@ -44,10 +46,12 @@ export async function hold(worker: Worker, claim: Claim, work: (run: Run) => Pro
     await work({ worker, held: claim, abort })
   } catch (error) {
     if (error instanceof SimulatedCrash) claim.abandon()
+    if (isLost(error)) lost = true
     throw withoutBlame(error)
   } finally {
     endLease()
     forward()
+    if (lost) metrics.claimLost()
     await releaseRest(worker, claim)
   }
 }

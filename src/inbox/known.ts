@@ -23,6 +23,10 @@ export interface Known {
   readonly reason: QuarantineReason | null
   /** Commits wait for a standby. */
   readonly synchronous: boolean
+  /** How long ago it was received. */
+  readonly ageMs: number
+  /** How long its consumer remembers messages; undefined if no process has said so. */
+  readonly retainMs: number | undefined
 }
 
 export async function classify(
@@ -40,8 +44,9 @@ export async function classify(
   )
   // Filled: callers ask `every`, which would pass over holes, and take what is unknown for handled.
   const known = new Array<Known | undefined>(pairs.length).fill(undefined)
-  for (const { at, same, synchronous, ...rest } of rows) {
-    known[Number(at)] = { ...rest, same: same === 'true', synchronous: synchronous === 'true' }
+  for (const { at, same, synchronous, age, retain, ...rest } of rows) {
+    const times = { ageMs: Number(age), retainMs: retain === null ? undefined : Number(retain) }
+    known[Number(at)] = { ...rest, ...times, same: same === 'true', synchronous: synchronous === 'true' }
   }
   return known
 }
@@ -55,9 +60,10 @@ export async function confirmKnown(runtime: Runtime, known: readonly (Known | un
 }
 
 /** The outcome of a message that needs nothing more from its sender. */
-export function knownOutcome(consumer: string, known: Known): Ackable {
+export function knownOutcome({ metrics }: Runtime, consumer: string, known: Known): Ackable {
   if (known.state === 'dead') return { outcome: { consumer, status: 'dead', error: parseFailure(known.error) } }
   if (known.state === 'quarantined') return quarantined(consumer, known.reason ?? 'invalid')
+  metrics.consumer(consumer).duplicate(known)
   if (known.state !== 'handled') return { outcome: { consumer, status: 'duplicate' } }
   return { outcome: { consumer, status: 'duplicate', result: fromResult(known.result) } }
 }
@@ -104,7 +110,7 @@ export async function judgeKnown(
     else if (!found.same) {
       await quarantine(runtime, [{ consumer, refused: refuse(message, 'conflict', CONFLICT) }], tx)
       answers.push(quarantined(consumer, 'conflict'))
-    } else answers.push(isOpen(found) ? undefined : knownOutcome(consumer, found))
+    } else answers.push(isOpen(found) ? undefined : knownOutcome(runtime, consumer, found))
   }
   return answers
 }

@@ -78,6 +78,7 @@ export async function once<R>(
   }
   await settle(where, begun, text)
   await release()
+  runtime.metrics.consumer(name).handledOnce(accepted.type)
   return { status: 'handled', result: fromResult(text) }
 }
 

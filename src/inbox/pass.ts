@@ -44,20 +44,28 @@ export async function pass(run: Run, what: Pass): Promise<void> {
 
 async function commit(run: Run, what: Pass, trace: PassTrace): Promise<void> {
   const { held } = run
-  const { db } = run.worker.runtime
+  const { runtime, metrics } = run.worker
+  const started = performance.now()
   let done: readonly Done[] = []
+  let outgoing: Opened['outgoing'] = []
+  const settled = (late?: CommitUnknown): void => {
+    held.settled(done, late)
+    metrics.settled(done, performance.now() - started)
+    runtime.metrics.wrote(outgoing)
+  }
   try {
     await openTransaction(run, what.lockTimeout, async (open) => {
+      outgoing = open.outgoing
       done = await what.call(open, await held.enter(what.messages, open))
-      failpoint('handled', db)
+      failpoint('handled', runtime.db)
       return trace.settling(done, () => settle(run, open, done))
     })
-    failpoint('committed', db)
-    held.settled(done)
+    failpoint('committed', runtime.db)
+    settled()
   } catch (error) {
     if (!(error instanceof CommitUnknown)) throw error
     if (!(await resolveUnknown(run, error, done))) throw new CommitFailed(error)
-    held.settled(done, error)
+    settled(error)
   }
 }
 

@@ -130,6 +130,7 @@ function tellNew(runtime: Runtime, { consumer, refused }: Quarantined): void {
     detail: refused.detail,
     ...(refused.bytes && { bytes: refused.bytes }),
   }
+  runtime.metrics.consumer(consumer).quarantined(refused.reason)
   // Without the detail: schemas, codecs and identities say it, and may quote what they were given.
   runtime.log.warn({ id: refused.id, type: refused.type, consumer, reason: refused.reason }, 'message quarantined')
   tell(runtime, 'quarantined', entry)

@@ -240,7 +240,7 @@ async function classifyRest(
       perMessage[at]!.set(consumer, quarantined(consumer, 'conflict'))
     } else if (found.state === 'failed') parked.push(pair)
     else if (found.state === 'arriving') perMessage[at]!.set(consumer, heldByArrival(consumer))
-    else perMessage[at]!.set(consumer, knownOutcome(consumer, found))
+    else perMessage[at]!.set(consumer, knownOutcome(runtime, consumer, found))
   })
   await quarantine(runtime, refused)
   if (parked.length > 0) {

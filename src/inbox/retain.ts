@@ -75,7 +75,7 @@ async function retainOf({ db }: Runtime, consumers: readonly ConsumerDeclaration
 }
 
 async function pruneMessages(runtime: Runtime, consumer: string, retainMs: number, memory: Memory): Promise<number> {
-  const { db, hooks } = runtime
+  const { db, hooks, metrics } = runtime
   const limit = hooks.archive ? ARCHIVE_BATCH : BATCH
   let count = 0
   while (!memory.stopping) {
@@ -89,6 +89,7 @@ async function pruneMessages(runtime: Runtime, consumer: string, retainMs: numbe
       const keys = fit.map(({ source, id }) => [source, id] as const)
       const [answer] = await db.run(PRUNE, { consumer, retainMs, keys })
       count += Number(answer!.gone)
+      metrics.deleted('messages', Number(answer!.gone))
     }
     memory.low.set(consumer, [last.at!, last.source, last.id])
     if (Number(last.ord) < limit) break
@@ -123,7 +124,9 @@ async function pruneQuarantine(runtime: Runtime, retain: ReadonlyMap<string, num
     const fit = rows.filter((row) => row.fits === 'true')
     if (fit.length > 0) {
       await archive(runtime, fit)
-      count += (await runtime.db.run(PRUNE_QUARANTINE, fit.map(({ n }) => n))).length // prettier-ignore
+      const gone = await runtime.db.run(PRUNE_QUARANTINE, fit.map(({ n }) => n)) // prettier-ignore
+      count += gone.length
+      runtime.metrics.deleted('quarantined', gone.length)
     }
     if (Number(last.ord) < ARCHIVE_BATCH || last.young === 'true') break
     after = last.n
@@ -169,7 +172,9 @@ export function createJanitor(runtime: Runtime, consumers: () => readonly Consum
     try {
       await renew(runtime, consumers())
       await prune(runtime, consumers(), memory)
+      runtime.metrics.retentionPassed('ok')
     } catch (error) {
+      runtime.metrics.retentionPassed('failed')
       if (!memory.stopping) memory.trouble.failed(error)
     }
   }

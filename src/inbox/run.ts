@@ -1,4 +1,5 @@
 /** What the steps that run a consumer's messages are given. */
+import type { ConsumerMetrics } from '../metrics/consumer-metrics.js'
 import type { Runtime } from '../runtime.js'
 import type { Abort } from '../worker/abort.js'
 import type { Pace } from '../worker/pace.js'
@@ -18,6 +19,7 @@ export interface Worker {
   readonly runtime: Runtime
   readonly consumer: ConsumerDeclaration
   readonly pace: Pace
+  readonly metrics: ConsumerMetrics
   /** Set when the box stops and its patience is at an end. */
   readonly stop: Abort
   /** True once the box has been asked to stop: finish what runs, start nothing new. */

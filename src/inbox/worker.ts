@@ -57,6 +57,8 @@ export interface ConsumerWorker {
 export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): ConsumerWorker {
   const { options, name } = consumer
   const pace = new Pace(options.group, options.concurrency)
+  const metrics = runtime.metrics.consumer(name)
+  metrics.takes(consumer.types)
   let stop = new Abort()
   let stopping = false
   /** The whole box is being stopped, arrivals included. */
@@ -72,7 +74,7 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
   const givesUp = (error: unknown): boolean => stop.aborted !== undefined || (stopping && !isAway(error))
   const claims = new Claims(runtime, consumer, pace, givesUp)
   const shared = {
-    ...{ runtime, consumer, pace },
+    ...{ runtime, consumer, pace, metrics },
     losses: new Map<string, Loss>(),
     giveBackLater: (giveBack: () => Promise<void>) => claims.giveBackLater(giveBack),
     calm: () => claims.calm,
@@ -134,6 +136,7 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
   const tellTakeover = ({ queue }: Claim): void => {
     const suspects = queue.filter(({ suspect }) => suspect)
     if (suspects.length === 0) return
+    metrics.tookOver(suspects.length)
     const about = { consumer: name, messages: suspects.length, id: suspects[0]!.message.id }
     runtime.log.warn(about, 'messages are taken over from a worker that died or lost its lease')
   }

@@ -129,8 +129,13 @@ async function relayLeased(
     return moved !== undefined && moved.count > 0 ? { took: true } : undefined
   }
   if (lease.lost) return { took: false }
-  const verdicts = await publishWithCare(runtime, attached, events, care)
+  const metrics = runtime.metrics.sink(attached.name)
+  const started = performance.now()
+  const verdicts = await publishWithCare(runtime, attached, events, care).finally(() => {
+    metrics.asked(performance.now() - started)
+  })
   suspects.judge(verdicts, attached.options.retry)
+  metrics.answered(verdicts)
   const { published, failed, later, problem } = verdicts
   if (published.length > 0) care.published(lease.shards)
   else care.blamed(lease.shards)
@@ -234,9 +239,10 @@ async function persistently<T>(lease: Lease, record: (isRepeat: boolean) => Prom
 }
 
 function tellDead(runtime: Runtime, sink: string, failed: Verdicts['failed']): void {
-  const { log } = runtime
+  const { log, metrics } = runtime
   for (const { event, failure, delayMs } of failed) {
     if (delayMs !== null) continue
+    metrics.sink(sink).gaveUp(1)
     const { message } = event
     log.error({ sink, id: message.id, type: message.type, error: failure.message }, 'an event could not be published')
     const entry = { message, consumer: sink, state: 'dead', error: failure } as const
@@ -263,7 +269,11 @@ async function moveInto(
     const given = { ...reading(attached, lease), token: lease.token, consumers, wait: LOCK_WAIT }
     const [row] = await runtime.db.runInto(target.schema, MOVE, given)
     const answer = readJson(row!.answer)
-    if (answer.moved > 0) target.wake()
+    if (answer.moved > 0) {
+      runtime.metrics.sink(attached.name).moved(answer.moved)
+      target.arrived?.(answer.moved)
+      target.wake()
+    }
     await finishShared(runtime, answer.shared)
     return { count: answer.moved, rest: answer.rest.map(toEvent) }
   } catch (error) {

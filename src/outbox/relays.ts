@@ -99,6 +99,7 @@ export function createRelays(runtime: Runtime): Relays {
       )
       const resolved = resolveSinkOptions(name, options, runtime.types, runtime.log)
       const one = { name, sink, options: resolved }
+      runtime.metrics.sink(name)
       loops.push(createRelayLoop(runtime, one, ensureRegistered))
       runtime.outbox.sinks = attached().map((one) => ({ name: one.name, types: one.options.types }))
     },

@@ -33,6 +33,7 @@ export function send(
   const write = runtime.traces.send(event.type, async () => {
     const outgoing = await prepareSend(runtime, event, options)
     await writeOutgoing(runtime, [outgoing], tx)
+    runtime.metrics.wrote([outgoing])
     return { id: outgoing.id }
   })
   return write()
@@ -43,6 +44,7 @@ export function sendMany(runtime: Runtime, events: readonly Sent[], tx: unknown)
   const write = runtime.traces.send('outbox', async () => {
     const outgoing = await prepareMany(runtime, events)
     await writeOutgoing(runtime, outgoing, tx)
+    runtime.metrics.wrote(outgoing)
     return outgoing.map(({ id }) => ({ id }))
   })
   return write()

@@ -39,6 +39,7 @@ export const GRANTS: Readonly<Record<Exclude<Role, 'owner' | 'viewer'>, Readonly
       ].map((table) => [table, ALL]),
     ),
     sink_set: 'select, update',
+    reading: 'select, update',
     consumer: 'select, insert, update',
     subscription: 'select, insert',
     schema_version: 'select',

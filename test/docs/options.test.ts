@@ -15,6 +15,7 @@ import { MOUNT } from '../../src/http/handler.js'
 import { ENDPOINT } from '../../src/idempotency/options.js'
 import { CONSUMER } from '../../src/inbox/options.js'
 import { FROM, QUARANTINE } from '../../src/inbox/origin.js'
+import { MONITORING } from '../../src/monitoring/options.js'
 import { LIFECYCLE } from '../../src/nest/options.js'
 import type { Option } from '../../src/options.js'
 import { SINK } from '../../src/outbox/options.js'
@@ -34,6 +35,7 @@ const TABLES: [what: string, page: string, n: number, declared: object, file: st
   ['link', 'link.md', 0, LINK, 'brokers/link/index.ts'],
   ['an endpoint', 'idempotency.md', 0, ENDPOINT, 'idempotency/options.ts'],
   ['a mount', 'frameworks.md', 0, MOUNT, 'http/handler.ts'],
+  ['monitoring', 'monitoring.md', 0, MONITORING, 'monitoring/options.ts'],
   ['the Nest module', 'nest.md', 0, LIFECYCLE, 'nest/options.ts'],
   ['a webhook', 'webhooks.md', 0, webhook.SOURCE, 'brokers/webhook/options.ts'],
   ['a webhook with verify', 'webhook-senders.md', 0, CUSTOM, 'brokers/webhook/custom.ts'],

@@ -5,6 +5,8 @@ import { ran } from './stage.js'
 
 const DISPLAY = 'reads for people to see; nothing is decided by it'
 const BOOK = 'writes a book that no statement reads'
+const READING =
+  'one row of figures that people see; who reads them meets on its lock, see test/metrics/election.test.ts'
 const SESSION = 'changes the session or the transaction alone'
 const START = 'asks what the server, the role or the sequences are like; no row is judged by it'
 const QUARANTINE = 'a row of the quarantine is no message yet: it has a key of its own, and no state that others share'
@@ -30,6 +32,13 @@ export const OUTSIDE: Readonly<Record<string, string>> = {
   READ_QUARANTINED: DISPLAY,
   AUDIT: BOOK,
   READ_AUDIT: DISPLAY,
+  ELECT_READER: READING,
+  WRITE_READING: READING,
+  READ_READING: DISPLAY,
+  READ_CONSUMERS: DISPLAY,
+  READ_QUARANTINE: DISPLAY,
+  READ_SINKS: DISPLAY,
+  READ_SIZES: DISPLAY,
   OPEN: SESSION,
   ALIVE: SESSION,
   LOCK_TIMEOUT: SESSION,

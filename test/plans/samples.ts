@@ -12,6 +12,7 @@ import * as once from '../../src/postgres/sql/once.js'
 import * as outbox from '../../src/postgres/sql/outbox.js'
 import * as plans from '../../src/postgres/sql/plans.js'
 import * as quarantine from '../../src/postgres/sql/quarantine.js'
+import * as reading from '../../src/postgres/sql/reading.js'
 import * as receive from '../../src/postgres/sql/receive.js'
 import * as registry from '../../src/postgres/sql/registry.js'
 import * as retain from '../../src/postgres/sql/retain.js'
@@ -175,6 +176,14 @@ export const SAMPLES: ReadonlyMap<string, Sample> = new Map<string, Sample>([
   ['QUARANTINE_OF_NOBODY', sample(quarantine.QUARANTINE_OF_NOBODY, { messages: [{ ...QUARANTINED, consumer: '' }], limit: ROOM }, 'quarantine_once')],
   ['QUARANTINE_APART', sample(quarantine.QUARANTINE_APART, { messages: [{ ...QUARANTINED, fingerprint: 'cd' }], limit: ROOM }, 'quarantine_once')],
   ['QUARANTINE_ACCOUNTS', sample(quarantine.QUARANTINE_ACCOUNTS, ['topic'], '')],
+
+  ['ELECT_READER', sample(reading.ELECT_READER, null, '')],
+  ['WRITE_READING', sample(reading.WRITE_READING, { figures: '[]', everyMs: 1_000 }, '')],
+  ['READ_READING', sample(reading.READ_READING, null, '')],
+  ['READ_CONSUMERS', sample(reading.READ_CONSUMERS, [500], 'work_due work_lane work_parked lane_due message_pkey')],
+  ['READ_QUARANTINE', sample(reading.READ_QUARANTINE, [500], 'quarantine_reason')],
+  ['READ_SINKS', sample(reading.READ_SINKS, [500], 'delivery_live delivery_waiting delivery_parked')],
+  ['READ_SIZES', sample(reading.READ_SIZES, null, '')],
 
   ['RECEIVE', sample(receive.RECEIVE, { messages: [MESSAGE, { ...MESSAGE, i: '1' }], consumers: [LOCAL], only: null, not: [], wait: '1s' }, '')],
   ['CLASSIFY', sample(receive.CLASSIFY, [[...PENDING, 'ab', null, null, 't1'], [...HANDLED, null]], 'message_pkey work_pkey')],

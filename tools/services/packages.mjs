@@ -11,7 +11,7 @@ import { promisify } from 'node:util'
 const run = promisify(execFile)
 
 /** Of all services: whoever needs one first gets them all, in one installation. */
-const PACKAGES = ['rabbitmq-server', 'nats-server', 'redis-server', 'librdkafka1', 'pgbouncer']
+const PACKAGES = ['rabbitmq-server', 'nats-server', 'redis-server', 'librdkafka1', 'pgbouncer', 'prometheus']
 
 /** Where programs are that an ordinary PATH does not name. */
 const DIRECTORIES = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin']

@@ -146,6 +146,9 @@ export interface KnownRow {
   readonly error: string | null
   /** Commits wait for a standby, see CONFIRM. */
   readonly synchronous: Flag
+  /** How long ago it was received, and how long its consumer remembers messages, in ms; null if it is not registered. */
+  readonly age: string
+  readonly retain: string | null
 }
 
 /**
@@ -171,12 +174,14 @@ select (asked.ord - 1)::text "at", m.result,
          and (x->>6 is null or m.type = x->>6))::text same,
        case when ${ofTheBox('w')} or judged.state not in ('processing', 'pending') then judged.state
          when judged.state = 'processing' then 'arriving' else 'failed' end state,
-       w.reason, w.error, (current_setting('synchronous_standby_names') <> '')::text synchronous
+       w.reason, w.error, (current_setting('synchronous_standby_names') <> '')::text synchronous,
+       (extract(epoch from ob.now() - m.received_at) * 1000.0)::bigint::text age, o.retain_ms::text retain
 from jsonb_array_elements($1::text::jsonb) with ordinality asked(x, ord)
 cross join lateral (select * from ob.message m
   where m.consumer = x->>0 and m.source = x->>1 and m.id = x->>2 limit 1) m
 left join ob.work w on ${same('w', 'm')}
 left join ob.lane l on l.consumer = w.consumer and l.key = w.lane
+left join ob.consumer o on o.name = m.consumer
 cross join lateral (select ${STATE} state) judged`)
 
 /**

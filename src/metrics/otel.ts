@@ -1,0 +1,109 @@
+/**
+ * The same metrics for OpenTelemetry. `@opentelemetry/api` keeps what the application has registered under a symbol of the
+ * process, where we look for a meter provider, and load no package. Counters and gauges are asked for when they are collected;
+ * histograms are told of each observation, for there is no other way.
+ */
+import { declarationOf, METRIC_NAMES, type Declaration, type Label, type MetricName } from './declarations.js'
+import type { Family } from './prometheus.js'
+import type { Registry } from './registry.js'
+
+type Attributes = Readonly<Record<string, string>>
+
+interface Instrument {
+  readonly description: string
+  readonly unit: string
+  readonly advice?: { readonly explicitBucketBoundaries: number[] }
+}
+
+interface Observer {
+  observe(instrument: object, value: number, attributes: Attributes): void
+}
+
+interface Meter {
+  createHistogram(name: string, options: Instrument): { record(value: number, attributes: Attributes): void }
+  createObservableCounter(name: string, options: Instrument): object
+  createObservableGauge(name: string, options: Instrument): object
+  addBatchObservableCallback(observe: (observer: Observer) => Promise<void>, instruments: object[]): void
+}
+
+interface Registered {
+  readonly metrics?: { getMeter(name: string): Meter }
+}
+
+const API = Symbol.for('opentelemetry.js.api.1')
+
+/** The names that OpenTelemetry has for what we call otherwise. */
+const ATTRIBUTES: Readonly<Record<Label, string>> = {
+  consumer: 'messaging.consumer.group.name',
+  source: 'messaging.destination.name',
+  sink: 'messaging.destination.name',
+  type: 'oncebox.message.type',
+  outcome: 'oncebox.outcome',
+  state: 'oncebox.state',
+  reason: 'oncebox.reason',
+  what: 'oncebox.what',
+}
+
+const OPERATIONS: Partial<Record<MetricName, string>> = {
+  'messaging.client.consumed.messages': 'receive',
+  'messaging.process.duration': 'process',
+  'messaging.client.sent.messages': 'publish',
+}
+
+export interface Observed {
+  /** What tells its series from those of other boxes. */
+  readonly name: string
+  readonly registry: Registry
+  collect(): Promise<readonly Family[]>
+}
+
+/** Once for a box. Answers false if the application has registered no meter provider (yet). */
+export function observeWithOtel({ name: box, registry, collect }: Observed): boolean {
+  const provider = (globalThis as { [API]?: Registered })[API]?.metrics
+  if (!provider) return false
+  const meter = provider.getMeter('oncebox')
+  const instruments = new Map<MetricName, object>()
+  for (const name of METRIC_NAMES) {
+    const { kind } = declarationOf(name)
+    if (kind === 'counter') instruments.set(name, meter.createObservableCounter(name, instrumentOf(name)))
+    if (kind === 'gauge') instruments.set(name, meter.createObservableGauge(name, instrumentOf(name)))
+  }
+  meter.addBatchObservableCallback(
+    async (observer) => {
+      for (const { name, values } of await collect()) {
+        const instrument = instruments.get(name)
+        if (!instrument) continue
+        for (const { labels, value } of values) {
+          observer.observe(instrument, value, attributesOf(name, labels, box))
+        }
+      }
+    },
+    [...instruments.values()],
+  )
+  registry.eachHistogram((name, histogram) => {
+    const instrument = meter.createHistogram(name, instrumentOf(name))
+    const attributes = attributesOf(name, histogram.labels, box)
+    histogram.tap = (value) => instrument.record(value, attributes)
+  })
+  return true
+}
+
+function instrumentOf(name: MetricName): Instrument {
+  const { help, unit, buckets }: Declaration = declarationOf(name)
+  const described = { description: help, unit: unit ?? (name in OPERATIONS ? '{message}' : '') }
+  return { ...described, ...(buckets && { advice: { explicitBucketBoundaries: [...buckets] } }) }
+}
+
+function attributesOf(name: MetricName, labels: readonly string[], box: string): Attributes {
+  const attributes: Record<string, string> = { 'oncebox.box': box }
+  const operation = OPERATIONS[name]
+  if (operation) {
+    attributes['messaging.system'] = 'oncebox'
+    attributes['messaging.operation.name'] = operation
+  }
+  declarationOf(name).labels.forEach((label, at) => {
+    attributes[ATTRIBUTES[label]] = labels[at]!
+    if (label === 'outcome' && labels[at] === 'error') attributes['error.type'] = '_OTHER'
+  })
+  return attributes
+}
