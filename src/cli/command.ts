@@ -63,11 +63,15 @@ export interface Context<O = object, A = object> {
   connect(needs?: ConnectNeeds): Promise<Connection>
   /** What `--config` names, else the `oncebox.config.*` of the directory; undefined without one. */
   config(): Promise<Config | undefined>
+  /** All there are. */
+  commands(): Promise<readonly Command[]>
 }
 
 export interface ConnectNeeds {
   /** Default `current`: a schema that is missing, older or newer ends the command with advice. */
   readonly schema?: 'current' | 'any'
+  /** Rather the config's own box, with its hooks, where nobody has named a database in an argument. */
+  readonly ownBox?: boolean
 }
 
 export interface Command {

@@ -98,7 +98,7 @@ async function runWith(
   const loaded = (): Promise<Config | undefined> =>
     (config ??= loadConfig(io.cwd, (options as Partial<ConnectionOptions>).config))
   const context: Context = {
-    ...{ options, args, io, out, signal: io.signal, config: loaded },
+    ...{ options, args, io, out, signal: io.signal, config: loaded, commands: allCommands },
     async connect(needs) {
       const { connect } = await import('./connect/connect.js')
       const deps = { io, options: options as unknown as ConnectionOptions, logger: createLogger(out), config: loaded }

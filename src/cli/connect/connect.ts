@@ -34,10 +34,10 @@ export interface ConnectDeps {
 
 export async function connect(
   deps: ConnectDeps,
-  { schema: wanted = 'current' }: ConnectNeeds = {},
+  { schema: wanted = 'current', ownBox = false }: ConnectNeeds = {},
 ): Promise<Connection> {
   const { io, options } = deps
-  const place = await findPlace(io, options, () => deps.config())
+  const place = await findPlace({ io, options, ownBox, config: () => deps.config() })
   const where = describePlace(place, io.env)
   const opened = 'box' in place ? await boxOfConfig(place, options) : await boxOnClient(deps, place)
   const db = bindDatabase(opened.driver, opened.schema)

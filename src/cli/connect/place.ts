@@ -26,15 +26,21 @@ export type Place =
 
 const LIBPQ = ['PGHOST', 'PGPORT', 'PGUSER', 'PGDATABASE', 'PGPASSWORD', 'PGSERVICE', 'PGPASSFILE']
 
-export async function findPlace(
-  io: Io,
-  options: ConnectionOptions,
-  config: () => Promise<Config | undefined>,
-): Promise<Place> {
+export interface Search {
+  readonly io: Io
+  readonly options: ConnectionOptions
+  /** The config's own box goes before the environment. */
+  readonly ownBox: boolean
+  config(): Promise<Config | undefined>
+}
+
+export async function findPlace({ io, options, ownBox, config }: Search): Promise<Place> {
   const { env } = io
   if (options.url !== undefined && options.urlFile !== undefined) throw misused('give --url or --url-file, not both')
   if (options.url !== undefined) return { url: checkArgument(options.url), from: '--url' }
   if (options.urlFile !== undefined) return { url: await readUrl(io, options.urlFile), from: '--url-file' }
+  const box = ownBox ? (await config())?.box : undefined
+  if (box !== undefined) return { box, from: 'the box of the config' }
   if (env['DATABASE_URL']) return { url: checkUrl(env['DATABASE_URL'], 'DATABASE_URL'), from: 'DATABASE_URL' }
   if (LIBPQ.some((name) => env[name])) return { url: undefined, from: "libpq's variables" }
   const found = await config()

@@ -15,6 +15,9 @@ export interface Output {
   /** Text of our own on stdout, with its line breaks, as it is: SQL, a script. Never anything of a stranger. */
   verbatim(text: string): void
   table(columns: readonly Column[], rows: readonly (readonly Text[])[]): void
+  /** The same as text, for what draws it itself. */
+  rows(columns: readonly Column[], rows: readonly (readonly Text[])[]): string[]
+  rendered(...text: readonly Text[]): string
   /** A value as one line of JSON on stdout. */
   document(value: unknown): void
   /** A line on stderr. */
@@ -37,6 +40,8 @@ export function createOutput(io: Io, { json, raw }: OutputOptions): Output {
     width,
     line: (...text) => void stdout.write(`${render(text, ours)}\n`),
     verbatim: (text) => void stdout.write(text),
+    rows: (columns, rows) => tableLines(columns, rows, ours),
+    rendered: (...text) => render(text, ours),
     table(columns, rows) {
       for (const line of tableLines(columns, rows, ours)) stdout.write(`${line}\n`)
     },
