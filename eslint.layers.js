@@ -40,6 +40,7 @@ const MAY_IMPORT = {
   monitoring: ['leaf', 'http', 'metrics', 'wiring'],
   testing: [...FLOW, 'admin', 'wiring'],
   nest: [...FLOW, 'wiring'],
+  cli: ['leaf', 'postgres', 'seam', 'shared', 'admin', 'wiring'],
 }
 
 /** Database clients, brokers and ORMs are the user's: the core names their shapes, and imports none of them. */
