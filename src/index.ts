@@ -34,6 +34,7 @@ export type {
   MarkOptions,
   Removal,
   Signed,
+  SinkInfo,
 } from './admin/index.js'
 export type { ConsumerOptions } from './inbox/options.js'
 export type { RetryPolicy } from './retry.js'

@@ -14,11 +14,13 @@ import { prune } from './prune.js'
 import { removeConsumer } from './remove-consumer.js'
 import { removeSink } from './remove-sink.js'
 import { retry } from './retry.js'
+import { sinks } from './sinks.js'
 import { status } from './status.js'
 import type { Admin, Filter } from './types.js'
 
 export type {
-  Admin, AuditRecord, Bulk, ConsumerInfo, Counts, Criteria, Filter, HandledId, MarkOptions, Removal, Signed, Status,
+  Admin, AuditRecord, Bulk, ConsumerInfo, Counts, Criteria, Filter, HandledId, MarkOptions, Removal, Signed, SinkInfo,
+  Status,
 } from './types.js' // prettier-ignore
 
 export interface AdminDeps {
@@ -48,6 +50,7 @@ export function createAdmin<M extends MessageMap>(runtime: Runtime, deps: AdminD
       waking(markHandled({ runtime, declared: deps.consumers() }, consumer, ids, options)),
     consumers: () => consumers(runtime, deps.consumers()),
     removeConsumer: (name, options) => removeConsumer(runtime, local(), name, options),
+    sinks: () => sinks(runtime),
     removeSink: (sink, options) => removeSink(runtime, sink, options),
     prune: (options) => prune(runtime, deps.consumers(), options),
     audit: (page) => audit(runtime, page),

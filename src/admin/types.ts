@@ -57,6 +57,21 @@ export interface Bulk extends Signed {
   perSecond?: number
   /** Count only. */
   dryRun?: boolean
+  /** Aborted: stops between two batches, writes the audit, and answers with how many it changed. */
+  signal?: AbortSignal
+  /** Told after each batch how many were changed so far, or counted. */
+  progress?: (count: number) => void
+}
+
+/** A sink, as other processes know it. */
+export interface SinkInfo {
+  readonly name: string
+  /** The types that it wants; undefined: all of them. */
+  readonly types?: readonly string[]
+  /** The hosts of the processes that have it attached. */
+  readonly processes: readonly string[]
+  /** When a process said last that it has the sink; undefined if none did. */
+  readonly seenAt?: Date
 }
 
 export type Counts = Readonly<Record<State, number>> & {
@@ -171,6 +186,8 @@ export interface Admin<M extends MessageMap> {
    * handled is remembered until retention takes it, unless `forget` is said. Answers with the number of messages that it removed.
    */
   removeConsumer(name: string, options?: Removal): Promise<number>
+  /** The sinks there are, by name. */
+  sinks(): Promise<readonly SinkInfo[]>
   /**
    * Removes a sink that no process attaches any more, and what was still to be published to it. Throws `SINK_IN_USE` while
    * one does. Answers with the number of events that it was still to get.

@@ -13,6 +13,7 @@ export const OUTSIDE: Readonly<Record<string, string>> = {
   STATUS: DISPLAY,
   OUTBOX_STATUS: DISPLAY,
   ATTEMPTS: DISPLAY,
+  SINKS: DISPLAY,
   HEALTH: DISPLAY,
   SENT: DISPLAY,
   JOURNAL: DISPLAY,

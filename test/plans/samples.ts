@@ -97,6 +97,7 @@ export const SAMPLES: ReadonlyMap<string, Sample> = new Map<string, Sample>([
   })],
   ['OUTBOX_STATUS', sample(admin.OUTBOX_STATUS, null, '', { outbox: 'counts', delivery: 'counts' })],
   ['ATTEMPTS', sample(admin.ATTEMPTS, [PENDING], 'attempt_pkey')],
+  ['SINKS', sample(admin.SINKS, { goneMs: 90_000 }, '')],
   ['SET_PAUSED', sample(admin.SET_PAUSED, { name: 'orders', paused: true }, '')],
   ['AUDIT', sample(audit.AUDIT, { action: 'retry', detail: '{}', actor: null }, '')],
   ['READ_AUDIT', sample(audit.READ_AUDIT, { before: '1000', limit: 10 }, 'audit_pkey')],
