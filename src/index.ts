@@ -30,6 +30,8 @@ export type {
   ConsumerInfo,
   Criteria,
   Filter,
+  HandledId,
+  MarkOptions,
   Removal,
   Signed,
   SinkInfo,

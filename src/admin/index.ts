@@ -6,6 +6,7 @@ import { answer } from './answer.js'
 import { audit } from './audit.js'
 import { consumers } from './consumers.js'
 import { discard } from './discard.js'
+import { markHandled } from './mark-handled.js'
 import { message } from './message.js'
 import { messages } from './messages.js'
 import { pause, resume } from './pause.js'
@@ -18,7 +19,8 @@ import { status } from './status.js'
 import type { Admin, Filter } from './types.js'
 
 export type {
-  Admin, AuditRecord, Bulk, ConsumerInfo, Counts, Criteria, Filter, Removal, Signed, SinkInfo, Status,
+  Admin, AuditRecord, Bulk, ConsumerInfo, Counts, Criteria, Filter, HandledId, MarkOptions, Removal, Signed, SinkInfo,
+  Status,
 } from './types.js' // prettier-ignore
 
 export interface AdminDeps {
@@ -44,6 +46,8 @@ export function createAdmin<M extends MessageMap>(runtime: Runtime, deps: AdminD
     pause: (consumer, options) => pause(runtime, registry, consumer, options),
     resume: (consumer, options) => waking(resume(runtime, registry, consumer, options)),
     answer: (at, given, options) => waking(answer(runtime, at, given, options)),
+    markHandled: (consumer, ids, options) =>
+      waking(markHandled({ runtime, declared: deps.consumers() }, consumer, ids, options)),
     consumers: () => consumers(runtime, deps.consumers()),
     removeConsumer: (name, options) => removeConsumer(runtime, local(), name, options),
     sinks: () => sinks(runtime),

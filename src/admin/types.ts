@@ -39,7 +39,7 @@ export interface Signed {
 /** What somebody did, or the box on its own. */
 export interface AuditRecord {
   readonly at: Date
-  /** `retry`, `discard`, `pause`, `resume`, `answer`, `prune`, `remove-sink`, `remove-consumer`, … */
+  /** `retry`, `discard`, `pause`, `resume`, `answer`, `prune`, `remove-sink`, `remove-consumer`, `mark-handled`, … */
   readonly action: string
   /** What was asked for, how many messages it changed, and why. */
   readonly detail: Readonly<Record<string, unknown>>
@@ -106,6 +106,24 @@ export interface ConsumerInfo {
   readonly seenAt?: Date
 }
 
+/** A message that something else has handled. */
+export interface HandledId {
+  id: string
+  /** The producer. Default: that of the call, else none. */
+  source?: string
+  /** Default: that of the call, else any type. A consumer with a business key needs it. */
+  type?: string
+  /** When it was handled: it is remembered from then on, for as long as the consumer retains. Default: now. */
+  at?: Date
+}
+
+export interface MarkOptions extends Signed {
+  /** The producer of all that do not name one. */
+  source?: string
+  /** The type of all that do not name one. */
+  type?: string
+}
+
 export interface Removal extends Signed {
   /** Gives up what the consumer has not handled: what waits for it, its dead letters and its quarantine. Default: false. */
   discard?: boolean
@@ -149,6 +167,17 @@ export interface Admin<M extends MessageMap> {
     answer: { happened: true; result?: unknown } | { happened: false },
     options?: Signed,
   ): Promise<void>
+  /**
+   * Records messages as handled that something else has handled, such as what a dedup table of your own knows: copies are
+   * duplicates from then on. What waits under such an id is settled without being run, and so is what is dead; what a worker
+   * holds is waited for, and if that takes longer than a minute it throws `BUSY`. Idempotent. Answers how many were not handled
+   * before.
+   */
+  markHandled(
+    consumer: string,
+    ids: Iterable<string | HandledId> | AsyncIterable<string | HandledId>,
+    options?: MarkOptions,
+  ): Promise<number>
   /** The consumers that are registered, or that this process has declared, by name. */
   consumers(): Promise<readonly ConsumerInfo[]>
   /**

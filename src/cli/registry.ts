@@ -25,6 +25,7 @@ export const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   'sink rm': async () => (await import('./commands/sink.js')).sinkRm,
   'effects answer': async () => (await import('./commands/effects.js')).effectsAnswer,
   'audit ls': async () => (await import('./commands/audit.js')).auditLs,
+  import: async () => (await import('./commands/import.js')).importMarks,
   prune: async () => (await import('./commands/prune.js')).prune,
   completion: async () => (await import('./commands/completion.js')).completion,
 }

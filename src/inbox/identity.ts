@@ -34,7 +34,7 @@ export function withIdentities(
     const key = businessKey(identity, viewOf(prepared, value))
     if ('problem' in key)
       (unfit ??= new Map()).set(consumer.name, `identity of consumer ${consumer.name} ${key.problem}`)
-    else ids = { ...ids, [consumer.name]: `${escapeType(prepared.type)}:${key.text}` }
+    else ids = { ...ids, [consumer.name]: businessId(prepared.type, key.text) }
   }
   return ids || unfit ? { ...prepared, ids, unfit } : prepared
 }
@@ -47,6 +47,11 @@ function businessKey(identity: (message: never) => string, message: Message): { 
   } catch (error) {
     return { problem: `threw: ${toFailure(error).message.slice(0, 500)}` }
   }
+}
+
+/** The id of a message by its business key. */
+export function businessId(type: string, key: string): string {
+  return `${escapeType(type)}:${key}`
 }
 
 /** The first colon ends the type, so no type and key together look like others. */

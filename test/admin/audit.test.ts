@@ -38,6 +38,7 @@ test('every change that a person makes is on record, with who, what, how many an
   await box.admin.prune(signed)
   await opened.sql(box.schema, `insert into ob.sink (name) values ('old')`)
   await box.admin.removeSink('old', signed)
+  await box.admin.markHandled('pay', ['elsewhere'], { ...signed, source: 'old' })
   await box.admin.removeConsumer('pay', { ...signed, discard: true })
 
   const { records } = await box.admin.audit()
@@ -50,6 +51,7 @@ test('every change that a person makes is on record, with who, what, how many an
     ['answer', { consumer: 'pay', source: '', id: 'charges', effect: 'charge', happened: false, reason }],
     ['prune', { count: 0, reason }],
     ['remove-sink', { sink: 'old', count: 0, reason }],
+    ['mark-handled', { consumer: 'pay', given: 1, count: 1, source: 'old', reason }],
     ['remove-consumer', { consumer: 'pay', count: 3, discard: true, forget: false, reason }],
   ])
   const [{ me } = {}] = await opened.sql(box.schema, 'select session_user as me')
@@ -105,6 +107,7 @@ test.for<[what: string, options: object]>([
   await expect(box.admin.retry('all', options)).rejects.toMatchObject(refused)
   await expect(box.admin.prune(options)).rejects.toMatchObject(refused)
   await expect(box.admin.removeSink('old', options)).rejects.toMatchObject(refused)
+  await expect(box.admin.markHandled('pay', ['x'], options)).rejects.toMatchObject(refused)
   await expect(box.admin.removeConsumer('pay', { ...options, discard: true })).rejects.toMatchObject(refused)
   const at = { consumer: 'pay', id: 'charges', effect: 'charge' }
   await expect(box.admin.answer(at, { happened: false }, options)).rejects.toMatchObject(refused)

@@ -79,6 +79,9 @@ function judgeFates(before: Snapshot, after: Snapshot, deeds: readonly Deed[]): 
         expected = 'open'
       } else if (deed.pruned) {
         expected = 'forgotten'
+      } else if (deed.marked) {
+        if (expected === 'handled') wrong.push(`${id} was handled, and counted as marked`)
+        expected = 'handled'
       } else if (deed.removed) {
         expected = deed.removed === 'whole' ? 'unknown' : 'handled'
       } else if (deed.stored) {
@@ -127,7 +130,7 @@ function judgeOwners(state: State, before: Snapshot, after: Snapshot, deeds: rea
       if (owner !== undefined && owner !== deed.kept) wrong.push('a party was told that it keeps what another holds')
       owner = deed.kept
     } else if (owner !== undefined && !state.ordered) {
-      if (deed.handled) wrong.push('it was handled while another held it')
+      if (deed.handled ?? deed.marked) wrong.push('it was handled while another held it')
       if (deed.again ?? deed.discarded ?? deed.pruned ?? deed.removed) wrong.push('a person took what somebody holds')
     }
   }

@@ -25,6 +25,7 @@ import {
   RELEASE_LANES,
   SETTLE_LANES,
 } from '../../src/postgres/sql/lanes.js'
+import { MARK_HANDLED, SETTLE_MARKED } from '../../src/postgres/sql/marks.js'
 import { ONCE_BEGIN, ONCE_CHECK } from '../../src/postgres/sql/once.js'
 import { RECEIVE, UNPARK_FAILED } from '../../src/postgres/sql/receive.js'
 import { PRUNE, PRUNE_LANES } from '../../src/postgres/sql/retain.js'
@@ -55,6 +56,8 @@ export interface Deed {
   readonly pruned?: boolean
   /** Its consumer was removed: nobody knows it any more, or what was replayed is handled as before. */
   readonly removed?: 'whole' | 'replay'
+  /** Somebody said that it was handled elsewhere, and it was not handled before. */
+  readonly marked?: boolean
   /** The effect: who may call, and what is known of it. */
   readonly intended?: { readonly call: string; readonly before: string | null; readonly parks: boolean }
   readonly recorded?: boolean
@@ -267,6 +270,22 @@ const answer = (happened: boolean): Party => ({
 
 const keys = (consumer: string) => [[consumer, 's', 'm']]
 
+async function markHandled(hand: Hand, scene: Scene): Promise<Deed> {
+  const marks = [{ s: 's', i: 'm', t: 't', at: scene.state.sent }]
+  const [row] = await hand.run(MARK_HANDLED, {
+    consumer: scene.consumer,
+    retainMs: retained(scene),
+    wait: '60s',
+    marks,
+  })
+  return row!['marked'] === '1' ? { id: 'm', marked: true } : {}
+}
+
+async function settleMarked(hand: Hand, { consumer }: Scene): Promise<Deed> {
+  const [row] = await hand.run(SETTLE_MARKED, { keys: keys(consumer) })
+  return row!['settled'] === '1' ? { id: 'm', marked: true } : {}
+}
+
 /** By a person, or by time: of messages with and without a lane. */
 const COMMON: Party[] = [
   receive('m'),
@@ -318,6 +337,19 @@ const COMMON: Party[] = [
     async act(hand, { consumer }) {
       const [row] = await hand.run(PRUNE, { consumer, retainMs: RETAIN_MS, keys: [['s', 'm']] })
       return row!['gone'] === '1' ? { id: 'm', pruned: true } : {}
+    },
+  },
+  { name: 'MARK_HANDLED', statements: ['MARK_HANDLED'], act: markHandled },
+  { name: 'SETTLE_MARKED', statements: ['SETTLE_MARKED'], act: settleMarked },
+  {
+    name: 'MARK_HANDLED, then SETTLE_MARKED',
+    statements: ['MARK_HANDLED', 'SETTLE_MARKED'],
+    onlySecond: true,
+    async act(hand, scene) {
+      const deed = await markHandled(hand, scene)
+      if (deed.marked) return deed
+      await hand.next()
+      return settleMarked(hand, scene)
     },
   },
   {

@@ -104,6 +104,7 @@ export const OUTSIDE: Readonly<Record<string, string>> = {
   COUNTED: 'a piece of other statements',
   FINISHED: 'a piece of other statements',
   STATE: 'a piece of other statements',
+  MARKED: 'a word',
   MAX_BIGINT: 'a number',
 }
 

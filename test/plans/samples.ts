@@ -9,6 +9,7 @@ import * as effects from '../../src/postgres/sql/effects.js'
 import * as inline from '../../src/postgres/sql/inline.js'
 import * as lanes from '../../src/postgres/sql/lanes.js'
 import * as link from '../../src/postgres/sql/link.js'
+import * as marks from '../../src/postgres/sql/marks.js'
 import * as once from '../../src/postgres/sql/once.js'
 import * as outbox from '../../src/postgres/sql/outbox.js'
 import * as plans from '../../src/postgres/sql/plans.js'
@@ -211,6 +212,9 @@ export const SAMPLES: ReadonlyMap<string, Sample> = new Map<string, Sample>([
   ['REMOVE_LANES', sample(consumers.REMOVE_LANES, { consumer: 'gone', limit: 100 }, '')],
   ['REMOVE_HANDLED', sample(consumers.REMOVE_HANDLED, { consumer: 'gone', before: NOW, low: undefined, limit: 100 }, 'message_received work_pkey handled_pkey attempt_pkey effect_pkey')],
   ['REMOVE_HORIZON', sample(consumers.REMOVE_HORIZON, { consumer: 'gone' }, '')],
+
+  ['MARK_HANDLED', sample(marks.MARK_HANDLED, { consumer: 'orders', retainMs: DAY, wait: '1s', marks: [{ s: 's', i: 'x', t: '', at: NOW }] }, '')],
+  ['SETTLE_MARKED', sample(marks.SETTLE_MARKED, { keys: [PENDING, HANDLED] }, 'work_pkey message_pkey')],
 
   ['CONSUMERS', sample(retain.CONSUMERS, null, '')],
   ['PRUNABLE', sample(retain.PRUNABLE, { consumer: 'orders', retainMs: DAY, limit: 100, lean: false, low: undefined }, 'message_received work_pkey handled_pkey')],

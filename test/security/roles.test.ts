@@ -99,6 +99,7 @@ const OPERATIONS: readonly [what: string, may: readonly Role[], run: (role: Role
     await root.query(`insert into ${schema}.sink (name) values ('gone') on conflict do nothing`)
     await boxOf(role).admin.removeSink('gone')
   }],
+  ['mark as handled', ['owner', 'worker'], (role) => boxOf(role).admin.markHandled('c', [`m${n++}`, 'stored'])],
   ['list consumers', ['owner', 'worker', 'viewer'], (role) => boxOf(role).admin.consumers()],
   ['remove a consumer', ['owner', 'worker'], async (role) => {
     await root.query(`insert into ${schema}.consumer (name, retain_ms) values ('gone', 1) on conflict do nothing`)

@@ -11,3 +11,13 @@ test('consumers are listed, and removed by name', () => {
   // @ts-expect-error there is no such option
   void admin.removeConsumer('c', { force: true })
 })
+
+test('ids are marked as handled: text or objects, in anything to iterate over', () => {
+  expectTypeOf(admin.markHandled('c', ['a', { id: 'b', source: 's', at: new Date() }])).resolves.toBeNumber()
+  expectTypeOf(admin.markHandled('c', new Set(['a']), { source: 's', type: 't', by: 'me' })).resolves.toBeNumber()
+  expectTypeOf(admin.markHandled('c', (async function* () { yield 'a' })())).resolves.toBeNumber() // prettier-ignore
+  // @ts-expect-error an id is text
+  void admin.markHandled('c', [7])
+  // @ts-expect-error there is no such property
+  void admin.markHandled('c', [{ id: 'a', when: new Date() }])
+})

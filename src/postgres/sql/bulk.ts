@@ -5,7 +5,7 @@
  * somebody holds, is left alone. Lanes are locked first, in the order of their keys, as everywhere.
  */
 import { statement, type Flag, type Json } from '../statement.js'
-import { same, wakeLanes, type MessageKey } from './rules.js'
+import { chosenWork, MARKED, same, wakeLanes, type MessageKey } from './rules.js'
 
 /** Messages, and the states that each must be in. */
 interface Chosen {
@@ -24,19 +24,6 @@ interface ChosenDeliveries {
   readonly states: readonly string[]
 }
 
-/** The work of the messages that were chosen, as it was when the statement began, and then their lanes, locked. */
-const CHOSEN = `
-chosen as materialized (
-  select distinct w.consumer, w.source, w.id, w.lane from input, jsonb_array_elements(given->'keys') x cross join lateral (
-    select * from ob.work w where w.consumer = x->>0 and w.source = x->>1 and w.id = x->>2 limit 1) w
-),
-lane as materialized (
-  select l.consumer, l.key, l.token is not null and l.due_at > ob.now() live
-  from (select distinct consumer, lane from chosen where lane is not null) c
-  join ob.lane l on l.consumer = c.consumer and l.key = c.lane
-  order by l.consumer, l.key for update of l
-)`
-
 /**
  * Where a walk upwards must end, so that it does not chase what arrives meanwhile. `nextval` rather than a look at the
  * sequence: workers have the right to it.
@@ -52,7 +39,7 @@ where $1::text is not null`)
  * that were changed. Index: the primary keys.
  */
 export const RETRY = statement<Chosen, KeyRow>(`
-with input as materialized (select $1::text::jsonb given),${CHOSEN},
+with input as materialized (select $1::text::jsonb given),${chosenWork()},
 fitting as materialized (
   select w.consumer, w.source, w.id, w.parked from chosen c join ob.work w on ${same('w', 'c')}
   left join lane on lane.consumer = c.consumer and lane.key = c.lane
@@ -88,7 +75,7 @@ interface ReplayInput {
 }
 
 /**
- * Makes handled messages pending again: a replay. Out: the keys of those that were changed. Index: the primary keys.
+ * Makes handled messages pending again: a replay. Not those that were only recorded as handled. Out: the keys of those that were changed. Index: the primary keys.
  *
  * The journal row is written too, in its lock: retention that judged it before finds another version and lets it be.
  */
@@ -108,7 +95,7 @@ handled as materialized (
     case when k.ordered then coalesce(m.envelope::jsonb->>'lane', m.key) end lane
   from chosen c join ob.message m on ${same('m', 'c')}
   left join known k on k.name = m.consumer
-  where not exists (select 1 from ob.work w where ${same('w', 'm')})
+  where m.envelope is distinct from '${MARKED}' and not exists (select 1 from ob.work w where ${same('w', 'm')})
   order by m.consumer, m.source, m.id for no key update of m skip locked
 ),
 woken as (${wakeLanes('handled')}
@@ -133,7 +120,7 @@ returning m.consumer, m.source, m.id`)
 export const DISCARD = statement<Chosen, KeyRow>(`
 with input as materialized (
   select array(select jsonb_array_elements_text(given->'states')) states, given from (select $1::text::jsonb given) x
-),${CHOSEN},
+),${chosenWork()},
 fitting as materialized (
   select w.consumer, w.source, w.id, w.parked from input, chosen c join ob.work w on ${same('w', 'c')}
   left join lane on lane.consumer = c.consumer and lane.key = c.lane

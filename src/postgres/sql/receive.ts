@@ -153,7 +153,8 @@ export interface KnownRow {
 
 /**
  * The key, and the fingerprint. The producer's id and source are there only where `id` is a business key, which has the type
- * in it: two messages about one fact may differ, one message may not. The type is missing if the caller does not know it.
+ * in it: two messages about one fact may differ, one message may not. The type is missing if the caller does not know it; a message
+ * that was recorded as handled may have an empty one.
  */
 export type Question = readonly [
   ...MessageKey,
@@ -171,7 +172,7 @@ export const CLASSIFY = statement<readonly Question[], KnownRow>(`
 select (asked.ord - 1)::text "at", m.result,
        ((m.hash is null or x->>3 is null or m.hash = decode(x->>3, 'hex')
         or (m.origin_id, m.origin_source) is distinct from (x->>4, x->>5) and x->>4 is not null)
-         and (x->>6 is null or m.type = x->>6))::text same,
+         and (x->>6 is null or m.type in (x->>6, '')))::text same,
        case when ${ofTheBox('w')} or judged.state not in ('processing', 'pending') then judged.state
          when judged.state = 'processing' then 'arriving' else 'failed' end state,
        w.reason, w.error, (current_setting('synchronous_standby_names') <> '')::text synchronous,

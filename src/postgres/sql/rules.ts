@@ -79,3 +79,24 @@ subscribed as materialized (
   left join ${schema}.forgotten f on f.consumer = s.consumer
 )`
 }
+
+/** The envelope of a message that was only recorded as handled: nobody has its body, so it cannot be run. */
+export const MARKED = '{"marked":true}'
+
+/**
+ * The work of the messages whose `keys` are in `given` of `input`, as it was when the statement began, and then their lanes,
+ * locked.
+ */
+export function chosenWork(): string {
+  return `
+chosen as materialized (
+  select distinct w.consumer, w.source, w.id, w.lane from input, jsonb_array_elements(given->'keys') x cross join lateral (
+    select * from ob.work w where w.consumer = x->>0 and w.source = x->>1 and w.id = x->>2 limit 1) w
+),
+lane as materialized (
+  select l.consumer, l.key, l.token is not null and l.due_at > ob.now() live
+  from (select distinct consumer, lane from chosen where lane is not null) c
+  join ob.lane l on l.consumer = c.consumer and l.key = c.lane
+  order by l.consumer, l.key for update of l
+)`
+}

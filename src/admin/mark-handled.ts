@@ -1,0 +1,201 @@
+/**
+ * Mark handled: records messages that something else has handled, a batch at a time. When it answers, each of them is handled
+ * for the consumer, by the mark or by a worker that was at it: later copies are duplicates.
+ */
+import { backoffMs, sleep } from '../backoff.js'
+import { checkKnown, nameProblem, nearest } from '../check-options.js'
+import { OnceboxError } from '../errors.js'
+import { isOnCalendar } from '../figures.js'
+import { writeAudit } from '../inbox/audit.js'
+import type { ConsumerDeclaration } from '../inbox/consumer.js'
+import { businessId } from '../inbox/identity.js'
+import { invalid } from '../options.js'
+import { sqlState } from '../postgres/errors.js'
+import { MARK_HANDLED, SETTLE_MARKED, type MarkRow } from '../postgres/sql/marks.js'
+import type { Runtime } from '../runtime.js'
+import { consumers } from './consumers.js'
+import { checkSigned, SIGNED } from './signed.js'
+import type { HandledId, MarkOptions } from './types.js'
+
+const AT_ONCE = 2_000
+/** Whoever holds a copy on arrival is waited for so long; then the rest goes first. */
+const WAIT = '200ms'
+/** For so long all in all: longer than a handler may take, unless somebody allows it more. */
+const HELD_MS = 60_000
+
+type Given = Iterable<string | HandledId> | AsyncIterable<string | HandledId>
+
+export interface Marking {
+  readonly runtime: Runtime
+  readonly declared: readonly ConsumerDeclaration[]
+}
+
+/** A consumer, as marks need to know it. */
+interface Target {
+  readonly name: string
+  readonly retainMs: number
+  readonly identity: boolean
+}
+
+interface Job {
+  readonly runtime: Runtime
+  readonly target: Target
+  readonly progress: { given: number; count: number }
+  /** What somebody holds on arrival. */
+  readonly putOff: MarkRow[]
+}
+
+export async function markHandled(
+  marking: Marking,
+  consumer: string,
+  ids: Given,
+  options: MarkOptions = {},
+): Promise<number> {
+  const { runtime } = marking
+  checkKnown('markHandled', options, ['source', 'type', ...SIGNED])
+  const { by, reason } = checkSigned('markHandled', options)
+  checkGiven(ids)
+  const target = await targetOf(marking, consumer)
+  const read = rowReader(target, options)
+  // An array is checked as a whole, before anything is written.
+  const rows = Array.isArray(ids) ? (ids as readonly (string | HandledId)[]).map(read) : undefined
+  const progress = { given: 0, count: 0 }
+  const job: Job = { runtime, target, progress, putOff: [] }
+  try {
+    for await (const batch of batches(rows ?? ids, rows ? undefined : read)) {
+      await mark(job, batch)
+      progress.given += batch.length
+    }
+    await finish(job)
+  } finally {
+    const { source } = options
+    const detail = { consumer, ...progress, ...(source !== undefined && { source }), reason }
+    await writeAudit(runtime, { action: 'mark-handled', detail, by })
+  }
+  return progress.count
+}
+
+function checkGiven(ids: unknown): void {
+  const given = ids as { [Symbol.iterator]?: unknown; [Symbol.asyncIterator]?: unknown } | null | undefined
+  const walks = typeof given === 'object' && given !== null && (given[Symbol.iterator] ?? given[Symbol.asyncIterator])
+  if (typeof walks !== 'function') throw invalid('markHandled: ids must be an array, or something to iterate over')
+}
+
+/** A misspelt name would remember for nobody. */
+async function targetOf({ runtime, declared }: Marking, name: string): Promise<Target> {
+  const all = await consumers(runtime, declared)
+  const found = all.find((one) => one.name === name)
+  if (!found) {
+    const near = typeof name === 'string' ? nearest(name, all.map((one) => one.name)) : undefined // prettier-ignore
+    const hint = near ? `did you mean ${near}?` : 'declare it, and run box.migrate(), before its ids are marked'
+    throw new OnceboxError('CONSUMER_UNKNOWN', `markHandled: there is no consumer ${JSON.stringify(name)}; ${hint}`)
+  }
+  const local = declared.find((one) => one.name === name)
+  return { name, retainMs: local?.options.retainMs ?? found.retainMs, identity: found.identity || local?.options.identity !== undefined } // prettier-ignore
+}
+
+/** Reads what was given at a position, or refuses it. */
+function rowReader({ name, identity }: Target, options: MarkOptions): (given: unknown, at: number) => MarkRow {
+  const byDefault = { source: options.source ?? '', type: options.type ?? '' }
+  checkText('markHandled: source', byDefault.source)
+  checkText('markHandled: type', byDefault.type)
+  return (given, at) => {
+    const where = `markHandled: ids[${at}]`
+    const one = (typeof given === 'string' ? { id: given } : given) as HandledId
+    if (typeof one !== 'object' || one === null) throw invalid(`${where} must be a string, or an object { id }`)
+    checkKnown(where, one, ['id', 'source', 'type', 'at'])
+    const { id, source = byDefault.source, type = byDefault.type, at: time } = one
+    const problem = nameProblem(id)
+    if (problem) throw invalid(typeof given === 'string' ? `${where} ${problem}` : `${where}: its id ${problem}`)
+    checkText(`${where}: its source`, source)
+    checkText(`${where}: its type`, type)
+    if (time !== undefined && !isOnCalendar(time)) throw invalid(`${where}: its time, at, must be a valid Date`)
+    const when = time && { at: time.toISOString() }
+    if (!identity) return { s: source, i: id, t: type, ...when }
+    if (type === '')
+      throw invalid(`${where} needs a type: consumer ${name} has a business key, and ids are its values by type`)
+    return { s: '', i: businessId(type, id), t: type, ...when }
+  }
+}
+
+function checkText(where: string, value: unknown): void {
+  const problem = value === '' ? undefined : nameProblem(value)
+  if (problem) throw invalid(`${where} ${problem}`)
+}
+
+async function* batches(
+  given: Given | readonly MarkRow[],
+  read: ((given: unknown, at: number) => MarkRow) | undefined,
+): AsyncGenerator<readonly MarkRow[]> {
+  let batch: MarkRow[] = []
+  let at = 0
+  for await (const one of given as AsyncIterable<unknown>) {
+    batch.push(read ? read(one, at++) : (one as MarkRow))
+    if (batch.length < AT_ONCE) continue
+    yield batch
+    batch = []
+  }
+  if (batch.length > 0) yield batch
+}
+
+/** Marks them, but for those that somebody holds on arrival: these are put off, and the others do not wait for them. */
+async function mark(job: Job, marks: readonly MarkRow[]): Promise<void> {
+  try {
+    await markAll(job, marks)
+  } catch (error) {
+    if (sqlState(error) !== '55P03') throw error
+    if (marks.length === 1) {
+      job.putOff.push(marks[0]!)
+      return
+    }
+    const half = Math.ceil(marks.length / 2)
+    await mark(job, marks.slice(0, half))
+    await mark(job, marks.slice(half))
+  }
+}
+
+async function markAll(job: Job, marks: readonly MarkRow[]): Promise<void> {
+  const { runtime, target, progress } = job
+  const given = { consumer: target.name, retainMs: target.retainMs, wait: WAIT, marks }
+  const [row] = await runtime.db.run(MARK_HANDLED, given)
+  progress.count += Number(row!.marked)
+  if (Number(row!.given) > Number(row!.marked)) await settle(job, marks)
+}
+
+/** Those that the consumer knows: handled ones, and what nobody has to run any more. */
+async function settle({ runtime: { db }, target, progress }: Job, marks: readonly MarkRow[]): Promise<void> {
+  const keys = marks.map(({ s, i }) => [target.name, s, i] as const)
+  await patiently(target, async () => {
+    const [row] = await db.run(SETTLE_MARKED, { keys })
+    progress.count += Number(row!.settled)
+    return row!.held === '0' ? undefined : row!.first!
+  })
+}
+
+/** Until nobody holds one of them any more. */
+async function finish(job: Job): Promise<void> {
+  for (const one of job.putOff.splice(0)) {
+    await patiently(job.target, async () => {
+      await mark(job, [one])
+      return job.putOff.pop()?.i
+    })
+  }
+}
+
+/** Again while `attempt` answers the id of a message that somebody holds. */
+async function patiently({ name }: Target, attempt: () => Promise<string | undefined>): Promise<void> {
+  const deadline = performance.now() + HELD_MS
+  for (let tries = 0; ; tries++) {
+    const held = await attempt()
+    if (held === undefined) return
+    if (performance.now() > deadline) throw busy(name, held)
+    await sleep(backoffMs(tries, 50, 1_000))
+  }
+}
+
+function busy(consumer: string, id: string): OnceboxError {
+  return new OnceboxError(
+    'BUSY',
+    `markHandled: message ${id} is being handled for ${consumer} right now; what was marked before stays marked. Call it again when that is over, with all ids`,
+  )
+}

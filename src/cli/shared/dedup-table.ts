@@ -1,0 +1,148 @@
+/**
+ * A table of somebody else's that says which messages were handled, read page by page along its ids. Names come from the server's
+ * catalog, quoted by it: what people type is a value, never SQL.
+ */
+import { nameProblem, nearest } from '../../check-options.js'
+import type { HandledId } from '../../admin/index.js'
+import type { Driver } from '../../postgres/driver.js'
+import { misused } from '../exit.js'
+
+export interface Columns {
+  readonly id: string
+  readonly source: string | undefined
+  readonly type: string | undefined
+  readonly at: string | undefined
+  /** Only rows with these values. */
+  readonly only: readonly { readonly column: string; readonly value: string }[]
+}
+
+export interface DedupTable {
+  /** For people, with its schema. */
+  readonly name: string
+  /** How many rows have an id. */
+  count(): Promise<number>
+  /** Rows in the order of their ids, from this id on. */
+  page(after: Position | undefined): Promise<Page>
+}
+
+export interface Page {
+  readonly ids: readonly HandledId[]
+  /** Rows that were read, with those whose id no message can have. */
+  readonly rows: number
+  /** Behind the last row; undefined at the end. */
+  readonly next: Position | undefined
+}
+
+/** The last id, as text, and the last source. A position by hand has no source, and is read again: marks may be said twice. */
+export interface Position {
+  readonly id: string
+  readonly source?: string | undefined
+}
+
+interface Column {
+  readonly name: string
+  readonly quoted: string
+  readonly type: string
+  readonly category: string
+}
+
+type Row = Readonly<Record<string, string | null>>
+
+const PAGE_ROWS = 5_000
+
+const FIND = `select pg_catalog.to_regclass($1::text)::pg_catalog.oid::text found`
+const NAME = `select pg_catalog.format('%I.%I', n.nspname, c.relname) as name
+from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace where c.oid = $1::text::pg_catalog.oid`
+const COLUMNS = `select a.attname::text as name, pg_catalog.format('%I', a.attname) as quoted,
+  pg_catalog.format_type(a.atttypid, a.atttypmod) as type, t.typcategory::text as category
+from pg_catalog.pg_attribute a join pg_catalog.pg_type t on t.oid = a.atttypid
+where a.attrelid = $1::text::pg_catalog.oid and a.attnum > 0 and not a.attisdropped`
+
+export async function openDedupTable(
+  driver: Driver<unknown, unknown>,
+  given: string,
+  columns: Columns,
+): Promise<DedupTable> {
+  const query = async (text: string, values: readonly unknown[]): Promise<Row[]> =>
+    (await driver.query(text, [...values])) as Row[]
+  const oid = await query(FIND, [given]).then(
+    ([row]) => row?.['found'],
+    () => undefined,
+  )
+  if (oid === undefined || oid === null) {
+    throw misused(`there is no table ${given} here`, 'write it as schema.table; names with capitals in double quotes')
+  }
+  const [{ name } = {}] = await query(NAME, [oid])
+  const known = (await query(COLUMNS, [oid])) as unknown as Column[]
+  const { text, count, values } = statementsOf(String(name), known, columns)
+  return {
+    name: String(name),
+    async count() {
+      const [row] = await query(count, values)
+      return Number(row!['count'])
+    },
+    async page(after) {
+      const sql = after === undefined ? text.first : after.source === undefined ? text.from : text.behind
+      const place = after === undefined ? [] : after.source === undefined ? [after.id] : [after.id, after.source]
+      const rows = await query(sql, [...values, ...place])
+      const last = rows.at(-1)
+      const ids = rows.map(toHandled).filter(({ id }) => nameProblem(id) === undefined)
+      const next = rows.length < PAGE_ROWS ? undefined : { id: last!['id']!, source: last!['source'] ?? undefined }
+      return { ids, rows: rows.length, next }
+    },
+  }
+}
+
+function toHandled(row: Row): HandledId {
+  const { id, source, type, at } = row
+  return {
+    id: id!,
+    ...(source !== undefined && source !== null && { source }),
+    ...(type !== undefined && type !== null && { type }),
+    ...(at !== undefined && at !== null && { at: new Date(Number(at)) }),
+  }
+}
+
+/** The statements. By the source too, where there is one: ids are unique within it, and a page may end between two. */
+function statementsOf(table: string, known: readonly Column[], columns: Columns) {
+  const column = (name: string): Column => columnOf(table, known, name)
+  const id = column(columns.id)
+  const source = columns.source === undefined ? undefined : column(columns.source)
+  const at = columns.at === undefined ? undefined : column(columns.at)
+  if (at && at.category !== 'D') throw misused(`column ${at.name} of ${table} is ${at.type}, and no time`)
+  const selected = [
+    `${id.quoted}::text as id`,
+    ...(source ? [`coalesce(${source.quoted}::text, '') as source`] : []),
+    ...(columns.type === undefined ? [] : [`${column(columns.type).quoted}::text as type`]),
+    ...(at ? [`(extract(epoch from ${at.quoted}::timestamptz) * 1000)::bigint::text as at`] : []),
+  ]
+  const values = columns.only.map(({ value }) => value)
+  const where = [
+    `${id.quoted} is not null`,
+    ...columns.only.map((one, n) => `${column(one.column).quoted}::text = $${n + 1}::text`),
+  ].join(' and ')
+  const place = `$${values.length + 1}::text::${id.type}`
+  const behind = source
+    ? `(${id.quoted}, coalesce(${source.quoted}::text, '')) > (${place}, $${values.length + 2}::text)`
+    : `${id.quoted} > ${place}`
+  const order = `order by ${id.quoted}${source ? `, coalesce(${source.quoted}::text, '')` : ''} limit ${PAGE_ROWS}`
+  const read = (more: string): string => `select ${selected.join(', ')} from ${table} where ${where}${more} ${order}`
+  return {
+    values,
+    count: `select count(*)::text as count from ${table} where ${where}`,
+    text: {
+      first: read(''),
+      // Where a person begins, or where the last row of a page had no other part: its own id is read once more.
+      from: read(source ? ` and ${id.quoted} >= ${place}` : ` and ${behind}`),
+      behind: read(` and ${behind}`),
+    },
+  }
+}
+
+function columnOf(table: string, known: readonly Column[], name: string): Column {
+  const found = known.find((one) => one.name === name)
+  if (found) return found
+  const names = known.map((one) => one.name)
+  const near = nearest(name, names)
+  throw misused(`${table} has no column ${name}`, near ? `did you mean ${near}?` : `it has ${names.join(', ')}`)
+}

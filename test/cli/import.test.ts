@@ -1,0 +1,134 @@
+/** `oncebox import` over real tables: of any shape, page by page, again and again. */
+import pg from 'pg'
+import { createBox } from 'oncebox'
+import { fromPg } from 'oncebox/pg'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { COMMANDS } from '../../src/cli/registry.js'
+import { type ScratchDatabase, scratchDatabase } from '../support/postgres.js'
+import { cli, type CliOptions, type Ran } from './fixture.js'
+import { problems } from './schema.js'
+
+let database: ScratchDatabase
+let pool: pg.Pool
+const boxOf = () => createBox({ db: fromPg(pool), logger: { debug() {}, info() {}, warn() {}, error() {} } })
+const note = (id: string, source = '') => ({ id, source, type: 'note', data: 1 })
+
+beforeAll(async () => {
+  database = await scratchDatabase('cli_import')
+  pool = new pg.Pool({ connectionString: database.url, max: 4 })
+  const box = boxOf()
+  for (const name of ['mail', 'bill', 'ship']) box.consumer(name, { note: () => 1 })
+  await box.migrate()
+  await pool.query(`
+    create schema "Old Shop";
+    create table "Old Shop"."Processed; drop" (consumer text, "Message Id" text, origin text, done timestamptz, primary key (consumer, "Message Id", origin));
+    insert into "Old Shop"."Processed; drop" values ('mail', 'a', 'shop', now()), ('mail', 'a', 'web', now()), ('mail', 'b', 'shop', now() - interval '60 days'),
+      ('mail', '', 'shop', now()), ('else', 'c', 'shop', now());
+    create table seen (n bigint primary key, at timestamp not null default now());
+    insert into seen (n) select generate_series(1, 12000);
+    create table uuids (id uuid primary key); insert into uuids select gen_random_uuid() from generate_series(1, 10);`)
+})
+afterAll(async () => {
+  await pool.end()
+  await database.close()
+})
+
+const oncebox = (argv: readonly string[], options: CliOptions = {}): Promise<Ran> =>
+  cli(['import', ...argv], { ...options, env: { DATABASE_URL: database.url, ...options.env } })
+
+const OLD = ['--from-table', '"Old Shop"."Processed; drop"', '--id-column', 'Message Id', '--consumer', 'mail']
+const OF_MAIL = [...OLD, '--only', 'consumer=mail', '--source-column', 'origin', '--at-column', 'done']
+const SEEN = ['--from-table', 'seen', '--id-column', 'n', '--consumer', 'bill']
+
+describe('import', () => {
+  test('records what the table knows, by its source and time, and says what it left out', async () => {
+    const ran = await oncebox([...OF_MAIL, '--yes', '--reason', 'moving', '--json'])
+    expect(ran.stderr).toContain('1 rows have an id that no message can have')
+    const { output } = await COMMANDS['import']!()
+    expect(ran.documents.flatMap((one) => problems(one, output!))).toEqual([])
+    const table = '"Old Shop"."Processed; drop"'
+    expect(ran.documents).toEqual([{ table, consumer: 'mail', rows: 4, marked: 2, skipped: 1, dryRun: false }])
+    const outcomes = await boxOf().receive([note('a', 'shop'), note('a', 'web'), note('b', 'shop'), note('c', 'shop')])
+    const ofMail = outcomes.map(({ consumers }) => consumers.find(({ consumer }) => consumer === 'mail')!.status)
+    // b is beyond the horizon, and its copy carries no time.
+    expect(ofMail).toEqual(['duplicate', 'duplicate', 'stored', 'stored'])
+    expect((await boxOf().admin.audit()).records[0]).toMatchObject({
+      action: 'mark-handled',
+      by: expect.stringContaining('@'),
+      detail: { consumer: 'mail', count: 2, reason: 'moving' },
+    })
+  })
+
+  test('reads a large table page by page, shows how far it is, and adds nothing the second time', async () => {
+    const dry = await oncebox([...SEEN, '--dry-run'])
+    expect(dry).toMatchObject({
+      code: 0,
+      stdout: '12 000 rows of public.seen would be recorded; nothing was changed\n',
+    })
+    const ran = await oncebox([...SEEN, '--at-column', 'at', '--source', 'shop', '--yes', '--json'])
+    expect(ran.documents).toMatchObject([{ rows: 12_000, marked: 12_000, skipped: 0 }])
+    expect(ran.stderr).toContain('recording 100 %')
+    const again = await oncebox([...SEEN, '--source', 'shop', '--yes'])
+    expect(again.stdout).toContain('12 000 rows of public.seen: 0 recorded')
+    const rest = await oncebox([...SEEN, '--source', 'else', '--after', '11990', '--yes', '--json'])
+    expect(rest.documents).toMatchObject([{ rows: 10, marked: 10 }])
+  })
+
+  test('is stopped by Ctrl-C, says how far it got, and goes on from there', async () => {
+    const controller = new AbortController()
+    const argv = [...SEEN.slice(0, -1), 'ship', '--json']
+    const stop = (text: string): void => (text.includes('recording') ? controller.abort() : undefined)
+    const ran = await oncebox([...argv, '--yes'], { signal: controller.signal, onOutput: stop })
+    expect(ran.code).toBe(130)
+    const [, after] = /--after "(\d+)"/.exec(ran.stderr) ?? []
+    const rest = await oncebox([...argv, '--yes', '--after', after!])
+    expect(rest.code).toBe(0)
+    expect(Number(ran.documents[0]!['marked']) + Number(rest.documents[0]!['marked'])).toBe(12_000)
+    expect(Number(rest.documents[0]!['marked'])).toBeGreaterThan(0)
+  })
+
+  test('asks before it changes anything, and not in a pipe', async () => {
+    const piped = await oncebox(['--from-table', 'uuids', '--id-column', 'id', '--consumer', 'ship'])
+    expect(piped).toMatchObject({ code: 2, stdout: '' })
+    expect(piped.stderr).toContain('--yes')
+    const ran = await oncebox(['--from-table', 'uuids', '--id-column', 'id', '--consumer', 'ship', '--yes', '--json'])
+    expect(ran.documents).toMatchObject([{ rows: 10, marked: 10 }])
+  })
+
+  test.for<[what: string, argv: string[], words: string]>([
+    ['no table', ['--id-column', 'x', '--consumer', 'mail'], 'import needs --from-table'],
+    [
+      'a table that is not there',
+      ['--from-table', 'sene', '--id-column', 'n', '--consumer', 'bill'],
+      'there is no table sene',
+    ],
+    [
+      'a name that is SQL',
+      ['--from-table', 'seen; drop table seen', '--id-column', 'n', '--consumer', 'bill'],
+      'there is no table',
+    ],
+    [
+      'a column that is not there',
+      ['--from-table', 'seen', '--id-column', 'm', '--consumer', 'bill'],
+      'has no column m',
+    ],
+    [
+      'a column that is SQL',
+      ['--from-table', 'seen', '--id-column', 'n; drop table seen', '--consumer', 'bill'],
+      'has no column',
+    ],
+    ['a time that is none', [...SEEN, '--at-column', 'n'], 'is bigint, and no time'],
+    ['two sources', [...SEEN, '--source', 'a', '--source-column', 'at'], 'exclude each other'],
+    ['half a criterion', [...SEEN, '--only', 'n'], 'column=value'],
+  ])('refuses %s', async ([, argv, words]) => {
+    const ran = await oncebox([...argv, '--yes'])
+    expect(ran.stderr).toContain(words)
+    expect(ran).toMatchObject({ code: 2, stdout: '' })
+  })
+
+  test('refuses a consumer that nobody has declared', async () => {
+    const ran = await oncebox([...SEEN.slice(0, -1), 'bil', '--yes'])
+    expect(ran.code).toBe(1)
+    expect(ran.stderr).toContain('did you mean bill?')
+  })
+})
