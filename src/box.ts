@@ -26,6 +26,7 @@ import { deliverWithin } from './inbox/quota.js'
 import type { ConsumerOptions } from './inbox/options.js'
 import { register, releaseUnrouted } from './inbox/registry.js'
 import { createJanitor } from './inbox/retain.js'
+import { createRunning, type StartOptions } from './inbox/running.js'
 import { createWorker, type ConsumerWorker } from './inbox/worker.js'
 import { createLifecycle } from './lifecycle.js'
 import type { DataIn, Incoming, Json, MessageMap, Name, OnceOutcome, Outcome, SendData } from './message.js'
@@ -73,7 +74,8 @@ export interface Box<M extends MessageMap, Tx, TxIn = Tx> {
   from<S extends Source>(source: S, ...options: FromArguments<M, S>): S
   /** Attaches a broker to publish to. Other processes know the sink by its name: the option, else its `name` property. */
   to<S extends Sink>(sink: S, options?: SinkOptions<M>): S
-  start(): Promise<void>
+  /** With `consumers`, runs these alone: what arrives for the others is stored for a process that runs them. */
+  start(options?: StartOptions): Promise<void>
   /** Stops pulling, settles what is in flight, releases claims, closes sinks. Your pool stays open. */
   stop(options?: { timeoutMs?: number }): Promise<void>
   /**
@@ -101,8 +103,9 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
   const workers = new Map<string, ConsumerWorker>()
   const endpoints = new Map<string, ConsumerWorker['consumer']>()
   const declared = () => [...[...workers.values()].map(({ consumer }) => consumer), ...endpoints.values()]
+  const running = createRunning(workers)
   const janitor = createJanitor(runtime, declared)
-  const advice = createAdvice(runtime, workers)
+  const advice = createAdvice(runtime, workers, running)
 
   const sources = createSources((name, source) => ({
     broker: watch(runtime, { name, where: { source }, of: 'its broker' }),
@@ -154,7 +157,7 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
       await advice.all()
       await waker.listen((error) => wakeUps.failed(error))
       if (!goesOn()) return waker.close()
-      for (const worker of workers.values()) void worker.start()
+      for (const worker of running.workers().values()) void worker.start()
       relays.start()
       janitor.start()
       sources.startAll()
@@ -179,7 +182,7 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
     for (let attempt = 0; life.state === 'started'; attempt++) {
       try {
         await announce()
-        if (life.state === 'started') void worker.start()
+        if (life.state === 'started' && running.has(worker.consumer.name)) void worker.start()
         return
       } catch (error) {
         worker.trouble.failed(error)
@@ -236,7 +239,7 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
       return outgoing.map(({ id }) => ({ id }))
     },
     from(source, ...[fromOptions = {}]) {
-      const { origins } = runtime
+      const [{ origins }, { byMode }] = [runtime, running]
       const origin = resolveFrom(source, fromOptions as FromOptions, { known: runtime.types, attached: origins })
       for (const consumer of declared()) checkReplay(origin, asRemembering(consumer))
       const { consumers: only, unrouted } = origin
@@ -256,7 +259,7 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
       if (life.state === 'started') relays.start()
       return sink
     },
-    start: () => life.start(),
+    start: (startOptions) => running.start(life, startOptions),
     stop: async (stopOptions) => life.stop(stopTimeout(stopOptions)),
     async drain() {
       const rounds = new Map<ConsumerWorker, () => Promise<boolean>>()
@@ -272,7 +275,7 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
         if (goesOn() && (await relays.drain())) worked = true
       }
     },
-    health: (limits) => healthOf(runtime, { workers, sources, relays }, limits),
+    health: (limits) => healthOf(runtime, { workers: running.workers(), sources, relays }, limits),
     admin: createAdmin<M>(runtime, { consumers: declared, wake: () => waker.wake(), announce }),
   }
   const inbox: InboxTarget = {
@@ -288,8 +291,4 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
     if (life.state === 'started') announce().catch((error: unknown) => wakeUps.failed(error))
   })
   return Object.defineProperties(box, { [INBOX]: { value: inbox }, [ENDPOINTS]: { value: host } })
-}
-
-function byMode({ options: { mode } }: ConsumerWorker['consumer']): 'store' | 'run' | 'direct' {
-  return mode === 'stored' ? 'store' : mode === 'inline' ? 'run' : 'direct'
 }
