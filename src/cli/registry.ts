@@ -1,0 +1,10 @@
+/** Every command, in the order of `--help`. A module is loaded when its command is asked for. */
+import type { Command } from './command.js'
+
+export const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
+  'migrate up': async () => (await import('./commands/migrate.js')).migrateUp,
+}
+
+export function allCommands(): Promise<Command[]> {
+  return Promise.all(Object.values(COMMANDS).map((load) => load()))
+}
