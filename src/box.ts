@@ -33,6 +33,7 @@ import type { DataIn, Incoming, Json, MessageMap, Name, OnceOutcome, Outcome, Se
 import type { SinkOptions } from './outbox/options.js'
 import { createRelays } from './outbox/relays.js'
 import { prepareMany, prepareSend, writeOutgoing } from './outbox/send.js'
+import { PARTS, type Parts } from './parts.js'
 import type { Driver } from './postgres/driver.js'
 import { checkVersion, migrate } from './postgres/migrate.js'
 import { checkServer } from './postgres/server.js'
@@ -290,5 +291,10 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
   const host = createHost(runtime, workers, endpoints, () => {
     if (life.state === 'started') announce().catch((error: unknown) => wakeUps.failed(error))
   })
-  return Object.defineProperties(box, { [INBOX]: { value: inbox }, [ENDPOINTS]: { value: host } })
+  const parts = (): Parts => ({ consumers: workers, sources: runtime.origins, sinks: runtime.outbox.sinks })
+  return Object.defineProperties(box, {
+    [INBOX]: { value: inbox },
+    [ENDPOINTS]: { value: host },
+    [PARTS]: { value: parts },
+  })
 }

@@ -12,11 +12,11 @@ export interface Config {
   /** The box, or what makes it: it is asked for by the commands that need your handlers, and by no other. */
   readonly box: ConfiguredBox | (() => ConfiguredBox | Promise<ConfiguredBox>)
   /** How commands that need no handlers reach the database. Default: DATABASE_URL, else libpq's variables. */
-  readonly url?: string | (() => string | undefined | Promise<string | undefined>)
+  readonly url?: string | (() => string | Promise<string>) | undefined
   /** The PostgreSQL schema of the box. Default: 'oncebox'. */
-  readonly schema?: string
+  readonly schema?: string | undefined
   /** A message to try the box with: `oncebox dev` receives it when its database is new, and when you press m. */
-  readonly example?: () => Incoming
+  readonly example?: (() => Incoming) | undefined
 }
 
 /** Answers what it is given, checked by the compiler. */

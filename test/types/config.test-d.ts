@@ -12,7 +12,7 @@ const open = () => createBox({ db: fromPg(pool), messages })
 
 test('takes a box, and a function that answers one now or later', () => {
   expectTypeOf(defineConfig({ box: open() })).toEqualTypeOf<Config>()
-  defineConfig({ box: open, url: () => process.env['DATABASE_URL'], schema: 'shop' })
+  defineConfig({ box: open, url: process.env['DATABASE_URL'], schema: 'shop' })
   defineConfig({ box: async () => open(), url: 'postgres://localhost/shop' })
   defineConfig({ box: open, example: () => ({ id: '1', type: 'order.placed', data: { orderId: 'A-1' } }) })
   expectTypeOf(fromItsOwnPath).toEqualTypeOf(defineConfig)
