@@ -27,6 +27,7 @@ import type { ConsumerOptions } from './inbox/options.js'
 import { register, releaseUnrouted } from './inbox/registry.js'
 import { createJanitor } from './inbox/retain.js'
 import { createRunning, type StartOptions } from './inbox/running.js'
+import { tapArrivals } from './inbox/tapped.js'
 import { createWorker, type ConsumerWorker } from './inbox/worker.js'
 import { createLifecycle } from './lifecycle.js'
 import type { DataIn, Incoming, Json, MessageMap, Name, OnceOutcome, Outcome, SendData } from './message.js'
@@ -125,7 +126,8 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
   /** What is on its way through a front door. */
   const arriving = new Set<Promise<unknown>>()
   const arrive = async (incoming: readonly Incoming[], how: Omit<DeliverOptions, 'consumers'>): Promise<Outcome[]> => {
-    const work = deliver(runtime, incoming, { consumers: [...workers.values()].map((w) => w.inline), ...how })
+    const consumers = [...workers.values()].map((w) => w.inline)
+    const work = tapArrivals(incoming, deliver(runtime, incoming, { consumers, ...how }))
     arriving.add(work)
     const outcomes = await work.finally(() => arriving.delete(work))
     if (outcomes.some(({ consumers }) => consumers.some(({ status }) => status === 'stored' || status === 'failed'))) {
@@ -291,10 +293,7 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
   const host = createHost(runtime, workers, endpoints, () => {
     if (life.state === 'started') announce().catch((error: unknown) => wakeUps.failed(error))
   })
-  const parts = (): Parts => ({ consumers: workers, sources: runtime.origins, sinks: runtime.outbox.sinks })
-  return Object.defineProperties(box, {
-    [INBOX]: { value: inbox },
-    [ENDPOINTS]: { value: host },
-    [PARTS]: { value: parts },
-  })
+  const parts: Parts = { consumers: workers, runtime }
+  const seams = { [INBOX]: { value: inbox }, [ENDPOINTS]: { value: host }, [PARTS]: { value: parts } }
+  return Object.defineProperties(box, seams)
 }

@@ -11,11 +11,12 @@ interface Tsx {
   register(): unknown
 }
 
-let ready: Promise<void> | undefined
+/** Of the program: there is one copy of it in a process. */
+const program: { ready?: Promise<void> } = {}
 
 /** Once for the process. Throws what to do if there is no way. */
 export function readTypeScript(file: string): Promise<void> {
-  return (ready ??= begin(file))
+  return (program.ready ??= begin(file))
 }
 
 async function begin(file: string): Promise<void> {

@@ -1,7 +1,7 @@
 /** A user's project in a directory of its own, and `oncebox` run in it as a process. */
 import { spawn, type ChildProcess } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { mkdir, mkdtemp, readFile, realpath, rm, symlink, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, mkdtemp, readFile, realpath, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -46,6 +46,8 @@ export async function openProject(
   { packages = ['pg'] }: { readonly packages?: readonly string[] } = {},
 ): Promise<Project> {
   const directory = await realpath(await mkdtemp(path.join(tmpdir(), 'oncebox-project-')))
+  // PostgreSQL runs as another user where the tests are run by root, and must get there.
+  await chmod(directory, 0o755)
   const modules = path.join(directory, 'node_modules')
   await mkdir(modules)
   await symlink(ROOT, path.join(modules, 'oncebox'))

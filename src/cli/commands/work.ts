@@ -123,7 +123,9 @@ export function whatRuns(box: object, only: readonly string[] | undefined): stri
       ? `consumer ${name} (${types.join(', ')}), ${options.concurrency} at a time`
       : `no consumer ${name}: what arrives is stored for it`,
   )
-  const sources = parts.sources.map(({ name }) => `source ${name}`)
-  const sinks = parts.sinks.map(({ name, types }) => `sink ${name}${types ? ` (${types.join(', ')})` : ''}`)
+  const sources = parts.runtime.origins.map(({ name }) => `source ${name}`)
+  const sinks = parts.runtime.outbox.sinks.map(
+    ({ name, types }) => `sink ${name}${types ? ` (${types.join(', ')})` : ''}`,
+  )
   return [...consumers, ...sources, ...sinks]
 }
