@@ -1,6 +1,7 @@
 /** What a start warns of: what works, and will not do what was meant. */
 import { replayProblem } from './inbox/origin.js'
 import { consumersElsewhere, unknownConsumers } from './inbox/registry.js'
+import type { Running } from './inbox/running.js'
 import type { ConsumerWorker } from './inbox/worker.js'
 import type { Runtime } from './runtime.js'
 
@@ -11,13 +12,13 @@ export interface Advice {
   all(): Promise<void>
 }
 
-export function createAdvice(runtime: Runtime, workers: ReadonlyMap<string, ConsumerWorker>): Advice {
+export function createAdvice(runtime: Runtime, workers: ReadonlyMap<string, ConsumerWorker>, running: Running): Advice {
   /** Until they are looked at. */
   const unseen = new Set<string>()
 
   const aboutPool = (): void => {
     const { capacity } = runtime.db.driver
-    const needed = [...workers.values()].reduce((sum, { consumer }) => sum + consumer.options.concurrency, 0)
+    const needed = [...running.workers().values()].reduce((sum, { consumer }) => sum + consumer.options.concurrency, 0)
     if (capacity === undefined || capacity > needed) return
     const advice = 'raise the pool’s max, or lower concurrency'
     runtime.log.warn({ pool: capacity, concurrency: needed }, `the pool cannot carry all consumers at once; ${advice}`)

@@ -26,6 +26,8 @@ import { deliverWithin } from './inbox/quota.js'
 import type { ConsumerOptions } from './inbox/options.js'
 import { register, releaseUnrouted } from './inbox/registry.js'
 import { createJanitor } from './inbox/retain.js'
+import { createRunning, type StartOptions } from './inbox/running.js'
+import { tapArrivals } from './inbox/tapped.js'
 import { createTarget } from './inbox/target.js'
 import { createWorker, type ConsumerWorker } from './inbox/worker.js'
 import { createLifecycle } from './lifecycle.js'
@@ -35,6 +37,7 @@ import { createMetering } from './metering.js'
 import type { SinkOptions } from './outbox/options.js'
 import { createRelays } from './outbox/relays.js'
 import { send, sendMany } from './outbox/send.js'
+import { PARTS, type Parts } from './parts.js'
 import type { Driver } from './postgres/driver.js'
 import { checkVersion, migrate } from './postgres/migrate.js'
 import { checkServer } from './postgres/server.js'
@@ -76,7 +79,8 @@ export interface Box<M extends MessageMap, Tx, TxIn = Tx> {
   from<S extends Source>(source: S, ...options: FromArguments<M, S>): S
   /** Attaches a broker to publish to. Other processes know the sink by its name: the option, else its `name` property. */
   to<S extends Sink>(sink: S, options?: SinkOptions<M>): S
-  start(): Promise<void>
+  /** With `consumers`, runs these alone: what arrives for the others is stored for a process that runs them. */
+  start(options?: StartOptions): Promise<void>
   /** Stops pulling, settles what is in flight, releases claims, closes sinks. Your pool stays open. */
   stop(options?: { timeoutMs?: number }): Promise<void>
   /**
@@ -106,8 +110,9 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
   const workers = new Map<string, ConsumerWorker>()
   const endpoints = new Map<string, ConsumerWorker['consumer']>()
   const declared = () => [...[...workers.values()].map(({ consumer }) => consumer), ...endpoints.values()]
+  const running = createRunning(workers)
   const janitor = createJanitor(runtime, declared)
-  const advice = createAdvice(runtime, workers)
+  const advice = createAdvice(runtime, workers, running)
 
   const sources = createSources((name, source) => ({
     broker: watch(runtime, { name, where: { source }, of: 'its broker' }),
@@ -127,7 +132,8 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
   /** What is on its way through a front door. */
   const arriving = new Set<Promise<unknown>>()
   const arrive = async (incoming: readonly Incoming[], how: Omit<DeliverOptions, 'consumers'>): Promise<Outcome[]> => {
-    const work = deliver(runtime, incoming, { consumers: [...workers.values()].map((w) => w.inline), ...how })
+    const consumers = [...workers.values()].map((w) => w.inline)
+    const work = tapArrivals(incoming, deliver(runtime, incoming, { consumers, ...how }))
     arriving.add(work)
     const outcomes = await work.finally(() => arriving.delete(work))
     runtime.metrics.arrived(how.origin?.name, incoming, outcomes)
@@ -161,7 +167,7 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
       await advice.all()
       await waker.listen((error) => wakeUps.failed(error))
       if (!goesOn()) return waker.close()
-      for (const worker of workers.values()) void worker.start()
+      for (const worker of running.workers().values()) void worker.start()
       relays.start()
       metering.start()
       runtime.traces.detached(() => sources.startAll())
@@ -189,7 +195,7 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
       try {
         await announce()
         await janitor.joined()
-        if (life.state === 'started') void worker.start()
+        if (life.state === 'started' && running.has(worker.consumer.name)) void worker.start()
         return
       } catch (error) {
         worker.trouble.failed(error)
@@ -242,7 +248,7 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
       return sendMany(runtime, messages, tx)
     },
     from(source, ...[fromOptions = {}]) {
-      const { origins } = runtime
+      const [{ origins }, { byMode }] = [runtime, running]
       const origin = resolveFrom(source, fromOptions as FromOptions, { known: runtime.types, attached: origins })
       for (const consumer of declared()) checkReplay(origin, asRemembering(consumer))
       const { consumers: only, unrouted } = origin
@@ -262,7 +268,7 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
       if (life.state === 'started') relays.start()
       return sink
     },
-    start: () => life.start(),
+    start: (startOptions) => running.start(life, startOptions),
     stop: async (stopOptions) => life.stop(stopTimeout(stopOptions)),
     async drain() {
       const rounds = new Map<ConsumerWorker, () => Promise<boolean>>()
@@ -279,16 +285,18 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
       }
     },
     metrics: () => metering.text(),
-    health: (limits) => healthOf(runtime, { workers, sources, relays }, limits),
+    health: (limits) => healthOf(runtime, { workers: running.workers(), sources, relays }, limits),
     admin: createAdmin<M>(runtime, { consumers: declared, wake: () => waker.wake(), announce }),
   }
   const inbox = createTarget(runtime, declared, () => waker.wake())
   const host = createHost(runtime, workers, endpoints, () => {
     if (life.state === 'started') announce().catch((error: unknown) => wakeUps.failed(error))
   })
+  const parts: Parts = { consumers: workers, runtime }
   return Object.defineProperties(box, {
     [INBOX]: { value: inbox },
     [ENDPOINTS]: { value: host },
     [METERED]: { value: metering },
+    [PARTS]: { value: parts },
   })
 }

@@ -3,6 +3,7 @@ export { createBox, type Box, type BoxOf, type Consumer } from './box.js'
 export type { FrontDoor } from './front-door.js'
 export type { Health } from './health.js'
 export type { BoxOptions } from './box-options.js'
+export { defineConfig, type Config, type ConfiguredBox } from './config.js'
 export type { Refusal, Sink } from './brokers/sink.js'
 export type { Codec } from './brokers/codec.js'
 export type { Deliver, Source, Warn } from './brokers/source.js'
@@ -37,6 +38,7 @@ export type {
   SinkInfo,
 } from './admin/index.js'
 export type { ConsumerOptions } from './inbox/options.js'
+export type { StartOptions } from './inbox/running.js'
 export type { RetryPolicy } from './retry.js'
 export type { SinkOptions } from './outbox/options.js'
 export {

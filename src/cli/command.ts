@@ -47,6 +47,8 @@ export interface Declaration<O extends Options, A extends Arguments> {
   readonly output?: Shape
   /** It prints text of strangers, and takes `--raw`. */
   readonly raw?: boolean
+  /** Ctrl-C is how it ends: it takes its time for that, and the exit code is its own. */
+  readonly endless?: boolean
   /** Exit codes besides 0, 1, 2, 130, and 4 of those that connect. */
   readonly exits?: readonly ExitCode[]
   run(context: Context<OptionsOf<O>, OptionsOf<A>>): Promise<ExitCode | void>
@@ -87,15 +89,16 @@ export interface Command {
   readonly connects: boolean
   readonly output: Shape | undefined
   readonly raw: boolean
+  readonly endless: boolean
   readonly exits: readonly ExitCode[]
   run(context: Context): Promise<ExitCode | void>
 }
 
 export function command<const O extends Options, const A extends Arguments>(declaration: Declaration<O, A>): Command {
-  const { noun, verb, options, connects = false, output, raw = false, exits = [] } = declaration
+  const { noun, verb, options, connects = false, output, raw = false, endless = false, exits = [] } = declaration
   return {
     ...declaration,
-    ...{ verb, connects, output, raw, exits },
+    ...{ verb, connects, output, raw, endless, exits },
     name: verb === undefined ? noun : `${noun} ${verb}`,
     details: declaration.details ?? [],
     options: options ?? {},

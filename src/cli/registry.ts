@@ -2,6 +2,8 @@
 import type { Command } from './command.js'
 
 export const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
+  dev: async () => (await import('./commands/dev.js')).dev,
+  work: async () => (await import('./commands/work.js')).work,
   'migrate up': async () => (await import('./commands/migrate.js')).migrateUp,
   'migrate status': async () => (await import('./commands/migrate.js')).migrateStatus,
   'migrate sql': async () => (await import('./commands/migrate.js')).migrateSql,

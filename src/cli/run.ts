@@ -108,6 +108,7 @@ async function runWith(
     },
   }
   try {
+    if (command.endless) return (await command.run(context)) ?? EXIT.ok
     const code = await untilInterrupted(command.run(context), io.signal)
     return io.signal.aborted ? EXIT.interrupted : (code ?? EXIT.ok)
   } finally {

@@ -24,6 +24,7 @@ import { watched, type Claim } from './held.js'
 import type { Loss } from './losses.js'
 import { createPlans } from '../postgres/plans.js'
 import type { Worker } from './run.js'
+import { tappedClaim } from './tapped.js'
 import { isAway } from './transaction.js'
 
 export interface ConsumerWorker {
@@ -87,12 +88,13 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
   const step = async (foundSome: () => void, drain?: DrainRound): Promise<boolean> => {
     inFlight++
     try {
-      const found = await claims.next(drain?.until)
-      if (!found) {
+      const claimed = await claims.next(drain?.until)
+      if (!claimed) {
         trouble.worked()
         return false
       }
       foundSome()
+      const found = tappedClaim(name, claimed)
       tellTakeover(found)
       freshenPlans()
       await (drain ? runClaim({ ...worker(), stopping: drain.isOver }, drain.watch(found)) : runClaim(worker(), found))

@@ -8,6 +8,7 @@ import { fingerprint } from '../body.js'
 import type { Message } from '../message.js'
 import { SEND, type SentRow } from '../postgres/sql/outbox.js'
 import type { Runtime } from '../runtime.js'
+import { listener } from '../tap.js'
 import { handedOn, type Headers } from '../telemetry/headers.js'
 import { validate } from '../validate.js'
 import { shardOf } from './shard.js'
@@ -145,6 +146,9 @@ export async function writeOutgoing(runtime: Runtime, outgoing: readonly Outgoin
   await flush()
   // Nobody tells us when the caller commits: the relay looks a little more often for a while.
   runtime.outbox.sent()
+  const tell = listener()
+  if (tell)
+    for (const { id, type, body } of outgoing) tell({ what: 'sent', id, type, data: JSON.parse(body) as unknown })
 }
 
 function toJson(where: string, data: unknown): string {

@@ -1,6 +1,6 @@
 /**
- * Which database: `--url` or `--url-file`, else `DATABASE_URL` or libpq's variables, else the config file, else the embedded
- * database that runs here. A password in an argument is refused: other users of the host see it in `ps`.
+ * Which database: `--url` or `--url-file`, else `DATABASE_URL` or libpq's variables, else the `url` of the config file, else the
+ * embedded database that runs here, else the box of the config. A password in an argument is refused: other users of the host see it in `ps`.
  */
 import { readFile } from 'node:fs/promises'
 import path from 'node:path'
@@ -48,9 +48,10 @@ export async function findPlace({ io, options, ownBox, config }: Search): Promis
     const url = typeof found.url === 'function' ? await found.url() : found.url
     return { url: checkUrl(url, 'url of the config'), from: 'the config' }
   }
-  if (found?.box !== undefined) return { box: found.box, from: 'the box of the config' }
+  // Beside `oncebox dev` its database is meant, and not what the box takes for want of DATABASE_URL.
   const url = await embeddedUrl(io.cwd)
   if (url !== undefined) return { url, from: 'the embedded database' }
+  if (found?.box !== undefined) return { box: found.box, from: 'the box of the config' }
   throw misused(
     'which database?',
     'set DATABASE_URL, or give --url postgres://user@host:5432/name, or write an oncebox.config file (oncebox init)',

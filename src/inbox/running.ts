@@ -1,0 +1,61 @@
+/**
+ * Which consumers of a box run in this process: all of them, or those that its start names. The others stay declared, so
+ * their subscriptions stand, and what arrives here is stored for them: a process that runs them takes it from there.
+ */
+import { nearest } from '../check-options.js'
+import type { Lifecycle } from '../lifecycle.js'
+import { checked, invalid, optional, resolve } from '../options.js'
+import type { ConsumerDeclaration } from './consumer.js'
+import type { ConsumerWorker } from './worker.js'
+
+export interface StartOptions {
+  /** Runs these consumers only; what arrives for the others is stored. Default: all of them. */
+  consumers?: readonly string[]
+}
+
+export const START = {
+  consumers: optional(
+    checked((where, given: readonly string[]) => {
+      if (Array.isArray(given) && given.every((name) => typeof name === 'string')) return given
+      throw invalid(`${where} must be a list of names`)
+    }),
+    'all of them',
+  ),
+}
+
+export interface Running {
+  /** Starts the box with the consumers that are named; an unknown name is refused. Another start is the same one. */
+  start(life: Lifecycle, options: StartOptions | undefined): Promise<void>
+  has(name: string): boolean
+  workers(): ReadonlyMap<string, ConsumerWorker>
+  /** What a source does on arrival. */
+  byMode(consumer: ConsumerDeclaration): 'store' | 'run' | 'direct'
+}
+
+export function createRunning(declared: ReadonlyMap<string, ConsumerWorker>): Running {
+  let chosen: ReadonlySet<string> | undefined
+  const has = (name: string): boolean => chosen === undefined || chosen.has(name)
+  return {
+    async start(life, given) {
+      if (life.state === 'starting' || life.state === 'started') return life.start()
+      // `server.on('listening', box.start)` may pass something else.
+      const isGiven = typeof given === 'object' && given !== null
+      const { consumers } = resolve('start', isGiven ? given : {}, START)
+      for (const name of consumers ?? []) checkDeclared(name, [...declared.keys()])
+      chosen = consumers && new Set(consumers)
+      await life.start()
+    },
+    has,
+    workers: () => new Map([...declared].filter(([name]) => has(name))),
+    byMode({ name, options: { mode } }) {
+      return mode === 'stored' || !has(name) ? 'store' : mode === 'inline' ? 'run' : 'direct'
+    },
+  }
+}
+
+function checkDeclared(name: string, names: readonly string[]): void {
+  if (names.includes(name)) return
+  const near = nearest(name, names)
+  const hint = near ? `did you mean ${near}?` : `there ${names.length > 0 ? `are ${names.join(', ')}` : 'are none'}`
+  throw invalid(`start: the box has no consumer ${JSON.stringify(name)}; ${hint}`)
+}
