@@ -18,8 +18,8 @@ export interface Bank {
   /** How many were handed in and not acknowledged, so far. */
   readonly refused: number
   reopen(): Promise<void>
-  /** A process that runs all boxes of a server. Its name is that of its sessions. */
-  worker(url: string, name: string): Promise<Child>
+  /** A process that runs all boxes of a server. */
+  worker(url: string): Promise<Child>
   /** Hands them in, in order per key, and tells of each batch that is through. */
   handIn(transfers: readonly Incoming[], progress?: (done: number) => void): Promise<void>
   /** Every transfer is booked once on each of its accounts, in order, and no money was made or lost. */
@@ -70,9 +70,9 @@ export async function openBank({ placement, entries }: BankOptions): Promise<Ban
       shards = openShards(placement, options)
       await before.close()
     },
-    async worker(url, name) {
+    async worker(url) {
       const run = placement.flatMap((place, shard) => (place === url ? [shard] : []))
-      const env = { SCALE_WORKER: JSON.stringify({ placement, run, entries }), PGAPPNAME: name }
+      const env = { SCALE_WORKER: JSON.stringify({ placement, run, entries }) }
       const child = spawnChild(new URL(WORKER), { env })
       await child.next('started')
       return child
@@ -92,7 +92,7 @@ export async function openBank({ placement, entries }: BankOptions): Promise<Ban
               refused += batch.length
               return batch.length === 0
             },
-            { everyMs: 50, what: 'a batch to be acknowledged' },
+            { timeoutMs: 180_000, everyMs: 50, what: 'a batch to be acknowledged' },
           )
           progress?.((done += fresh.length))
         }
@@ -100,7 +100,7 @@ export async function openBank({ placement, entries }: BankOptions): Promise<Ban
       await Promise.all(senders)
     },
     async expectBooked(transfers) {
-      await waitUntil(async () => (await unsettled()) === 0, { timeoutMs: 100_000, what: 'all to be handled' })
+      await waitUntil(async () => (await unsettled()) === 0, { timeoutMs: 180_000, what: 'all to be handled' })
       const entries = await booked()
       const out = entries.filter(({ n }) => n !== null)
       expect(out.map(({ id }) => id).sort()).toEqual(transfers.map(({ id }) => id).sort())
