@@ -1,5 +1,5 @@
 /** What the tests use of examples/scale, which is JavaScript with its types in comments. */
-import type { Incoming, Logger, Outcome } from 'oncebox'
+import type { Incoming, Logger, Outcome, Sink, Source } from 'oncebox'
 
 interface Receiver {
   receive(messages: readonly Incoming[]): Promise<readonly Outcome[]>
@@ -21,11 +21,16 @@ interface ShardsModule {
   migrate(shards: Shards): Promise<void>
 }
 
+type Route = (key: string) => number
+
 interface SpreadModule {
-  spreadReceive(
+  spreadReceive(boxes: readonly Receiver[], route: Route): (messages: readonly Incoming[]) => Promise<Outcome[]>
+  spreadSource(
     boxes: readonly Receiver[],
-    route: (key: string) => number,
-  ): (messages: readonly Incoming[]) => Promise<Outcome[]>
+    source: Source,
+    options: { route: Route; from?: object },
+  ): { start(): Promise<void>; stop(): Promise<void> }
+  spreadLink(boxes: readonly Receiver[], route: Route): Sink & { name: string }
 }
 
 const fileOf = (name: string): string => new URL(`../../examples/scale/${name}`, import.meta.url).href
@@ -33,5 +38,5 @@ const fileOf = (name: string): string => new URL(`../../examples/scale/${name}`,
 export const { BOXES, ENTRY, schemaOf, shardOf, openShards, migrate } = (await import(
   fileOf('shards.mjs')
 )) as ShardsModule
-export const { spreadReceive } = (await import(fileOf('spread.mjs'))) as SpreadModule
+export const { spreadLink, spreadReceive, spreadSource } = (await import(fileOf('spread.mjs'))) as SpreadModule
 export const WORKER = fileOf('worker.mjs')
