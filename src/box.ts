@@ -156,8 +156,8 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
       if (!goesOn()) return waker.close()
       for (const worker of workers.values()) void worker.start()
       relays.start()
-      janitor.start()
       sources.startAll()
+      await janitor.start()
     },
     async end(timeoutMs) {
       idle.close()
@@ -179,6 +179,7 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
     for (let attempt = 0; life.state === 'started'; attempt++) {
       try {
         await announce()
+        await janitor.joined()
         if (life.state === 'started') void worker.start()
         return
       } catch (error) {

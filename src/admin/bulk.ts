@@ -2,7 +2,7 @@
  * Bulk: changes every message that fits a filter, oldest first, in small batches: each is a statement of its own, so
  * no lock is held for long and an interruption leaves every message either changed or as it was.
  */
-import { checkInteger, checkKnown, checkNumber } from '../check-options.js'
+import { checkInteger, checkKnown, checkNumber, requireFunction } from '../check-options.js'
 import { OnceboxError } from '../errors.js'
 import { writeAudit } from '../inbox/audit.js'
 import { unknownConsumers } from '../inbox/registry.js'
@@ -85,6 +85,8 @@ interface CheckedBulk {
   readonly limit: number
   readonly perSecond: number | undefined
   readonly dryRun: boolean
+  readonly signal: AbortSignal | undefined
+  readonly progress: (count: number) => void
 }
 
 function checkBulk(verb: string, options: Bulk): CheckedBulk {
@@ -93,7 +95,13 @@ function checkBulk(verb: string, options: Bulk): CheckedBulk {
     throw new OnceboxError('OPTION_INVALID', `${verb}: perSecond must be more than 0`)
   }
   if (typeof dryRun !== 'boolean') throw new OnceboxError('OPTION_INVALID', `${verb}: dryRun must be true or false`)
-  return { limit: limit === undefined ? Infinity : checkInteger(`${verb}: limit`, limit, 0), perSecond, dryRun }
+  const { signal, progress = () => undefined } = options
+  if (signal !== undefined && !(signal instanceof AbortSignal)) {
+    throw new OnceboxError('OPTION_INVALID', `${verb}: signal must be an AbortSignal`)
+  }
+  requireFunction(`${verb}: progress`, progress)
+  const most = limit === undefined ? Infinity : checkInteger(`${verb}: limit`, limit, 0)
+  return { limit: most, perSecond, dryRun, signal, progress }
 }
 
 export function checkBulkNames(verb: string, options: object, names: readonly string[]): void {
@@ -107,7 +115,7 @@ export function checkBulkNames(verb: string, options: object, names: readonly st
 async function walk(
   runtime: Runtime,
   { filter, states }: { readonly filter: CheckedFilter; readonly states: readonly State[] },
-  { limit, perSecond, dryRun }: CheckedBulk,
+  { limit, perSecond, dryRun, signal, progress }: CheckedBulk,
   take: (rows: readonly FoundRow[]) => Promise<number>,
 ): Promise<number> {
   if (states.length === 0 || limit === 0) return 0
@@ -119,6 +127,7 @@ async function walk(
   for (const place of await placesOf(runtime, filter, states)) {
     let position: Position | undefined = await startOf(runtime, place, filter, 'oldest')
     for (let done = false; !done;) {
+      if (signal?.aborted) return sum
       const until = end[place]
       const options = { direction: 'oldest', states, position, until, count: EXAMINE, bodies: false } as const
       const found = await step(runtime, place, filter, options)
@@ -126,10 +135,12 @@ async function walk(
       done = found.done
       for (let at = 0; at < found.rows.length;) {
         const batch = found.rows.slice(at, at + Math.min(size, limit - sum))
-        if (perSecond !== undefined && !dryRun) await sleepUntil(started + (taken * 1_000) / perSecond)
+        if (perSecond !== undefined && !dryRun) await sleepUntil(started + (taken * 1_000) / perSecond, signal)
+        if (signal?.aborted) return sum
         sum += await take(batch)
         taken += batch.length
         at += batch.length
+        progress(sum)
         if (sum >= limit) return sum
       }
     }
@@ -137,9 +148,13 @@ async function walk(
   return sum
 }
 
-async function sleepUntil(at: number): Promise<void> {
+async function sleepUntil(at: number, signal: AbortSignal | undefined): Promise<void> {
   const ms = at - performance.now()
-  if (ms > 0) await sleep(ms)
+  if (ms <= 0 || signal?.aborted) return
+  let wake: (() => void) | undefined
+  const aborted = new Promise<void>((resolve) => (wake = resolve))
+  signal?.addEventListener('abort', wake!, { once: true })
+  await sleep(ms, aborted).finally(() => signal?.removeEventListener('abort', wake!))
 }
 
 /** What arrives after the walk has begun is not part of it. */

@@ -38,7 +38,7 @@ export async function discard(
 }
 
 function checkReason(options: Bulk & { reason: string }): string {
-  checkBulkNames('discard', options ?? {}, ['reason', 'by', 'limit', 'perSecond', 'dryRun'])
+  checkBulkNames('discard', options ?? {}, ['reason', 'by', 'limit', 'perSecond', 'dryRun', 'signal', 'progress'])
   const reason: unknown = options?.reason
   if (typeof reason !== 'string' || reason.trim() === '') {
     throw new OnceboxError('OPTION_INVALID', `discard needs a reason: discard(filter, { reason: 'sent by mistake' })`)

@@ -4,17 +4,22 @@ import type { MessageMap } from '../message.js'
 import type { Runtime } from '../runtime.js'
 import { answer } from './answer.js'
 import { audit } from './audit.js'
+import { consumers } from './consumers.js'
 import { discard } from './discard.js'
 import { message } from './message.js'
 import { messages } from './messages.js'
 import { pause, resume } from './pause.js'
 import { prune } from './prune.js'
+import { removeConsumer } from './remove-consumer.js'
 import { removeSink } from './remove-sink.js'
 import { retry } from './retry.js'
+import { sinks } from './sinks.js'
 import { status } from './status.js'
 import type { Admin, Filter } from './types.js'
 
-export type { Admin, AuditRecord, Bulk, Counts, Criteria, Filter, Signed, Status } from './types.js'
+export type {
+  Admin, AuditRecord, Bulk, ConsumerInfo, Counts, Criteria, Filter, Removal, Signed, SinkInfo, Status,
+} from './types.js' // prettier-ignore
 
 export interface AdminDeps {
   /** The consumers that this process has declared. */
@@ -39,6 +44,9 @@ export function createAdmin<M extends MessageMap>(runtime: Runtime, deps: AdminD
     pause: (consumer, options) => pause(runtime, registry, consumer, options),
     resume: (consumer, options) => waking(resume(runtime, registry, consumer, options)),
     answer: (at, given, options) => waking(answer(runtime, at, given, options)),
+    consumers: () => consumers(runtime, deps.consumers()),
+    removeConsumer: (name, options) => removeConsumer(runtime, local(), name, options),
+    sinks: () => sinks(runtime),
     removeSink: (sink, options) => removeSink(runtime, sink, options),
     prune: (options) => prune(runtime, deps.consumers(), options),
     audit: (page) => audit(runtime, page),

@@ -15,7 +15,7 @@ export async function retry(
   filter: Filter | 'all',
   options: Bulk = {},
 ): Promise<number> {
-  checkBulkNames('retry', options, ['limit', 'perSecond', 'dryRun', 'by', 'reason'])
+  checkBulkNames('retry', options, ['limit', 'perSecond', 'dryRun', 'by', 'reason', 'signal', 'progress'])
   return changeAll(runtime, filter, options, {
     verb: 'retry',
     declared: consumers.map(({ name }) => name),

@@ -39,7 +39,7 @@ export interface Signed {
 /** What somebody did, or the box on its own. */
 export interface AuditRecord {
   readonly at: Date
-  /** `retry`, `discard`, `pause`, `resume`, `answer`, `prune`, `remove-sink`, … */
+  /** `retry`, `discard`, `pause`, `resume`, `answer`, `prune`, `remove-sink`, `remove-consumer`, … */
   readonly action: string
   /** What was asked for, how many messages it changed, and why. */
   readonly detail: Readonly<Record<string, unknown>>
@@ -57,6 +57,21 @@ export interface Bulk extends Signed {
   perSecond?: number
   /** Count only. */
   dryRun?: boolean
+  /** Aborted: stops between two batches, writes the audit, and answers with how many it changed. */
+  signal?: AbortSignal
+  /** Told after each batch how many were changed so far, or counted. */
+  progress?: (count: number) => void
+}
+
+/** A sink, as other processes know it. */
+export interface SinkInfo {
+  readonly name: string
+  /** The types that it wants; undefined: all of them. */
+  readonly types?: readonly string[]
+  /** The hosts of the processes that have it attached. */
+  readonly processes: readonly string[]
+  /** When a process said last that it has the sink; undefined if none did. */
+  readonly seenAt?: Date
 }
 
 export type Counts = Readonly<Record<State, number>> & {
@@ -71,6 +86,31 @@ export interface Status {
   readonly consumers: Readonly<Record<string, Counts & { readonly paused?: true }>>
   /** By type; an event counts once for each sink it is still to be published to. */
   readonly outbox: Readonly<Record<string, Counts>>
+}
+
+/** A consumer, as other processes know it. */
+export interface ConsumerInfo {
+  readonly name: string
+  /** The types that it takes; `*` for every type not listed. */
+  readonly types: readonly string[]
+  readonly order: 'none' | 'key'
+  /** Whether it has a business key, in some process. */
+  readonly identity: boolean
+  readonly retainMs: number
+  readonly paused: boolean
+  /** This process has declared it. */
+  readonly local: boolean
+  /** Host and process id of those that run it now: they were seen in the last 90 s. */
+  readonly processes: readonly string[]
+  /** When one was seen last that runs it; undefined if none was. */
+  readonly seenAt?: Date
+}
+
+export interface Removal extends Signed {
+  /** Gives up what the consumer has not handled: what waits for it, its dead letters and its quarantine. Default: false. */
+  discard?: boolean
+  /** Forgets what the consumer has handled, too: if it comes back, every copy is new. Default: false. */
+  forget?: boolean
 }
 
 export interface Admin<M extends MessageMap> {
@@ -109,6 +149,16 @@ export interface Admin<M extends MessageMap> {
     answer: { happened: true; result?: unknown } | { happened: false },
     options?: Signed,
   ): Promise<void>
+  /** The consumers that are registered, or that this process has declared, by name. */
+  consumers(): Promise<readonly ConsumerInfo[]>
+  /**
+   * Removes a consumer that no process runs any more, with its subscriptions. Throws `CONSUMER_IN_USE` while one does, and
+   * `CONSUMER_HAS_MESSAGES` while there is something that it has not handled, unless `discard` gives that up. What it has
+   * handled is remembered until retention takes it, unless `forget` is said. Answers with the number of messages that it removed.
+   */
+  removeConsumer(name: string, options?: Removal): Promise<number>
+  /** The sinks there are, by name. */
+  sinks(): Promise<readonly SinkInfo[]>
   /**
    * Removes a sink that no process attaches any more, and what was still to be published to it. Throws `SINK_IN_USE` while
    * one does. Answers with the number of events that it was still to get.

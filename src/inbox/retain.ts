@@ -18,6 +18,7 @@ import type { Trouble } from '../worker/trouble.js'
 import { sleep } from '../backoff.js'
 import type { ConsumerDeclaration } from './consumer.js'
 import { toEntry } from './entry.js'
+import { createPresence } from './presence.js'
 import { renew } from './registry.js'
 
 const BATCH = 1_000
@@ -147,7 +148,10 @@ async function archive({ hooks }: Runtime, rows: readonly FoundRow[]): Promise<v
 }
 
 export interface Janitor {
-  start(): void
+  /** Resolves when others know which consumers run here. */
+  start(): Promise<void>
+  /** Others have to know of one more. */
+  joined(): Promise<void>
   /** Resolves when the batch that runs, if any, is through, and after `timeoutMs` at the latest. */
   stop(timeoutMs: number): Promise<void>
 }
@@ -159,6 +163,7 @@ const FRESH_LOOK_PASSES = 30
 /** Prunes about once a minute, and never at the same moment as its neighbours. */
 export function createJanitor(runtime: Runtime, consumers: () => readonly ConsumerDeclaration[]): Janitor {
   const memory = createMemory(runtime)
+  const presence = createPresence(runtime, consumers)
   let timer: NodeJS.Timeout | undefined
   let running: Promise<void> = Promise.resolve()
   let passes = 0
@@ -183,16 +188,18 @@ export function createJanitor(runtime: Runtime, consumers: () => readonly Consum
     timer.unref()
   }
   return {
-    start() {
+    async start() {
       if (timer) return
       memory.stopping = false
       schedule()
+      await presence.start()
     },
+    joined: () => presence.seen(),
     async stop(timeoutMs) {
       memory.stopping = true
       clearTimeout(timer)
       timer = undefined
-      await sleep(timeoutMs, running)
+      await Promise.all([sleep(timeoutMs, running), presence.stop(timeoutMs)])
     },
   }
 }

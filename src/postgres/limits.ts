@@ -7,6 +7,7 @@
  */
 import type { StatementOptions } from './driver.js'
 import { CLAIM, CLAIMED, DRAIN_UNTIL, EXTEND, EXTEND_ONE, NEXT_DUE } from './sql/claim.js'
+import { LEFT, SEEN } from './sql/consumers.js'
 import { RECORD_EFFECT } from './sql/effects.js'
 import { FAIL_INLINE } from './sql/inline.js'
 import { CLAIM_LANES, EXTEND_LANE, EXTEND_LANES, FAIL_LANE, READ_LANES, RELEASE_LANES } from './sql/lanes.js'
@@ -26,7 +27,7 @@ const SHORT = new Set<string>([
   ...[CLAIM, CLAIMED, CLAIM_LANES, CLAIM_SHARDS, READ_LANES, READ_SHARDS, NEXT_DUE, DRAIN_UNTIL, HEALTH, RECORD_EFFECT],
   ...[RECEIVE, CLASSIFY, UNPARK_FAILED, NOTIFY, COMPLETE],
   ...[FAIL, FAIL_INLINE, FAIL_LANE, COUNT_ATTEMPT, RELEASE_LANES, RELEASE_SHARDS, STILL_CLAIMED, TRANSACTION_STATUS],
-  ...[DEAF, SESSION_DEFAULTS],
+  ...[DEAF, SESSION_DEFAULTS, SEEN, LEFT],
 ])
 
 const BEFORE_ANY_LEASE_MS = 15_000

@@ -35,12 +35,12 @@ export const GRANTS: Readonly<Record<Exclude<Role, 'owner' | 'viewer'>, Readonly
       [
         ...['message', 'work', 'lane', 'handled', 'attempt', 'effect', 'quarantine', 'forgotten', 'open_group'],
         'quarantine_account',
-        ...['outbox', 'delivery', 'shard', 'sink', 'sink_declaration', 'catch_up', 'removed_sink'],
+        ...['outbox', 'delivery', 'shard', 'sink', 'sink_declaration', 'catch_up', 'removed_sink', 'consumer_process'],
       ].map((table) => [table, ALL]),
     ),
     sink_set: 'select, update',
-    consumer: 'select, insert, update',
-    subscription: 'select, insert',
+    consumer: ALL,
+    subscription: 'select, insert, delete',
     schema_version: 'select',
     audit: 'select, insert (action, detail, actor)',
   },
@@ -66,7 +66,7 @@ export const GRANTS: Readonly<Record<Exclude<Role, 'owner' | 'viewer'>, Readonly
 /** What statements, views and other functions call. Triggers need nobody's right. */
 export const FUNCTIONS: readonly string[] = [
   ...['now', 'refuse', 'refuse_forgotten', 'margin', 'is_fresh', 'close_transaction', 'settle_one', 'missing_ability'],
-  ...['resume_parked', 'register_sinks', 'quarantine_bytes', 'quarantine_used'],
+  ...['resume_parked', 'register_sinks', 'quarantine_bytes', 'quarantine_used', 'remove_consumer', 'remove_lanes'],
 ]
 
 export interface RolesOptions {

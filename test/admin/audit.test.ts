@@ -38,6 +38,7 @@ test('every change that a person makes is on record, with who, what, how many an
   await box.admin.prune(signed)
   await opened.sql(box.schema, `insert into ob.sink (name) values ('old')`)
   await box.admin.removeSink('old', signed)
+  await box.admin.removeConsumer('pay', { ...signed, discard: true })
 
   const { records } = await box.admin.audit()
   const { reason } = signed
@@ -49,6 +50,7 @@ test('every change that a person makes is on record, with who, what, how many an
     ['answer', { consumer: 'pay', source: '', id: 'charges', effect: 'charge', happened: false, reason }],
     ['prune', { count: 0, reason }],
     ['remove-sink', { sink: 'old', count: 0, reason }],
+    ['remove-consumer', { consumer: 'pay', count: 3, discard: true, forget: false, reason }],
   ])
   const [{ me } = {}] = await opened.sql(box.schema, 'select session_user as me')
   for (const record of records) expect(record).toMatchObject({ by: 'alice', role: me, login: me, at: expect.any(Date) })
@@ -103,6 +105,7 @@ test.for<[what: string, options: object]>([
   await expect(box.admin.retry('all', options)).rejects.toMatchObject(refused)
   await expect(box.admin.prune(options)).rejects.toMatchObject(refused)
   await expect(box.admin.removeSink('old', options)).rejects.toMatchObject(refused)
+  await expect(box.admin.removeConsumer('pay', { ...options, discard: true })).rejects.toMatchObject(refused)
   const at = { consumer: 'pay', id: 'charges', effect: 'charge' }
   await expect(box.admin.answer(at, { happened: false }, options)).rejects.toMatchObject(refused)
   expect(await box.admin.audit()).toEqual({ records: [] })

@@ -79,6 +79,8 @@ function judgeFates(before: Snapshot, after: Snapshot, deeds: readonly Deed[]): 
         expected = 'open'
       } else if (deed.pruned) {
         expected = 'forgotten'
+      } else if (deed.removed) {
+        expected = deed.removed === 'whole' ? 'unknown' : 'handled'
       } else if (deed.stored) {
         if (expected !== 'unknown') wrong.push(`${id} was known and passed for new`)
         expected = 'open'
@@ -126,7 +128,7 @@ function judgeOwners(state: State, before: Snapshot, after: Snapshot, deeds: rea
       owner = deed.kept
     } else if (owner !== undefined && !state.ordered) {
       if (deed.handled) wrong.push('it was handled while another held it')
-      if (deed.again ?? deed.discarded ?? deed.pruned) wrong.push('a person took what somebody holds')
+      if (deed.again ?? deed.discarded ?? deed.pruned ?? deed.removed) wrong.push('a person took what somebody holds')
     }
   }
   const kept = deeds.findLast((deed) => deed.kept !== undefined)?.kept
@@ -148,8 +150,8 @@ function judgeAttempts(before: Snapshot, after: Snapshot, deeds: readonly Deed[]
   const end = after.work.find(({ id }) => id === 'm')
   if (!end) return []
   let expected = before.work.find(({ id }) => id === 'm')?.attempts ?? 0
-  for (const { again, total, counted = 0 } of deeds) {
-    if (again !== undefined) expected = 0
+  for (const { again, removed, total, counted = 0 } of deeds) {
+    if (again !== undefined || removed !== undefined) expected = 0
     expected = total?.is ?? expected + counted
   }
   return end.attempts === expected ? [] : [`${end.attempts} attempts instead of ${expected}`]
@@ -201,7 +203,8 @@ function judgeEffect(before: Snapshot, after: Snapshot, deeds: readonly Deed[]):
     }
     if (deed.recorded) expected = 'done'
     if (deed.answered === 'happened') expected = 'done'
-    if ((deed.answered === 'did not' && expected === 'intent') || deed.pruned) expected = null
+    if ((deed.answered === 'did not' && expected === 'intent') || deed.pruned || deed.removed === 'whole')
+      expected = null
     if (deed.forgotten !== undefined && deed.forgotten === caller && expected === 'intent') expected = null
   }
   const found = after.effect?.state ?? null

@@ -7,6 +7,7 @@
  */
 import { DISCARD, REPLAY, RETRY } from '../../src/postgres/sql/bulk.js'
 import { CLAIM, EXTEND, EXTEND_ONE } from '../../src/postgres/sql/claim.js'
+import { REMOVE_DISCARDED, REMOVE_HANDLED, REMOVE_LANES } from '../../src/postgres/sql/consumers.js'
 import {
   ADOPT,
   ANSWER_EFFECT,
@@ -52,6 +53,8 @@ export interface Deed {
   readonly again?: 'replay' | 'retry'
   readonly discarded?: boolean
   readonly pruned?: boolean
+  /** Its consumer was removed: nobody knows it any more, or what was replayed is handled as before. */
+  readonly removed?: 'whole' | 'replay'
   /** The effect: who may call, and what is known of it. */
   readonly intended?: { readonly call: string; readonly before: string | null; readonly parks: boolean }
   readonly recorded?: boolean
@@ -317,6 +320,23 @@ const COMMON: Party[] = [
       return row!['gone'] === '1' ? { id: 'm', pruned: true } : {}
     },
   },
+  {
+    name: 'REMOVE_DISCARDED',
+    statements: ['REMOVE_DISCARDED'],
+    async act(hand, { consumer }) {
+      const [row] = await hand.run(REMOVE_DISCARDED, { consumer, seq: '1000000000', limit: 10 })
+      if (row!['gone'] === '0') return {}
+      return { id: 'm', removed: row!['forgotten'] === '1' ? 'whole' : 'replay' }
+    },
+  },
+  {
+    name: 'REMOVE_HANDLED',
+    statements: ['REMOVE_HANDLED'],
+    async act(hand, { consumer }) {
+      const [row] = await hand.run(REMOVE_HANDLED, { consumer, before: '9999-01-01', limit: 10 })
+      return row!['gone'] === '1' ? { id: 'm', removed: 'whole' } : {}
+    },
+  },
 ]
 
 export const LOOSE_PARTIES: Party[] = [
@@ -463,6 +483,14 @@ export const LANE_PARTIES: Party[] = [
     statements: ['PRUNE_LANES'],
     async act(hand, { consumer }) {
       await hand.run(PRUNE_LANES, { consumer, after: '', limit: 10 })
+      return {}
+    },
+  },
+  {
+    name: 'REMOVE_LANES',
+    statements: ['REMOVE_LANES'],
+    async act(hand, { consumer }) {
+      await hand.run(REMOVE_LANES, { consumer, limit: 10 })
       return {}
     },
   },

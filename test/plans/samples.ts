@@ -4,6 +4,7 @@ import * as admin from '../../src/postgres/sql/admin.js'
 import * as audit from '../../src/postgres/sql/audit.js'
 import * as bulk from '../../src/postgres/sql/bulk.js'
 import * as claim from '../../src/postgres/sql/claim.js'
+import * as consumers from '../../src/postgres/sql/consumers.js'
 import * as effects from '../../src/postgres/sql/effects.js'
 import * as inline from '../../src/postgres/sql/inline.js'
 import * as lanes from '../../src/postgres/sql/lanes.js'
@@ -95,6 +96,7 @@ export const SAMPLES: ReadonlyMap<string, Sample> = new Map<string, Sample>([
   })],
   ['OUTBOX_STATUS', sample(admin.OUTBOX_STATUS, null, '', { outbox: 'counts', delivery: 'counts' })],
   ['ATTEMPTS', sample(admin.ATTEMPTS, [PENDING], 'attempt_pkey')],
+  ['SINKS', sample(admin.SINKS, { goneMs: 90_000 }, '')],
   ['SET_PAUSED', sample(admin.SET_PAUSED, { name: 'orders', paused: true }, '')],
   ['AUDIT', sample(audit.AUDIT, { action: 'retry', detail: '{}', actor: null }, '')],
   ['READ_AUDIT', sample(audit.READ_AUDIT, { before: '1000', limit: 10 }, 'audit_pkey')],
@@ -188,6 +190,18 @@ export const SAMPLES: ReadonlyMap<string, Sample> = new Map<string, Sample>([
   ['UNROUTED', sample(registry.UNROUTED, { types: ['u3'], after: '0' }, 'quarantine_type quarantine_pkey')],
   ['KNOWN_CONSUMERS', sample(registry.KNOWN_CONSUMERS, ['strange', 'orders'], 'message_received quarantine_reason')],
   ['HEALTH', sample(registry.HEALTH, { consumers: ['orders'], sinks: ['broker'] }, 'work_due lane_due work_lane message_pkey delivery_live delivery_waiting')],
+
+  ['SEEN', sample(consumers.SEEN, { process: TOKEN, host: 'here', consumers: ['orders'], goneMs: 1_000 }, '')],
+  ['LEFT', sample(consumers.LEFT, { process: TOKEN, consumers: ['orders'] }, '')],
+  ['REGISTERED', sample(consumers.REGISTERED, { goneMs: 1_000 }, '')],
+  ['REMOVE_CONSUMER', sample(consumers.REMOVE_CONSUMER, { consumer: 'quiet', discard: true, goneMs: 1_000, wait: '1s' }, '')],
+  ['IS_REGISTERED', sample(consumers.IS_REGISTERED, { consumer: 'orders' }, '')],
+  ['UNSETTLED', sample(consumers.UNSETTLED, { consumer: 'orders', seq: '1000000', after: ['s1', '1'], limit: 100 }, 'work_pkey')],
+  ['REMOVE_DISCARDED', sample(consumers.REMOVE_DISCARDED, { consumer: 'gone', seq: '1000000', limit: 100 }, 'work_parked message_pkey handled_pkey attempt_pkey effect_pkey')],
+  ['REMOVE_QUARANTINE', sample(consumers.REMOVE_QUARANTINE, { consumer: 'gone', before: NOW, limit: 100 }, 'quarantine_reason quarantine_pkey')],
+  ['REMOVE_LANES', sample(consumers.REMOVE_LANES, { consumer: 'gone', limit: 100 }, '')],
+  ['REMOVE_HANDLED', sample(consumers.REMOVE_HANDLED, { consumer: 'gone', before: NOW, low: undefined, limit: 100 }, 'message_received work_pkey handled_pkey attempt_pkey effect_pkey')],
+  ['REMOVE_HORIZON', sample(consumers.REMOVE_HORIZON, { consumer: 'gone' }, '')],
 
   ['CONSUMERS', sample(retain.CONSUMERS, null, '')],
   ['PRUNABLE', sample(retain.PRUNABLE, { consumer: 'orders', retainMs: DAY, limit: 100, lean: false, low: undefined }, 'message_received work_pkey handled_pkey')],

@@ -99,6 +99,11 @@ const OPERATIONS: readonly [what: string, may: readonly Role[], run: (role: Role
     await root.query(`insert into ${schema}.sink (name) values ('gone') on conflict do nothing`)
     await boxOf(role).admin.removeSink('gone')
   }],
+  ['list consumers', ['owner', 'worker', 'viewer'], (role) => boxOf(role).admin.consumers()],
+  ['remove a consumer', ['owner', 'worker'], async (role) => {
+    await root.query(`insert into ${schema}.consumer (name, retain_ms) values ('gone', 1) on conflict do nothing`)
+    await boxOf(role).admin.removeConsumer('gone', { discard: true, forget: true })
+  }],
   ['prune', ['owner', 'worker', 'janitor'], (role) => boxOf(role).admin.prune({ by: role })],
   ['see the status', ['owner', 'worker', 'janitor', 'viewer'], (role) => boxOf(role).admin.status()],
   ['list messages', ['owner', 'worker', 'janitor', 'viewer'], (role) => boxOf(role).admin.messages({ state: 'handled' })],

@@ -188,6 +188,8 @@ describe('among hostile twins of every function and operator', () => {
     expect(await box.health()).toMatchObject({ database: true })
     await box.admin.removeSink('sink').catch((error: unknown) => expect(error).toMatchObject({ code: 'SINK_IN_USE' }))
     await box.stop()
+    expect(await box.admin.removeConsumer('lanes', { discard: true, forget: true })).toBeGreaterThan(0)
+    expect((await box.admin.consumers()).map(({ name }) => name)).toContain('loose')
     expect(troubles).toEqual([])
     expect(JSON.stringify(said)).not.toContain('hostile')
   })

@@ -1,5 +1,5 @@
 /** Statements of the admin that read or change little. Search is in search.ts, retry and discard in bulk.ts. */
-import { statement, type Flag } from '../statement.js'
+import { statement, type Flag, type Json } from '../statement.js'
 import { messageOf, type MessageKey } from './rules.js'
 
 /** Numbers of messages by state. */
@@ -131,3 +131,16 @@ order by asked.ord, a.n`)
 export const SET_PAUSED = statement<{ name: string; paused: boolean }, { name: string }>(`
 update ob.consumer o set paused = (given->>'paused')::boolean from (select $1::text::jsonb given) input
 where o.name = given->>'name' returning o.name`)
+
+/** The sinks there are, and who said lately that they have them. A process that was not seen for `goneMs` is gone. */
+export const SINKS = statement<
+  { goneMs: number },
+  { name: string; types: Json<string[]> | null; hosts: Json<string[]>; seen: string | null }
+>(`
+with input as (select ob.now() - (($1::text::jsonb)->>'goneMs')::float8 * interval '1 ms' since)
+select k.name, to_jsonb(k.types)::text "types", coalesce(d.hosts, '[]'::jsonb)::text hosts,
+  (extract(epoch from d.seen) * 1000.0)::bigint::text seen
+from ob.sink k cross join lateral (
+  select jsonb_agg(d.host order by d.host) filter (where d.seen_at > input.since) hosts, max(d.seen_at) seen
+  from input, ob.sink_declaration d where d.sink = k.name) d
+order by k.name`)

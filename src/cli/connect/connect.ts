@@ -1,0 +1,85 @@
+/** Connects a command: finds the database and a client, looks at the schema, and makes a box. */
+import { createBox, type Box } from '../../box.js'
+import { INBOX, type InboxTarget } from '../../brokers/handover.js'
+import type { Logger } from '../../handler.js'
+import type { MessageMap } from '../../message.js'
+import { bindDatabase, type Database } from '../../postgres/database.js'
+import type { Driver } from '../../postgres/driver.js'
+import { checkVersion } from '../../postgres/migrate.js'
+import type { ConnectNeeds } from '../command.js'
+import type { Config } from '../config.js'
+import { failed } from '../exit.js'
+import type { Io } from '../io.js'
+import { openClient } from './client.js'
+import { findPlace, type ConnectionOptions, type Place } from './place.js'
+import { cannotConnect, describePlace } from './problem.js'
+
+export type AnyBox = Box<MessageMap, unknown>
+
+export interface Connection {
+  readonly box: AnyBox
+  readonly db: Database
+  readonly schema: string
+  /** Where it is, for people, without a password. */
+  readonly where: string
+  close(): Promise<void>
+}
+
+export interface ConnectDeps {
+  readonly io: Io
+  readonly options: ConnectionOptions
+  readonly logger: Logger
+  config(): Promise<Config | undefined>
+}
+
+export async function connect(
+  deps: ConnectDeps,
+  { schema: wanted = 'current', ownBox = false }: ConnectNeeds = {},
+): Promise<Connection> {
+  const { io, options } = deps
+  const place = await findPlace({ io, options, ownBox, config: () => deps.config() })
+  const where = describePlace(place, io.env)
+  const opened = 'box' in place ? await boxOfConfig(place, options) : await boxOnClient(deps, place)
+  const db = bindDatabase(opened.driver, opened.schema)
+  try {
+    await db.driver.query('select 1', []).catch((error: unknown) => {
+      throw cannotConnect(error, where)
+    })
+    if (wanted === 'current') await checkVersion(db)
+  } catch (error) {
+    await opened.close()
+    throw error
+  }
+  return { box: opened.box, db, schema: opened.schema, where, close: () => opened.close() }
+}
+
+interface Opened {
+  readonly box: AnyBox
+  readonly driver: Driver<unknown, unknown>
+  readonly schema: string
+  close(): Promise<void>
+}
+
+async function boxOnClient(deps: ConnectDeps, place: Extract<Place, { from: string; url: unknown }>): Promise<Opened> {
+  const { io, options, logger } = deps
+  const schema = options.schema ?? (await deps.config())?.schema ?? 'oncebox'
+  const { env, cwd } = io
+  const client = await openClient({ cwd, env, url: place.url, connectTimeoutMs: options.connectTimeout })
+  const box: AnyBox = createBox({ db: client.driver, schema, logger, telemetry: false })
+  return { box, driver: client.driver, schema, close: () => client.close() }
+}
+
+/** Its client is the user's, and stays open until the process ends. */
+async function boxOfConfig(
+  { box: given }: Extract<Place, { box: unknown }>,
+  options: ConnectionOptions,
+): Promise<Opened> {
+  const box = (typeof given === 'function' ? await given() : given) as AnyBox & { [INBOX]?: InboxTarget }
+  const target = box[INBOX]
+  if (target === undefined) throw failed('box of the config is not what createBox() answers')
+  const schema = target.schema.replace(/^"|"$/g, '').replaceAll('""', '"')
+  if (options.schema !== undefined && options.schema !== schema) {
+    throw failed(`the box of the config has schema ${schema}`, 'leave --schema out, or give the database with --url')
+  }
+  return { box, driver: target.driver as Driver<unknown, unknown>, schema, close: async () => undefined }
+}

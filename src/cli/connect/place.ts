@@ -1,0 +1,98 @@
+/**
+ * Which database: `--url` or `--url-file`, else `DATABASE_URL` or libpq's variables, else the config file, else the embedded
+ * database that runs here. A password in an argument is refused: other users of the host see it in `ps`.
+ */
+import { readFile } from 'node:fs/promises'
+import path from 'node:path'
+import { text as readStream } from 'node:stream/consumers'
+import type { Config } from '../config.js'
+import { embeddedUrl } from '../embedded.js'
+import { failed, misused, type Exit } from '../exit.js'
+import type { Io } from '../io.js'
+
+export interface ConnectionOptions {
+  readonly url: string | undefined
+  readonly urlFile: string | undefined
+  readonly schema: string | undefined
+  readonly config: string | undefined
+  readonly connectTimeout: number
+}
+
+export type Place =
+  /** Undefined: of libpq's variables alone. */
+  | { readonly url: string | undefined; readonly from: string }
+  /** The box of the config, which has its own client. */
+  | { readonly box: NonNullable<Config['box']>; readonly from: string }
+
+const LIBPQ = ['PGHOST', 'PGPORT', 'PGUSER', 'PGDATABASE', 'PGPASSWORD', 'PGSERVICE', 'PGPASSFILE']
+
+export interface Search {
+  readonly io: Io
+  readonly options: ConnectionOptions
+  /** The config's own box goes before the environment. */
+  readonly ownBox: boolean
+  config(): Promise<Config | undefined>
+}
+
+export async function findPlace({ io, options, ownBox, config }: Search): Promise<Place> {
+  const { env } = io
+  if (options.url !== undefined && options.urlFile !== undefined) throw misused('give --url or --url-file, not both')
+  if (options.url !== undefined) return { url: checkArgument(options.url), from: '--url' }
+  if (options.urlFile !== undefined) return { url: await readUrl(io, options.urlFile), from: '--url-file' }
+  const box = ownBox ? (await config())?.box : undefined
+  if (box !== undefined) return { box, from: 'the box of the config' }
+  if (env['DATABASE_URL']) return { url: checkUrl(env['DATABASE_URL'], 'DATABASE_URL'), from: 'DATABASE_URL' }
+  if (LIBPQ.some((name) => env[name])) return { url: undefined, from: "libpq's variables" }
+  const found = await config()
+  if (found?.url !== undefined) {
+    const url = typeof found.url === 'function' ? await found.url() : found.url
+    return { url: checkUrl(url, 'url of the config'), from: 'the config' }
+  }
+  if (found?.box !== undefined) return { box: found.box, from: 'the box of the config' }
+  const url = await embeddedUrl(io.cwd)
+  if (url !== undefined) return { url, from: 'the embedded database' }
+  throw misused(
+    'which database?',
+    'set DATABASE_URL, or give --url postgres://user@host:5432/name, or write an oncebox.config file (oncebox init)',
+  )
+}
+
+/** In an argument, a password would be seen by whoever lists processes, and be kept in the shell's history. */
+function checkArgument(url: string): string {
+  if (hasPassword(url)) throw inArgument()
+  return checkUrl(url, '--url')
+}
+
+function inArgument(): Exit {
+  return misused(
+    '--url has a password, which other users of this machine can see; it was not used',
+    'leave it out, and give it in PGPASSWORD, or a file that PGPASSFILE names; or the whole URL in DATABASE_URL, in a file with --url-file <path>, or on stdin with --url-file -',
+  )
+}
+
+function hasPassword(url: string): boolean {
+  if (/[?&\s]\s*(ssl)?password\s*=/i.test(url) || /^\s*password\s*=/i.test(url)) return true
+  // A password may have any characters, and `new URL` would refuse some.
+  const [, login] = /^\s*\w+:\/\/([^/]*)@/.exec(url) ?? /^([^/]*)@/.exec(url) ?? []
+  return login !== undefined && login.includes(':')
+}
+
+function checkUrl(url: string, where: string): string {
+  const trimmed = url.trim()
+  let protocol: string | undefined
+  try {
+    protocol = new URL(trimmed).protocol
+  } catch {
+    // Told below, without the text: it may have a password.
+  }
+  if (protocol === 'postgres:' || protocol === 'postgresql:') return trimmed
+  throw misused(`${where} is not a URL of PostgreSQL`, 'it looks like this: postgres://user@host:5432/name')
+}
+
+async function readUrl(io: Io, file: string): Promise<string> {
+  if (file === '-') return checkUrl(await readStream(io.stdin), 'what stdin has')
+  const content = await readFile(path.resolve(io.cwd, file), 'utf8').catch((error: NodeJS.ErrnoException) => {
+    throw failed(`--url-file ${file} cannot be read: ${error.code ?? error.message}`)
+  })
+  return checkUrl(content, `--url-file ${file}`)
+}

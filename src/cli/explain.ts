@@ -1,0 +1,32 @@
+/** What an error means to whoever typed a command: an exit code, a line, and what to do. */
+import { OnceboxError } from '../errors.js'
+import { cannotConnect, isAway } from './connect/problem.js'
+import { EXIT, Exit, failed, misused } from './exit.js'
+
+export function explain(error: unknown): Exit {
+  if (error instanceof Exit) return error
+  if (error instanceof OnceboxError) return explainCode(error)
+  if (isAway(error)) return cannotConnect(error, 'the database')
+  return failed(error instanceof Error ? error.message : String(error))
+}
+
+function explainCode(error: OnceboxError): Exit {
+  const text = `${error.message} (${error.code})`
+  switch (error.code) {
+    case 'OPTION_INVALID':
+    case 'FILTER_INVALID':
+    case 'CURSOR_INVALID':
+      return misused(text)
+    case 'SCHEMA_OUTDATED':
+      return failed(
+        error.message.replace(/;? run box\.migrate\(\) first$/, ` (${error.code})`),
+        'run: oncebox migrate up',
+      )
+    default:
+      return isAway(error.cause) ? cannotConnect(error.cause, 'the database') : failed(text)
+  }
+}
+
+export function interrupted(message = 'interrupted'): Exit {
+  return new Exit(EXIT.interrupted, message)
+}
