@@ -12,7 +12,7 @@ const PAGES = ['docs/runbook.md', 'docs/production.md', 'docs/troubleshooting.md
 
 /** Blocks in lists are indented, which says nothing. Settings of a whole server are not tried on the one that others use. */
 const statements = PAGES.flatMap((page) =>
-  blocksOf(readPage(page).replaceAll(/^ {3}/gm, ''))
+  blocksOf(readPage(page).replaceAll(/^ {2,3}/gm, ''))
     .filter(({ language, text }) => language === 'sql' && !/^alter system/m.test(text))
     .map(({ line, text }) => ({ page, line, text })),
 )
