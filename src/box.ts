@@ -17,7 +17,7 @@ import type { FrontDoor } from './front-door.js'
 import type { Handlers, SendOptions } from './handler.js'
 import { healthOf, type Health } from './health.js'
 import { checkNew, declareConsumer } from './inbox/consumer.js'
-import { byMode, deliver, type DeliverOptions } from './inbox/deliver.js'
+import { deliver, type DeliverOptions } from './inbox/deliver.js'
 import { createHost } from './inbox/endpoint.js'
 import { createIdleWatch } from './inbox/idle.js'
 import { once } from './inbox/once.js'
@@ -293,10 +293,6 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
     if (life.state === 'started') announce().catch((error: unknown) => wakeUps.failed(error))
   })
   const parts: Parts = { consumers: workers, runtime }
-  return Object.defineProperties(box, {
-    [INBOX]: { value: inbox },
-    [ENDPOINTS]: { value: host },
-    [METERED]: { value: metering },
-    [PARTS]: { value: parts },
-  })
+  const seams = { [INBOX]: { value: inbox }, [ENDPOINTS]: { value: host } }
+  return Object.defineProperties(box, { ...seams, [METERED]: { value: metering }, [PARTS]: { value: parts } })
 }

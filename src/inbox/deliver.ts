@@ -31,11 +31,6 @@ export interface DeliverOptions {
   readonly origin?: Origin | undefined
 }
 
-/** What a source does for a consumer, by its mode. */
-export function byMode({ options: { mode } }: ConsumerDeclaration): 'store' | 'run' | 'direct' {
-  return mode === 'stored' ? 'store' : mode === 'inline' ? 'run' : 'direct'
-}
-
 export function deliver(runtime: Runtime, incoming: readonly Incoming[], options: DeliverOptions): Promise<Outcome[]> {
   return runtime.traces.receive(options.origin?.name, incoming, () => take(runtime, incoming, options))
 }

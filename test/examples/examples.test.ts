@@ -72,6 +72,13 @@ handed over: 4 times
 order A-1: invoice of 500
 order A-2: invoice of 700
 deleted by the janitor: 2`,
+  scale: `
+6 boxes on two servers: 3 and 3
+transfers: stored 400; the same again: duplicate 400
+booked: 400 out, 400 in, out of order 0; the sum of all accounts is 0
+box 3 has moved: 4 and 2
+transfers: stored 40; the earlier ones again: duplicate 400
+booked: 440 out, 440 in, out of order 0; the sum of all accounts is 0`,
   sequelize: `
 delivery 1: handled
 delivery 2: duplicate
@@ -118,8 +125,8 @@ test('every example is in the table of contents, and is run here', async () => {
   expect(Object.keys(PRINTS).sort()).toEqual(examples)
 })
 
-/** Those whose client speaks to servers alone. */
-const ON_SERVERS = new Set(['prisma'])
+/** Those whose client speaks to servers alone; scale starts two of its own. */
+const ON_SERVERS = new Set(['prisma', 'scale'])
 
 describe.each(Object.keys(PRINTS))('%s', (example) => {
   test.runIf(!ON_SERVERS.has(example))('runs on PGlite', { timeout: TIMEOUT_MS }, async () => {
