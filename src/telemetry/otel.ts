@@ -36,7 +36,7 @@ export interface Span {
 
 export interface SpanStart {
   readonly kind: number
-  readonly links?: readonly Link[]
+  readonly links: readonly Link[]
 }
 
 export interface Tracer {

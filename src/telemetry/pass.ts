@@ -17,11 +17,14 @@ export const NO_PASS: PassTrace = {
   failed: () => undefined,
 }
 
+const HANDLED = { 'oncebox.outcome': 'handled' }
+const ROLLED_BACK = { 'oncebox.outcome': 'rolled-back' }
+
 export function passOf(spans: Spans, consumer: string, held: readonly Processed[]): PassTrace {
   let settle: OpenSpan | undefined
   // What is left of an earlier run of a message is over, and stays as it ended.
-  const endAll = (outcome: string): void => {
-    for (const { span } of held) span?.end({ 'oncebox.outcome': outcome })
+  const endAll = (outcome: Attributes): void => {
+    for (const { span } of held) span?.end(outcome)
   }
   return {
     settling(done, work) {
@@ -29,21 +32,20 @@ export function passOf(spans: Spans, consumer: string, held: readonly Processed[
       if (calls.length === 0) return work()
       // One call settles in its own trace; a group has none, and is linked to each.
       const origin = originOf(calls, ({ context }) => context)
-      settle = spans.begin({ ...origin, operation: 'settle', to: consumer, kind: KIND.client, about })
-      return settle ? inContext(settle.context, work) : work()
-
-      function about(): Attributes {
+      settle = spans.begin('settle', consumer, KIND.client, origin)
+      if (settle?.isRecorded) {
         const messages = done.map(({ message }) => message.message)
-        return { ...attributes('settle', consumer), ...consumedBy(consumer), ...aboutAll(messages) }
+        settle.tell({ ...attributes('settle', consumer), ...consumedBy(consumer), ...aboutAll(messages) })
       }
+      return settle ? inContext(settle.context, work) : work()
     },
     committed() {
-      endAll('handled')
-      settle?.end({ 'oncebox.outcome': 'handled' })
+      endAll(HANDLED)
+      settle?.end(HANDLED)
     },
     failed(error) {
-      endAll('rolled-back')
-      settle?.fail(error, { 'oncebox.outcome': 'rolled-back' })
+      endAll(ROLLED_BACK)
+      settle?.fail(error, ROLLED_BACK)
     },
   }
 }

@@ -1,7 +1,9 @@
-/** Process: what became of a handler's call, as its span tells it. */
+/** Process: one call of a handler, active while it runs, and what became of it. */
 import { OnceboxError, Reject, RetryLater } from '../errors.js'
 import type { Message } from '../message.js'
-import type { OpenSpan } from './span.js'
+import { contextIn } from './headers.js'
+import { inContext, KIND } from './otel.js'
+import { attributes, consumedBy, originIn, originOf, type OpenSpan, type Spans } from './span.js'
 
 /** A message that runs, with the span of the last call of its handler. */
 export interface Processed {
@@ -9,7 +11,49 @@ export interface Processed {
   span?: OpenSpan | undefined
 }
 
-export function endThrown(span: OpenSpan, error: unknown): void {
+/** Its span ends with its transaction, unless it throws. */
+export async function runProcess<R>(
+  spans: Spans,
+  consumer: string,
+  held: readonly Processed[],
+  work: () => Promise<R>,
+): Promise<R> {
+  const { message } = held[0]!
+  const isOne = held.length === 1
+  const origin = isOne ? originIn(contextIn(message)) : originOf(held, (one) => contextIn(one.message))
+  const span = spans.begin('process', message.type, KIND.consumer, origin)
+  if (!span) return work()
+  if (span.isRecorded) span.tell(isOne ? aboutOne(consumer, message) : aboutBatch(consumer, message.type, held.length))
+  for (const one of held) one.span = span
+  try {
+    const result = await inContext(span.context, work)
+    span.workedUntilNow()
+    return result
+  } catch (error) {
+    endThrown(span, error)
+    throw error
+  }
+}
+
+/** Written out, for there is one for every message: to put it together from parts takes several times as long. */
+function aboutOne(consumer: string, { id, type, correlationId, attempt }: Message) {
+  return {
+    'messaging.system': 'oncebox',
+    'messaging.destination.name': type,
+    'messaging.operation.name': 'process',
+    'messaging.operation.type': 'process',
+    'messaging.consumer.group.name': consumer,
+    'messaging.message.id': id,
+    'messaging.message.conversation_id': correlationId,
+    'oncebox.attempt': attempt,
+  }
+}
+
+function aboutBatch(consumer: string, type: string, messages: number) {
+  return { ...attributes('process', type), ...consumedBy(consumer), 'messaging.batch.message_count': messages }
+}
+
+function endThrown(span: OpenSpan, error: unknown): void {
   // It has not failed: it runs again at once, with the outcome of its effect.
   if (error instanceof OnceboxError && error.code === 'GROUP_ABANDONED')
     return span.end({ 'oncebox.outcome': 'effect' })

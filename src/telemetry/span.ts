@@ -17,27 +17,23 @@ import {
 /** The operations of the messaging conventions, under our names for them. */
 export type Operation = 'send' | 'publish' | 'receive' | 'process' | 'settle'
 
-export interface Beginning {
-  readonly operation: Operation | 'effect'
-  /** What it is done to: the rest of the span's name. */
-  readonly to: string
-  readonly kind: number
-  readonly parent: OtelContext
-  readonly links?: readonly Link[]
-  /** Asked only if the span is recorded. */
-  readonly about: () => Attributes
-}
-
 export class OpenSpan {
   readonly #span: Span
   /** What is active while it is open. */
   readonly context: OtelContext
+  /** Else nothing that is told of it would be kept. */
+  readonly isRecorded: boolean
   #workedUntil: number | undefined
   #isOver = false
 
   constructor(span: Span, parent: OtelContext) {
     this.#span = span
     this.context = withSpan(parent, span)
+    this.isRecorded = span.isRecording()
+  }
+
+  tell(attributes: Attributes): void {
+    if (this.isRecorded) harmless(() => this.#span.setAttributes(attributes))
   }
 
   /** The work is done; what became of it is known later. */
@@ -45,30 +41,27 @@ export class OpenSpan {
     this.#workedUntil = performance.now()
   }
 
-  end(about?: Attributes): void {
-    this.#end(() => {
-      if (about && this.#span.isRecording()) this.#span.setAttributes(about)
-    })
+  end(attributes?: Attributes): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    if (attributes) this.tell(attributes)
+    harmless(() => this.#span.end(this.#workedUntil))
   }
 
   /** The error is told by its words without values of rows, as the log tells it. */
-  fail(error: unknown, about?: Attributes): void {
-    this.#end(() => {
-      if (!this.#span.isRecording()) return
-      this.#span.setAttributes({ ...about, 'error.type': typeOf(error) })
-      this.#span.setStatus({ code: FAILED, message: wordsOf(error) })
-    })
-  }
-
-  #end(tell: () => void): void {
+  fail(error: unknown, attributes?: Attributes): void {
     if (this.#isOver) return
-    this.#isOver = true
-    try {
-      tell()
-      this.#span.end(this.#workedUntil)
-    } catch {
-      // What collects spans is the application's; the message has nothing to do with it.
-    }
+    if (this.isRecorded) harmless(() => this.#span.setStatus({ code: FAILED, message: wordsOf(error) }))
+    this.end(this.isRecorded ? { ...attributes, 'error.type': typeOf(error) } : undefined)
+  }
+}
+
+/** What collects spans is the application's, and may throw; the message has nothing to do with it. */
+function harmless(tell: () => unknown): void {
+  try {
+    tell()
+  } catch {
+    // Nobody is left to tell.
   }
 }
 
@@ -82,13 +75,11 @@ export class Spans {
     return registered().trace !== undefined
   }
 
-  /** Undefined if no provider is registered, or the one that is threw. */
-  begin({ operation, to, kind, parent, links, about }: Beginning): OpenSpan | undefined {
+  /** Undefined if no provider is registered, or the one that is threw. `to` is what it is done to. */
+  begin(operation: Operation | 'effect', to: string, kind: number, { parent, links }: Origin): OpenSpan | undefined {
     try {
-      const span = this.#current?.startSpan(`${operation} ${to}`, links ? { kind, links } : { kind }, parent)
-      if (!span) return undefined
-      if (span.isRecording()) span.setAttributes(about())
-      return new OpenSpan(span, parent)
+      const span = this.#current?.startSpan(`${operation} ${to}`, { kind, links }, parent)
+      return span && new OpenSpan(span, parent)
     } catch {
       return undefined
     }
@@ -115,13 +106,25 @@ export interface Origin {
   readonly links: readonly Link[]
 }
 
-const NOWHERE: Origin = { parent: ROOT, links: [] }
+const NO_LINKS: readonly Link[] = []
+const NOWHERE: Origin = { parent: ROOT, links: NO_LINKS }
+
+/** In this context, and from nowhere else. */
+export function within(parent: OtelContext): Origin {
+  return { parent, links: NO_LINKS }
+}
+
+/** Of one message; there are many of them. */
+export function originIn(context: OtelContext): Origin {
+  const span = spanIn(context)
+  return span ? { parent: context, links: [{ context: span }] } : NOWHERE
+}
 
 export function originOf<T>(list: readonly T[], contextOf: (one: T) => OtelContext): Origin {
   if (list.length === 0) return NOWHERE
   const first = contextOf(list[0]!)
+  if (list.length === 1) return originIn(first)
   const span = spanIn(first)
-  if (list.length === 1) return span ? { parent: first, links: [{ context: span }] } : NOWHERE
   const links: Link[] = span ? [{ context: span }] : []
   let isCommon = span !== undefined && list.length <= MAX_LINKS
   for (const one of list.slice(1, MAX_LINKS)) {

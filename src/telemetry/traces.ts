@@ -11,8 +11,18 @@ import type { Message } from '../message.js'
 import { activeHeaders, contextIn, traceIdOf, type Headers } from './headers.js'
 import { activeContext, inContext, KIND, ROOT, spanIn, UNTRACED, type Attributes, type OtelContext } from './otel.js'
 import { NO_PASS, passOf, type PassTrace } from './pass.js'
-import { endThrown, type Processed } from './process.js'
-import { aboutAll, attributes, consumedBy, originOf, Spans, type OpenSpan, type Origin } from './span.js'
+import { runProcess, type Processed } from './process.js'
+import {
+  aboutAll,
+  attributes,
+  consumedBy,
+  originIn,
+  originOf,
+  Spans,
+  within,
+  type OpenSpan,
+  type Origin,
+} from './span.js'
 
 export interface Traces {
   /** `send`: what work sends carries its context. Answers work itself if nobody wants spans. */
@@ -95,9 +105,8 @@ export class SpanTraces implements Traces {
   send<T extends Sent>(destination: string, work: () => Promise<T>): () => Promise<T> {
     if (!this.#spans.areWanted) return work
     return () => {
-      const about = (): Attributes => attributes('send', destination)
-      const parent = activeContext()
-      const span = this.#spans.begin({ operation: 'send', to: destination, kind: KIND.producer, parent, about })
+      const span = this.#spans.begin('send', destination, KIND.producer, within(activeContext()))
+      span?.tell(attributes('send', destination))
       return during(span, work, (sent) => aboutAll('id' in sent ? [sent] : sent))
     }
   }
@@ -108,9 +117,8 @@ export class SpanTraces implements Traces {
 
   publish<A>(sink: string, batch: readonly Message[], work: () => Promise<A>): Promise<A> {
     if (!this.#spans.areWanted) return work()
-    const about = (): Attributes => ({ ...attributes('publish', sink), ...aboutAll(batch) })
-    const origin = originOf(batch, contextIn)
-    const span = this.#spans.begin({ ...origin, operation: 'publish', to: sink, kind: KIND.client, about })
+    const span = this.#spans.begin('publish', sink, KIND.client, originOf(batch, contextIn))
+    span?.tell({ ...attributes('publish', sink), ...aboutAll(batch) })
     return during(span, work, refusedOf)
   }
 
@@ -121,51 +129,22 @@ export class SpanTraces implements Traces {
   ): Promise<O[]> {
     if (!this.#spans.areWanted) return work()
     const destination = source ?? 'inbox'
-    const about = (): Attributes => ({ ...attributes('receive', destination), ...aboutAll(incoming) })
     const origin = inActive(originOf(incoming, contextIn))
-    const span = this.#spans.begin({ ...origin, operation: 'receive', to: destination, kind: KIND.client, about })
+    const span = this.#spans.begin('receive', destination, KIND.client, origin)
+    span?.tell({ ...attributes('receive', destination), ...aboutAll(incoming) })
     return during(span, work, (outcomes) => ({ 'oncebox.outcome': commonOf(outcomes) }))
   }
 
   process<R>(consumer: string, held: readonly Processed[], work: () => Promise<R>): () => Promise<R> {
-    if (!this.#spans.areWanted) return work
-    return () => {
-      const { type, attempt, correlationId } = held[0]!.message
-      const about = (): Attributes => ({
-        ...attributes('process', type),
-        ...consumedBy(consumer),
-        ...aboutAll(held.map(({ message }) => message)),
-        'messaging.message.conversation_id': held.length === 1 ? correlationId : undefined,
-        'oncebox.attempt': held.length === 1 ? attempt : undefined,
-      })
-      const origin = originOf(held, ({ message }) => contextIn(message))
-      const span = this.#spans.begin({ ...origin, operation: 'process', to: type, kind: KIND.consumer, about })
-      if (!span) return work()
-      for (const one of held) one.span = span
-      return inContext(span.context, work).then(
-        (result) => {
-          span.workedUntilNow()
-          return result
-        },
-        (error: unknown) => {
-          endThrown(span, error)
-          throw error
-        },
-      )
-    }
+    return this.#spans.areWanted ? () => runProcess(this.#spans, consumer, held, work) : work
   }
 
   once<R>(consumer: string, message: Received, work: () => R | Promise<R>): () => R | Promise<R> {
     if (!this.#spans.areWanted) return work
     return () => {
       const destination = typeof message.type === 'string' ? message.type : consumer
-      const about = (): Attributes => ({
-        ...attributes('process', destination),
-        ...consumedBy(consumer),
-        ...aboutAll([message]),
-      })
-      const origin = inActive(originOf([message], contextIn))
-      const span = this.#spans.begin({ ...origin, operation: 'process', to: destination, kind: KIND.consumer, about })
+      const span = this.#spans.begin('process', destination, KIND.consumer, inActive(originIn(contextIn(message))))
+      span?.tell({ ...attributes('process', destination), ...consumedBy(consumer), ...aboutAll([message]) })
       return during(span, async () => work())
     }
   }
@@ -177,7 +156,9 @@ export class SpanTraces implements Traces {
   fail<T>(consumer: string, held: Processed, verdict: Judged, work: () => Promise<T>): Promise<T> {
     if (!this.#spans.areWanted) return work()
     const { message, span: call } = held
-    const about = (): Attributes => ({
+    const origin = originIn(call?.context ?? contextIn(message))
+    const span = this.#spans.begin('settle', consumer, KIND.client, origin)
+    span?.tell({
       ...attributes('settle', consumer),
       ...consumedBy(consumer),
       ...aboutAll([message]),
@@ -185,18 +166,17 @@ export class SpanTraces implements Traces {
       'oncebox.outcome': verdict.parked ?? (verdict.asked === undefined ? 'retry' : 'put-off'),
       'oncebox.reason': verdict.reason,
     })
-    const origin = originOf([message], (one) => call?.context ?? contextIn(one))
-    return during(this.#spans.begin({ ...origin, operation: 'settle', to: consumer, kind: KIND.client, about }), work)
+    return during(span, work)
   }
 
   get context(): OtelContext | undefined {
     return this.#spans.areWanted ? activeContext() : undefined
   }
 
-  async effect<R>(consumer: string, { name, within }: Effect, work: () => R | Promise<R>): Promise<R> {
-    if (!within) return work()
-    const about = (): Attributes => ({ ...consumedBy(consumer), 'oncebox.effect.name': name })
-    const span = this.#spans.begin({ operation: 'effect', to: name, kind: KIND.internal, parent: within, about })
+  async effect<R>(consumer: string, { name, within: asked }: Effect, work: () => R | Promise<R>): Promise<R> {
+    if (!asked) return work()
+    const span = this.#spans.begin('effect', name, KIND.internal, within(asked))
+    span?.tell({ ...consumedBy(consumer), 'oncebox.effect.name': name })
     return during(span, async () => work())
   }
 
@@ -218,7 +198,7 @@ function during<T>(span: OpenSpan | undefined, work: () => Promise<T>, tell?: (r
   if (!span) return work()
   return inContext(span.context, work).then(
     (result) => {
-      span.end(tell?.(result))
+      span.end(span.isRecorded ? tell?.(result) : undefined)
       return result
     },
     (error: unknown) => {
