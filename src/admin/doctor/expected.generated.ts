@@ -1,4 +1,4 @@
-// Generated from the migrations by `node scripts/describe-schema.mjs`, which `npm run build` runs. Of e1af83501dbed76b.
+// Generated from the migrations by `node scripts/describe-schema.mjs`, which `npm run build` runs. Of 9215fe0359b609ec.
 import type { ObjectRow } from '../../postgres/sql/doctor-server.js'
 
 /** What the migrations make: kind, name, detail. */

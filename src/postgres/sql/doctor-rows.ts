@@ -72,9 +72,11 @@ cross join lateral (
      where w.consumer = c.name and w.lane is null and w.parked is null and w.due_at <= ob.now()
      order by w.due_at limit ${COUNTED_TO})
     union all
-    (select l.due_at, l.token from ob.lane l where l.consumer = c.name and l.due_at <= ob.now() and l.due_at < 'infinity'
-       and exists (select 1 from ob.work w where w.consumer = l.consumer and w.lane = l.key and w.parked is null)
-     order by l.due_at limit ${COUNTED_TO})) x
+    (select l.due_at, l.token from (
+       select l.* from ob.lane l where l.consumer = c.name and l.due_at <= ob.now() and l.due_at < 'infinity'
+       order by l.due_at limit ${COUNTED_TO}) l
+     cross join lateral (select 1 from ob.work w
+       where w.consumer = l.consumer and w.lane = l.key and w.parked is null order by w.seq limit 1) w)) x
 ) due
 cross join lateral (
   select exists (select 1 from (
