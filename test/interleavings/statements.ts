@@ -17,6 +17,18 @@ export const OUTSIDE: Readonly<Record<string, string>> = {
   ATTEMPTS: DISPLAY,
   SINKS: DISPLAY,
   HEALTH: DISPLAY,
+  LOOK_CONSUMERS: DISPLAY,
+  LOOK_PARKED: DISPLAY,
+  LOOK_STRAYS: DISPLAY,
+  LOOK_SINKS: DISPLAY,
+  LOOK_UNWANTED: DISPLAY,
+  LOOK_QUARANTINE: DISPLAY,
+  LOOK_SETTINGS: DISPLAY,
+  LOOK_CONNECTIONS: DISPLAY,
+  LOOK_PINS: DISPLAY,
+  HIDDEN_SESSIONS: DISPLAY,
+  LOOK_TABLES: DISPLAY,
+  LOOK_OBJECTS: DISPLAY,
   SENT: DISPLAY,
   JOURNAL: DISPLAY,
   PARKED: DISPLAY,
@@ -106,6 +118,7 @@ export const OUTSIDE: Readonly<Record<string, string>> = {
   STATE: 'a piece of other statements',
   MARKED: 'a word',
   MAX_BIGINT: 'a number',
+  COUNTED_TO: 'a number',
 }
 
 const FOLDER = new URL('../../src/postgres/sql/', import.meta.url)
