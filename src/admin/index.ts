@@ -6,6 +6,7 @@ import { answer } from './answer.js'
 import { audit } from './audit.js'
 import { consumers } from './consumers.js'
 import { discard } from './discard.js'
+import { doctor } from './doctor/index.js'
 import { message } from './message.js'
 import { messages } from './messages.js'
 import { pause, resume } from './pause.js'
@@ -17,6 +18,7 @@ import { sinks } from './sinks.js'
 import { status } from './status.js'
 import type { Admin, Filter } from './types.js'
 
+export type { DoctorOptions, Finding } from './doctor/index.js'
 export type {
   Admin, AuditRecord, Bulk, ConsumerInfo, Counts, Criteria, Filter, Removal, Signed, SinkInfo, Status,
 } from './types.js' // prettier-ignore
@@ -49,6 +51,7 @@ export function createAdmin<M extends MessageMap>(runtime: Runtime, deps: AdminD
     sinks: () => sinks(runtime),
     removeSink: (sink, options) => removeSink(runtime, sink, options),
     prune: (options) => prune(runtime, deps.consumers(), options),
+    doctor: (options) => doctor(runtime, deps.consumers(), options),
     audit: (page) => audit(runtime, page),
   }
 }
