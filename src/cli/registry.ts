@@ -8,6 +8,7 @@ export const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   'migrate status': async () => (await import('./commands/migrate.js')).migrateStatus,
   'migrate sql': async () => (await import('./commands/migrate.js')).migrateSql,
   status: async () => (await import('./commands/status.js')).status,
+  doctor: async () => (await import('./commands/doctor.js')).doctor,
   'messages ls': async () => (await import('./commands/messages.js')).messagesLs,
   'messages show': async () => (await import('./commands/messages.js')).messagesShow,
   'dead ls': async () => (await import('./commands/dead.js')).deadLs,

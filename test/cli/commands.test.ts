@@ -144,6 +144,14 @@ describe('status', () => {
   })
 })
 
+test('doctor says what is wrong, and ends with 3 if it is serious', async () => {
+  const table = await oncebox(['doctor'])
+  const { documents, code } = await asJson(['doctor'])
+  const serious = documents.some(({ severity }) => severity === 'serious')
+  expect([table.code, code]).toEqual(serious ? [3, 3] : [0, 0])
+  for (const { code: finding } of documents) expect(table.stdout).toContain(finding)
+})
+
 describe('migrate', () => {
   test('up says what it did, and does nothing twice; status tells what there is', async () => {
     const made = ['--schema', 'made']
@@ -320,7 +328,20 @@ describe('the rest', () => {
 })
 
 const OURS = new Set([
-  ...['migrate', 'status', 'messages', 'dead', 'quarantine', 'outbox', 'consumer', 'sink', 'effects', 'audit', 'prune'],
+  ...[
+    'migrate',
+    'status',
+    'messages',
+    'dead',
+    'quarantine',
+    'outbox',
+    'consumer',
+    'sink',
+    'effects',
+    'audit',
+    'prune',
+    'doctor',
+  ],
 ])
 
 /** What a schema is made of, without its name. */
