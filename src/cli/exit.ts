@@ -16,7 +16,7 @@ export const EXIT_MEANINGS: Readonly<Record<ExitCode, string>> = {
   0: 'done',
   1: 'failed',
   2: 'the command was written wrongly',
-  3: 'unhealthy: a serious finding, or more lag than allowed',
+  3: 'unhealthy: a serious finding, too much lag, a schema to migrate',
   4: 'cannot connect to the database',
   130: 'interrupted',
 }

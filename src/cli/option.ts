@@ -70,9 +70,11 @@ export function integer(
 }
 
 export function choice<const T extends string>(summary: string, choices: readonly T[]): Option<T | undefined> {
+  const words = choices.join('|')
+  const long = words.length > 40
   return {
     ...PLAIN,
-    ...{ summary, value: choices.join('|'), choices },
+    ...{ summary: long ? `${summary} One of ${choices.join(', ')}.` : summary, value: long ? 'word' : words, choices },
     read: (name, [given]) => (given === undefined ? undefined : oneOf(name, given, choices)),
   }
 }

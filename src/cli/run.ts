@@ -1,4 +1,5 @@
 /** Runs what was typed. Everything of the outside is handed in, so that tests run it without a process. */
+import { sleep } from '../backoff.js'
 import { nearest } from '../check-options.js'
 import type { Command, Context } from './command.js'
 import { loadConfig, type Config } from './config.js'
@@ -15,7 +16,9 @@ import { allCommands, COMMANDS } from './registry.js'
 import { version } from './version.js'
 
 /** A command that was interrupted has so long to stop by itself, and to say how far it got. */
-const GRACE_MS = 5_000
+const GRACE_MS = 3_000
+/** A client waits for the answers to its statements before it closes, and one that was interrupted may never come. */
+const CLOSE_MS = 1_000
 
 export async function run(argv: readonly string[], io: Io): Promise<ExitCode> {
   const out = createOutput(io, { json: false, raw: false })
@@ -112,7 +115,11 @@ async function runWith(
     return io.signal.aborted ? EXIT.interrupted : (code ?? EXIT.ok)
   } finally {
     for (const connection of await Promise.allSettled(opened)) {
-      if (connection.status === 'fulfilled') await connection.value.close().catch(() => undefined)
+      if (connection.status === 'fulfilled')
+        await sleep(
+          CLOSE_MS,
+          connection.value.close().catch(() => undefined),
+        )
     }
   }
 }

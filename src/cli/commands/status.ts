@@ -5,6 +5,7 @@ import { EXIT, type ExitCode } from '../exit.js'
 import { duration, flag, integer as whole } from '../option.js'
 import { showTime } from '../output/duration.js'
 import { openScreen } from '../output/screen.js'
+import { cut } from '../output/width.js'
 import { boolean, integer, number, object, record, time } from '../shape.js'
 import { waitFor } from '../shared/wait.js'
 import { createHistory, statusLines, type History } from '../shared/status-table.js'
@@ -97,9 +98,8 @@ async function watch(context: StatusContext, read: () => Promise<Status>, where:
       now = await read()
       history.add(now)
       if (screen) {
-        const head = out.rendered(
-          `${showTime(new Date())}  ${where}  every ${options.interval / 1_000} s, Ctrl-C ends it`,
-        )
+        const words = `${showTime(new Date())}  ${where}  every ${options.interval / 1_000} s, Ctrl-C ends it`
+        const head = cut(out.rendered(words), out.width ?? 80)
         const tables = statusLines(now, { maxLagMs: options.maxLag, history })
         screen.draw([head, ...tables.flatMap(({ columns, rows }) => ['', ...out.rows(columns, rows)])])
       } else print(context, now, history)

@@ -19,29 +19,34 @@ export interface ClientOptions {
   readonly url: string | undefined
   readonly env: Readonly<Record<string, string | undefined>>
   readonly connectTimeoutMs: number
+  /** Default true: what is installed beside oncebox will do, where the project itself has none. */
+  readonly beside?: boolean
 }
 
 /** What runs next to each other: a command, and the loops of none. */
 const CONNECTIONS = 4
 
+const OPENERS = { pg: openPg, postgres: openPostgres }
+
 export async function openClient(options: ClientOptions): Promise<Client> {
-  const pg = find('pg', options.cwd)
-  if (pg !== undefined) return openPg(pg, options)
-  const postgres = find('postgres', options.cwd)
-  if (postgres !== undefined) return openPostgres(postgres, options)
+  const { cwd, beside = true } = options
+  const own = pathToFileURL(path.join(cwd, 'from.js')).href
+  for (const from of beside ? [own, import.meta.url] : [own]) {
+    for (const name of ['pg', 'postgres'] as const) {
+      const file = find(name, from)
+      if (file !== undefined) return OPENERS[name](file, options)
+    }
+  }
   throw failed('there is no client for PostgreSQL here', 'install one of them: npm install pg, or npm install postgres')
 }
 
-/** The file of a package, as the project would import it. */
-function find(name: string, cwd: string): string | undefined {
-  for (const from of [pathToFileURL(path.join(cwd, 'from.js')).href, import.meta.url]) {
-    try {
-      return createRequire(from).resolve(name)
-    } catch {
-      // The next one.
-    }
+/** The file of a package, as a module there would import it. */
+function find(name: string, from: string): string | undefined {
+  try {
+    return createRequire(from).resolve(name)
+  } catch {
+    return undefined
   }
-  return undefined
 }
 
 async function load<T>(file: string): Promise<T> {

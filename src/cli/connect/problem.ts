@@ -84,8 +84,11 @@ function networkReason(error: unknown): string | undefined {
 
 function tlsReason(error: unknown): string | undefined {
   for (const { code, message } of causesOf(error)) {
-    if (typeof message === 'string' && /does not support SSL|SSL.*not supported/i.test(message)) {
-      return 'the server has none'
+    if (
+      typeof message === 'string' &&
+      /does not support SSL|SSL.*not supported|before secure TLS connection/i.test(message)
+    ) {
+      return 'the server has none, or cut it'
     }
     if (typeof code === 'string' && /^(ERR_TLS|ERR_SSL|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_)|EPROTO/.test(code))
       return code
