@@ -14,8 +14,11 @@ interface Typed {
 /** Commands that other changes bring: until they are declared, nothing is known of their options. */
 const COMING = new Set(['doctor', 'work', 'dev', 'init', 'bench', 'import', 'dashboard'])
 
+/** The changelog speaks of what was, and the page of the command line is written from the declarations themselves. */
+const UNCHECKED = new Set(['CHANGELOG.md', 'docs/command-line.md'])
+
 const typed: Typed[] = pages()
-  .filter((page) => page !== 'CHANGELOG.md')
+  .filter((page) => !UNCHECKED.has(page))
   .flatMap((page) => [...inBlocks(page), ...inSentences(page)])
 
 test('the pages have commands', () => {

@@ -10,10 +10,14 @@ import { blocksOf, readPage, ROOT } from './markdown.js'
 
 const PAGES = ['docs/runbook.md', 'docs/production.md', 'docs/troubleshooting.md', 'docs/upgrading.md', 'docs/scale.md']
 
-/** Blocks in lists are indented, which says nothing. Settings of a whole server are not tried on the one that others use. */
+/**
+ * Blocks in lists are indented, which says nothing. Settings of a whole server are not tried on the one that others use, and
+ * what belongs to Citus is in bench/citus.mjs.
+ */
+const ELSEWHERE = /^alter system|pg_dist_|create_distributed_table/m
 const statements = PAGES.flatMap((page) =>
   blocksOf(readPage(page).replaceAll(/^ {2,3}/gm, ''))
-    .filter(({ language, text }) => language === 'sql' && !/^alter system/m.test(text))
+    .filter(({ language, text }) => language === 'sql' && !ELSEWHERE.test(text))
     .map(({ line, text }) => ({ page, line, text })),
 )
 

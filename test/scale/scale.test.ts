@@ -58,9 +58,12 @@ const citus: Layout = {
   async open() {
     const entries = 'public.oncebox_scale_entry'
     const [coordinator = ''] = citusUrls
-    await statement(coordinator, `drop table if exists ${entries}`)
+    await statement(coordinator, `drop table if exists ${entries}, ${entries}_two_phases`)
     await statement(coordinator, `create table ${entries} ${ENTRY}`)
     await statement(coordinator, `select create_distributed_table('${entries}', 'account')`)
+    await statement(coordinator, `create table ${entries}_two_phases (n int not null)`)
+    const shards = `shard_count => 2, colocate_with => 'none'`
+    await statement(coordinator, `select create_distributed_table('${entries}_two_phases', 'n', ${shards})`)
     const [first, second] = citusUrls.slice(-2).map((plainUrl) => {
       const url = `${plainUrl}${plainUrl.includes('?') ? '&' : '?'}options=-c%20citus.enable_ddl_propagation%3Doff`
       const END = `select pg_terminate_backend(pid) from pg_stat_activity
