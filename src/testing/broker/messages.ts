@@ -5,6 +5,8 @@ import { dataOf, event, rawEvent, Recorder, type Add } from './bench.js'
 export function messages(promise: Add): void {
   const headers = {
     traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01',
+    tracestate: 'rojo=1,congo=t61rcWkgMzE',
+    baggage: 'tenant=acme,user=%C5%BC',
     'X-Odd Name': 'żółć "quoted" 100 %',
     plain: 'text',
   }
