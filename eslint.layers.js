@@ -18,10 +18,11 @@ const SEAMS = [
 ]
 
 /** A part of src/ → the parts it may import, besides itself. */
-const GROUND = ['leaf', 'worker', 'postgres', 'seam', 'metrics']
+const GROUND = ['leaf', 'worker', 'postgres', 'seam', 'metrics', 'telemetry']
 const FLOW = [...GROUND, 'shared', 'inbox', 'outbox', 'effects']
 const MAY_IMPORT = {
   leaf: [],
+  telemetry: ['leaf'],
   worker: ['leaf', 'postgres', 'seam'],
   postgres: ['leaf', 'worker'],
   metrics: ['leaf', 'postgres'],

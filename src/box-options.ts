@@ -12,6 +12,7 @@ import type { Driver } from './postgres/driver.js'
 import { clientIn } from './postgres/drivers/wrong-client.js'
 import { SCHEMA } from './postgres/schema.js'
 import type { Runtime } from './runtime.js'
+import { NO_TRACES, SpanTraces } from './telemetry/traces.js'
 
 export interface BoxOptions<M extends MessageMap, Tx, TxIn> {
   /** Your database client: `fromPg(pool)`, `fromPostgres(sql)`, `fromPglite(db)`. */
@@ -26,6 +27,7 @@ export interface BoxOptions<M extends MessageMap, Tx, TxIn> {
   maxBytes?: number
   /** Default: warnings and errors on the console. */
   logger?: Logger
+  /** `false` makes no spans, whatever is registered with OpenTelemetry. */
   telemetry?: false
   hooks?: Hooks<M>
 }
@@ -60,7 +62,13 @@ export const BOX = {
     }),
     'warnings and errors on the console',
   ),
-  telemetry: optional(checked((_, given: false) => given)),
+  telemetry: optional(
+    checked((where, given: false) => {
+      if (given === false) return given
+      throw invalid(`${where} must be false, or left out: spans go where OpenTelemetry is set up to send them`)
+    }),
+    'on, once OpenTelemetry is set up',
+  ),
   hooks: optional(
     checked((where, given: Hooks<MessageMap>) => {
       nested(HOOKS).read(where, given)
@@ -92,6 +100,7 @@ export function createRuntime<M extends MessageMap, Tx, TxIn>(given: BoxOptions<
     telemetry: options.telemetry !== false,
     outbox: { sinks: [], sent: () => undefined },
     origins: [],
+    traces: options.telemetry === false ? NO_TRACES : new SpanTraces(),
   }
 }
 

@@ -34,7 +34,7 @@ import { METERED } from './metrics/index.js'
 import { createMetering } from './metering.js'
 import type { SinkOptions } from './outbox/options.js'
 import { createRelays } from './outbox/relays.js'
-import { prepareMany, prepareSend, writeOutgoing } from './outbox/send.js'
+import { send, sendMany } from './outbox/send.js'
 import type { Driver } from './postgres/driver.js'
 import { checkVersion, migrate } from './postgres/migrate.js'
 import { checkServer } from './postgres/server.js'
@@ -132,7 +132,7 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
     const outcomes = await work.finally(() => arriving.delete(work))
     runtime.metrics.arrived(how.origin?.name, incoming, outcomes)
     if (outcomes.some(({ consumers }) => consumers.some(({ status }) => status === 'stored' || status === 'failed'))) {
-      waker.wake()
+      runtime.traces.background(() => waker.wake())
       idle.arrived(outcomes)
     }
     return outcomes
@@ -165,7 +165,7 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
       relays.start()
       janitor.start()
       metering.start()
-      sources.startAll()
+      runtime.traces.detached(() => sources.startAll())
     },
     async end(timeoutMs) {
       idle.close()
@@ -234,17 +234,11 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
     },
     async send(tx, type, data, sendOptions) {
       requireTransaction('send', tx)
-      const outgoing = await prepareSend(runtime, { type, data }, sendOptions)
-      await writeOutgoing(runtime, [outgoing], tx)
-      runtime.metrics.wrote([outgoing])
-      return { id: outgoing.id }
+      return send(runtime, { type, data }, sendOptions, tx)
     },
     async sendMany(tx, messages) {
       requireTransaction('sendMany', tx)
-      const outgoing = await prepareMany(runtime, messages)
-      await writeOutgoing(runtime, outgoing, tx)
-      runtime.metrics.wrote(outgoing)
-      return outgoing.map(({ id }) => ({ id }))
+      return sendMany(runtime, messages, tx)
     },
     from(source, ...[fromOptions = {}]) {
       const { origins } = runtime
@@ -259,7 +253,7 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
       })
       origins.push(origin)
       advice.meant(only ?? [])
-      if (source.push || life.state === 'started') sources.start(source)
+      if (source.push || life.state === 'started') runtime.traces.detached(() => sources.start(source))
       return source
     },
     to(sink, sinkOptions) {

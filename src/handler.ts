@@ -34,7 +34,7 @@ export interface BatchContext<M extends MessageMap, Tx> {
   readonly send: Send<M>
   /** Aborted when the lease is lost, the deadline passes or the box stops. */
   readonly signal: AbortSignal
-  /** Your logger, with the message's id, type, consumer, attempt and correlation id bound. */
+  /** Your logger, with the message's id, type, consumer, attempt, correlation id and trace id bound. */
   readonly log: Logger
 }
 

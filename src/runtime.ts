@@ -6,6 +6,7 @@ import type { Metrics } from './metrics/metrics.js'
 import type { Database } from './postgres/database.js'
 import type { Hooks, Place } from './hooks.js'
 import type { StandardSchemaV1 } from './standard-schema.js'
+import type { Traces } from './telemetry/traces.js'
 import { createTrouble, type Trouble } from './worker/trouble.js'
 
 export interface Runtime {
@@ -27,6 +28,8 @@ export interface Runtime {
   readonly outbox: LocalOutbox
   /** The sources that are attached, in their order. */
   readonly origins: Origin[]
+  /** The spans of the box. */
+  readonly traces: Traces
 }
 
 /** A source, as it was attached. */

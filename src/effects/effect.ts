@@ -5,12 +5,15 @@ import { OnceboxError, Reject, RetryLater } from '../errors.js'
 import { DAY_MS } from '../figures.js'
 import type { EffectOptions } from '../handler.js'
 import { callback, integer, oneOf, optional, resolve } from '../options.js'
+import type { Traces } from '../telemetry/traces.js'
 import type { EffectSubject } from '../postgres/sql/effects.js'
 
 export interface WantedEffect {
   readonly name: string
   readonly run: (call: { idempotencyKey: string; signal: AbortSignal }) => unknown
   readonly options: EffectOptions
+  /** The trace that it was asked for in. */
+  readonly within: Traces['context']
 }
 
 /** Nobody knows whether the call happened, and its author wants a person to find out. */

@@ -89,7 +89,7 @@ export class EffectJournal {
       // This run has come to nothing, so to ask again is not to ask twice.
       used.delete(name)
       // A handler that did not wait for its effect has failed: nothing is called for it.
-      if (isOpen()) this.#wanted ??= { name, run, options }
+      if (isOpen()) this.#wanted ??= { name, run, options, within: this.#runtime.traces.context }
       throw this.#refused ?? this.#abandoned()
     }
   }
@@ -180,7 +180,8 @@ export class EffectJournal {
   }
 
   #call(wanted: WantedEffect, intent: Intent, timeoutMs: number, abort: Abort): Promise<void> {
-    const { name, run } = wanted
+    const { name, run, within } = wanted
+    const { traces } = this.#runtime
     const controller = new AbortController()
     const { signal } = controller
     return new Promise((resolve, reject) => {
@@ -200,7 +201,10 @@ export class EffectJournal {
         aborted: leave,
       })
       Promise.resolve()
-        .then(() => run({ idempotencyKey: idempotencyKey(this.#subject, name), signal }))
+        .then(() => {
+          const call = { idempotencyKey: idempotencyKey(this.#subject, name), signal }
+          return traces.effect(this.#subject.consumer, { name, within }, () => run(call))
+        })
         .finally(end)
         .then(
           (result) => this.#succeeded(name, result),

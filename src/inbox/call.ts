@@ -46,8 +46,8 @@ export function callHandler(
   messages: readonly HeldMessage[],
   effects: Effects,
 ): Promise<string | undefined> {
-  return open.call(async () => {
-    const { runtime, consumer } = run.worker
+  const { runtime, consumer } = run.worker
+  const call = async (): Promise<string | undefined> => {
     const loan = runtime.db.driver.lend?.(open.tx)
     const subject = messages.map(({ message }) => message)
     const context = new HandlerContext(run.worker, subject, loan ? loan.tx : open.tx, effects.runIn(open.tx))
@@ -62,7 +62,8 @@ export function callHandler(
     const text = many ? undefined : toResult(result)
     effects.check()
     return text
-  })
+  }
+  return open.call(runtime.traces.process(consumer.name, messages, call))
 }
 
 /** How long a handler runs counts for each of its messages, but not of a run that an effect has ended. */
@@ -104,7 +105,7 @@ class HandlerContext extends CallContext implements Context<MessageMap, unknown>
   }
 
   get log(): Logger {
-    this.#log ??= bindLogger(this.#worker.runtime.log, this.#worker.consumer.name, this.#subject)
+    this.#log ??= bindLogger(this.#worker, this.#subject)
     return this.#log
   }
 
@@ -140,12 +141,16 @@ class HandlerContext extends CallContext implements Context<MessageMap, unknown>
   }
 }
 
-function bindLogger(log: Logger, consumer: string, subject: readonly Message[]): Logger {
+function bindLogger({ runtime, consumer: { name: consumer } }: Worker, subject: readonly Message[]): Logger {
+  const { log, traces } = runtime
   const first = subject[0]!
-  const bound =
-    subject.length === 1
+  const traceId = traces.traceId(subject.length === 1 ? first.headers : {})
+  const bound = {
+    ...(subject.length === 1
       ? { id: first.id, type: first.type, consumer, attempt: first.attempt, correlationId: first.correlationId }
-      : { type: first.type, consumer, messages: subject.length }
+      : { type: first.type, consumer, messages: subject.length }),
+    ...(traceId !== undefined && { traceId }),
+  }
   return {
     debug: (o, m) => log.debug({ ...bound, ...o }, m),
     info: (o, m) => log.info({ ...bound, ...o }, m),

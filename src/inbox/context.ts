@@ -40,12 +40,15 @@ export abstract class CallContext {
   }
 
   readonly send: Send<MessageMap> = (type, data, options) =>
-    this.watch('send', async () => {
-      const outgoing = await prepareSend(this.#runtime, { type, data }, options, this.cause)
-      this.#mustBeOpen('send')
-      this.#sent.push(outgoing)
-      return { id: outgoing.id }
-    })
+    this.watch(
+      'send',
+      this.#runtime.traces.send(type, async () => {
+        const outgoing = await prepareSend(this.#runtime, { type, data }, options, this.cause)
+        this.#mustBeOpen('send')
+        this.#sent.push(outgoing)
+        return { id: outgoing.id }
+      }),
+    )
 
   /** What a handler does not wait for would be lost, or fail unseen: its attempt fails instead. */
   checkCalls(): void {

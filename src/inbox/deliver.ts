@@ -36,15 +36,15 @@ export function byMode({ options: { mode } }: ConsumerDeclaration): 'store' | 'r
   return mode === 'stored' ? 'store' : mode === 'inline' ? 'run' : 'direct'
 }
 
-export async function deliver(
-  runtime: Runtime,
-  incoming: readonly Incoming[],
-  options: DeliverOptions,
-): Promise<Outcome[]> {
+export function deliver(runtime: Runtime, incoming: readonly Incoming[], options: DeliverOptions): Promise<Outcome[]> {
+  return runtime.traces.receive(options.origin?.name, incoming, () => take(runtime, incoming, options))
+}
+
+async function take(runtime: Runtime, incoming: readonly Incoming[], options: DeliverOptions): Promise<Outcome[]> {
   const declared = options.consumers.map(({ consumer }) => consumer)
   const messages: (Prepared | Refused)[] = []
   const { fingerprint, bySource = false, origin } = options
-  const how = { consumers: declared, fingerprint, bySource, origin }
+  const how = { consumers: declared, fingerprint, bySource, origin, trace: runtime.traces.headers }
   for (const one of incoming) {
     const prepared = how.bySource ? prepareAny(runtime, one, how) : prepare(runtime, one, how)
     messages.push(prepared instanceof Promise ? await prepared : prepared)

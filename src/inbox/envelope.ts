@@ -2,6 +2,7 @@
 import { nameProblem, nearest } from '../check-options.js'
 import type { Incoming } from '../message.js'
 import type { Origin, Runtime } from '../runtime.js'
+import { withTrace, type Headers } from '../telemetry/headers.js'
 import { laneOf } from './origin.js'
 
 export interface Envelope {
@@ -16,11 +17,15 @@ export interface Envelope {
   problem: string | undefined
 }
 
-/** `lane`: the one that it was given when it came, if it comes from the quarantine. */
-export function readEnvelope(
-  incoming: Incoming,
-  { origin, lane: given }: { readonly origin?: Origin | undefined; readonly lane?: string | undefined },
-): Envelope {
+interface Arrived {
+  readonly origin?: Origin | undefined
+  /** The lane that it was given when it came, if it comes from the quarantine. */
+  readonly lane?: string | undefined
+  /** The trace that it arrives in. */
+  readonly trace?: Headers | undefined
+}
+
+export function readEnvelope(incoming: Incoming, { origin, lane: given, trace }: Arrived): Envelope {
   const problems: string[] = []
   const text = (name: 'source' | 'type' | 'key' | 'subject', required: boolean): string | undefined => {
     const value: unknown = incoming[name]
@@ -38,8 +43,10 @@ export function readEnvelope(
   const lane = key === undefined ? undefined : (given ?? laneOf(origin?.keys ?? 'shared', source, key))
   const subject = text('subject', false)
   const time = readTime(incoming.time, problems)
-  const headers = readHeaders(incoming.headers, problems)
   const idProblem = incoming.id === undefined || incoming.id === null ? 'is missing' : nameProblem(incoming.id)
+  const own = readHeaders(incoming.headers, problems)
+  // What has no id is told from others by its headers as they came.
+  const headers = trace && !idProblem ? withTrace(own, trace) : own
   const rest: Record<string, unknown> = {}
   if (subject !== undefined) rest['subject'] = subject
   if (time !== undefined) rest['time'] = time
@@ -78,7 +85,7 @@ function inUtc(time: string): string {
   return /T\d\d:\d\d(:\d\d(\.\d+)?)?$/.test(time) ? `${time}Z` : time
 }
 
-function readHeaders(headers: unknown, problems: string[]): Record<string, string> | undefined {
+function readHeaders(headers: unknown, problems: string[]): Headers | undefined {
   if (headers === undefined || headers === null) return undefined
   if (typeof headers !== 'object') {
     problems.push('headers must be an object of strings')
@@ -90,7 +97,7 @@ function readHeaders(headers: unknown, problems: string[]): Record<string, strin
     if (typeof value !== 'string') problems.push(`header ${JSON.stringify(name.slice(0, 100))} must be a string`)
     else if (!storable(name) || !storable(value)) problems.push(`a header has NUL or a lone surrogate`)
   }
-  return problems.length ? undefined : (headers as Record<string, string>)
+  return problems.length ? undefined : (headers as Headers)
 }
 
 export function storable(text: string): boolean {

@@ -36,7 +36,7 @@ export function missingHandler(run: Run, message: HeldMessage): Promise<void> {
 
 export async function applyVerdict({ worker, held }: Run, message: HeldMessage, verdict: Verdict): Promise<void> {
   const { runtime, consumer } = worker
-  const recorded = await held.fail(message, verdict)
+  const recorded = await runtime.traces.fail(consumer.name, message, verdict, () => held.fail(message, verdict))
   if (!recorded) return
   worker.metrics.judged(message.type, recorded)
   await message.read?.()

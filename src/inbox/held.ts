@@ -13,11 +13,12 @@
  */
 import type { Retrial } from '../hooks.js'
 import type { Message } from '../message.js'
+import type { Processed } from '../telemetry/process.js'
 import type { Pace } from '../worker/pace.js'
 import type { CommitUnknown, Opened, Settlement } from './transaction.js'
 import type { Verdict } from './verdict.js'
 
-export interface HeldMessage {
+export interface HeldMessage extends Processed {
   /** The key in the journal; `message.id` is the producer's. */
   readonly source: string
   readonly id: string

@@ -69,7 +69,7 @@ export async function once<R>(
   }
   let text: string | undefined
   try {
-    const result = await work()
+    const result = await (where.owner === 'caller' ? runtime.traces.once(name, message, work) : work)()
     refuseError(result)
     text = toResult(result)
   } catch (error) {

@@ -7,6 +7,7 @@
  */
 import { writeOutgoing } from '../outbox/send.js'
 import { STORE_RESULTS } from '../postgres/sql/settle.js'
+import type { PassTrace } from '../telemetry/pass.js'
 import { failpoint } from '../worker/failpoints.js'
 import type { Done, HeldMessage } from './held.js'
 import type { Run } from './run.js'
@@ -30,6 +31,18 @@ export interface Pass {
 
 /** Resolves once everything is settled. Rejects if nothing is, or if nobody knows (CommitUnknown). */
 export async function pass(run: Run, what: Pass): Promise<void> {
+  const { runtime, consumer } = run.worker
+  const trace = runtime.traces.pass(consumer.name, what.messages)
+  try {
+    await commit(run, what, trace)
+    trace.committed()
+  } catch (error) {
+    trace.failed(error)
+    throw error
+  }
+}
+
+async function commit(run: Run, what: Pass, trace: PassTrace): Promise<void> {
   const { held } = run
   const { runtime, metrics } = run.worker
   const started = performance.now()
@@ -45,7 +58,7 @@ export async function pass(run: Run, what: Pass): Promise<void> {
       outgoing = open.outgoing
       done = await what.call(open, await held.enter(what.messages, open))
       failpoint('handled', runtime.db)
-      return settle(run, open, done)
+      return trace.settling(done, () => settle(run, open, done))
     })
     failpoint('committed', runtime.db)
     settled()

@@ -4,6 +4,7 @@ import { codecProblem } from '../brokers/codec.js'
 import { OnceboxError } from '../errors.js'
 import { type Incoming, type QuarantineReason } from '../message.js'
 import type { Origin, Runtime } from '../runtime.js'
+import type { Headers } from '../telemetry/headers.js'
 import { validate, type Validated } from '../validate.js'
 import { decodeBody, fingerprint, fingerprintBytes } from '../body.js'
 import type { ConsumerDeclaration } from './consumer.js'
@@ -63,6 +64,8 @@ export interface PrepareOptions {
   readonly unchecked?: boolean
   /** The source that brings it. */
   readonly origin?: Origin | undefined
+  /** The trace that it arrives in: that of a message that came with none. */
+  readonly trace?: Headers | undefined
   /** The lane that it was given when it came: it leaves the quarantine for the same. */
   readonly lane?: string | undefined
 }

@@ -191,7 +191,7 @@ export function createJanitor(runtime: Runtime, consumers: () => readonly Consum
     start() {
       if (timer) return
       memory.stopping = false
-      schedule()
+      runtime.traces.background(schedule)
     },
     async stop(timeoutMs) {
       memory.stopping = true

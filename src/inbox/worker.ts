@@ -193,7 +193,7 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
       if (!goesOn() || loop.alive) return
       stopping = false
       stop = new Abort()
-      loop.start()
+      runtime.traces.background(() => loop.start())
     },
     wake: () => loop.wake(),
     stop(timeoutMs, others) {

@@ -55,18 +55,22 @@ export function toEvent({ n, shard, body, created, ...row }: EventRow): Outgoing
 export interface PublishOptions {
   readonly retry: Retry
   readonly publishTimeoutMs: number
+  /** What goes on around each call of the sink. */
+  readonly around: <A>(batch: readonly Message[], call: () => Promise<A>) => Promise<A>
 }
 
 export async function publish(
   sink: Sink,
   events: readonly OutgoingEvent[],
-  { retry, publishTimeoutMs }: PublishOptions,
+  { retry, publishTimeoutMs, around }: PublishOptions,
 ): Promise<Verdicts> {
   let answers: Awaited<ReturnType<Sink['publish']>>
+  const batch = events.map(({ message }) => message)
   try {
-    const publishing = sink.publish(events.map(({ message }) => message))
     // A sink that never answers must not keep its shards for good.
-    answers = await within(publishTimeoutMs, publishing, () => tooLate(publishTimeoutMs))
+    answers = await around(batch, async () =>
+      within(publishTimeoutMs, sink.publish(batch), () => tooLate(publishTimeoutMs)),
+    )
     checkAnswers(answers, events.length)
   } catch (error) {
     throw new DestinationDown(error)

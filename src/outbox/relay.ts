@@ -33,7 +33,7 @@ import { publishApart, type Care } from './apart.js'
 import { assign, catchUp } from './assign.js'
 import type { Attached } from './options.js'
 import type { Suspects } from './suspects.js'
-import { DestinationDown, publish, toEvent, type OutgoingEvent, type Verdicts } from './publish.js'
+import { DestinationDown, publish, toEvent, type OutgoingEvent, type PublishOptions, type Verdicts } from './publish.js'
 
 export interface Step {
   /** Whether anything was published, or could be by asking again at once. */
@@ -131,7 +131,7 @@ async function relayLeased(
   if (lease.lost) return { took: false }
   const metrics = runtime.metrics.sink(attached.name)
   const started = performance.now()
-  const verdicts = await publishWithCare(attached, events, care).finally(() => {
+  const verdicts = await publishWithCare(runtime, attached, events, care).finally(() => {
     metrics.asked(performance.now() - started)
   })
   suspects.judge(verdicts, attached.options.retry)
@@ -149,10 +149,16 @@ async function relayLeased(
 
 /** A sink that throws may have met one event that it cannot take: then they are published apart for a while. */
 async function publishWithCare(
-  { sink, options }: Attached,
+  { traces }: Runtime,
+  { name, sink, options: { retry, publishTimeoutMs } }: Attached,
   events: readonly OutgoingEvent[],
   care: Care,
 ): Promise<Verdicts> {
+  const options: PublishOptions = {
+    retry,
+    publishTimeoutMs,
+    around: (batch, call) => traces.publish(name, batch, call),
+  }
   const shards = [...new Set(events.map(({ shard }) => shard))]
   try {
     if (!care.apart) return await publish(sink, events, options)

@@ -80,6 +80,16 @@ export function createRelays(runtime: Runtime): Relays {
     if (loops.some(({ attached: { name } }) => !registered.has(name))) await relays.register()
   }
 
+  const startLoops = (own: OwnTurn): void => {
+    for (const loop of loops) {
+      open.add(loop.attached.sink)
+      loop.start()
+    }
+    if (loops.length === 0) return
+    tidying ??= tidy(own)
+    seen ??= setInterval(() => void beSeen(), SEEN_EVERY_MS).unref()
+  }
+
   const relays: Relays = {
     add(sink, options) {
       const name = nameOfSink(
@@ -103,14 +113,8 @@ export function createRelays(runtime: Runtime): Relays {
       return turn !== undefined
     },
     start() {
-      turn ??= beginTurn()
-      for (const loop of loops) {
-        open.add(loop.attached.sink)
-        loop.start()
-      }
-      if (loops.length === 0) return
-      tidying ??= tidy(turn)
-      seen ??= setInterval(() => void beSeen(), SEEN_EVERY_MS).unref()
+      const own = (turn ??= beginTurn())
+      runtime.traces.background(() => startLoops(own))
     },
     get problems() {
       return loops.flatMap(({ problem }) => problem ?? [])

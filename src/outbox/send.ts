@@ -8,6 +8,7 @@ import { fingerprint } from '../body.js'
 import type { Message } from '../message.js'
 import { SEND, type SentRow } from '../postgres/sql/outbox.js'
 import type { Runtime } from '../runtime.js'
+import { handedOn, type Headers } from '../telemetry/headers.js'
 import { validate } from '../validate.js'
 import { shardOf } from './shard.js'
 
@@ -20,6 +21,33 @@ export interface Outgoing {
   readonly hash: string
   readonly envelope: string
   readonly deliverAt: string | undefined
+}
+
+/** One event, in the caller's transaction. */
+export function send(
+  runtime: Runtime,
+  event: Pick<Sent, 'type' | 'data'>,
+  options: SendOptions | undefined,
+  tx: unknown,
+): Promise<{ id: string }> {
+  const write = runtime.traces.send(event.type, async () => {
+    const outgoing = await prepareSend(runtime, event, options)
+    await writeOutgoing(runtime, [outgoing], tx)
+    runtime.metrics.wrote([outgoing])
+    return { id: outgoing.id }
+  })
+  return write()
+}
+
+/** Many of them. */
+export function sendMany(runtime: Runtime, events: readonly Sent[], tx: unknown): Promise<{ id: string }[]> {
+  const write = runtime.traces.send('outbox', async () => {
+    const outgoing = await prepareMany(runtime, events)
+    await writeOutgoing(runtime, outgoing, tx)
+    runtime.metrics.wrote(outgoing)
+    return outgoing.map(({ id }) => ({ id }))
+  })
+  return write()
 }
 
 export async function prepareSend(
@@ -70,7 +98,7 @@ export async function prepareSend(
       // First, where MOVE finds it. Else its time is when it was sent, and by then its receiver would find it too old.
       time: later,
       subject: options.subject,
-      headers: headersOf(where, options, cause),
+      headers: headersOf(where, options, cause, runtime.traces.headers),
     }),
     deliverAt: later,
   }
@@ -80,7 +108,7 @@ const SEND_OPTIONS = ['key', 'id', 'subject', 'headers', 'deliverAt']
 
 type Sent = SendOptions & { readonly type: string; readonly data: unknown }
 
-export async function prepareMany(runtime: Runtime, messages: readonly Sent[]): Promise<Outgoing[]> {
+async function prepareMany(runtime: Runtime, messages: readonly Sent[]): Promise<Outgoing[]> {
   if (!Array.isArray(messages) || messages.some((message) => typeof message !== 'object' || message === null)) {
     throw new OnceboxError('MESSAGE_INVALID', 'sendMany takes an array of { type, data, …options }')
   }
@@ -128,13 +156,14 @@ function toJson(where: string, data: unknown): string {
 }
 
 /** Correlation, causation and trace context travel on with what a handler sends. */
-function headersOf(where: string, options: SendOptions, cause: Message | undefined): Record<string, string> {
-  const headers: Record<string, string> = {}
+function headersOf(
+  where: string,
+  options: SendOptions,
+  cause: Message | undefined,
+  active: Headers | undefined,
+): Record<string, string> {
+  const headers: Record<string, string> = active ? { ...active } : cause ? handedOn(cause.headers) : {}
   if (cause) {
-    for (const name of ['traceparent', 'tracestate', 'baggage']) {
-      const value = cause.headers[name]
-      if (value !== undefined) headers[name] = value
-    }
     headers['correlationid'] = cause.correlationId
     headers['causationid'] = cause.id
   }

@@ -1,0 +1,73 @@
+/** Trace context in the headers of messages. Anybody may have written them: what is no trace context is none, and no error. */
+import { activeContext, registered, ROOT, spanIn, type OtelContext } from './otel.js'
+
+export type Headers = Readonly<Record<string, string>>
+
+/** The headers of W3C Trace Context and W3C Baggage. */
+export const TRACE_HEADERS = ['traceparent', 'tracestate', 'baggage'] as const
+
+/** W3C Baggage has no more. Longer values are not read, and are not handed on. */
+const MAX_LENGTH = 8_192
+
+const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-|$)/
+
+/** The id of the trace that a message belongs to, for log lines; undefined if its headers name none. */
+export function traceIdOf(headers: Headers): string | undefined {
+  const parent = Object.hasOwn(headers, 'traceparent') ? headers['traceparent']! : ''
+  return parent.length > MAX_LENGTH ? undefined : TRACEPARENT.exec(parent)?.[1]
+}
+
+/** What of a message's headers goes on with what it causes, where no span is active. */
+export function handedOn(headers: Headers): Record<string, string> {
+  const kept: Record<string, string> = {}
+  for (const name of TRACE_HEADERS) {
+    const value = headers[name]
+    if (value !== undefined && value.length <= MAX_LENGTH) kept[name] = value
+  }
+  return kept
+}
+
+/** The headers of a message with the trace that it arrived in, unless it came with one. */
+export function withTrace(own: Headers | undefined, trace: Headers): Headers {
+  const hasOwn = own && Object.keys(trace).some((name) => name !== 'baggage' && Object.hasOwn(own, name))
+  return hasOwn ? own : { ...trace, ...own }
+}
+
+/** The context that a message came with, as the application's propagator reads it. */
+export function contextIn({ headers }: { readonly headers?: unknown }): OtelContext {
+  const { propagation } = registered()
+  if (!propagation || typeof headers !== 'object' || headers === null) return ROOT
+  try {
+    return propagation.extract(ROOT, headers as Headers, READ)
+  } catch {
+    return ROOT
+  }
+}
+
+const READ = {
+  get(headers: Headers, name: string): string | undefined {
+    const value = Object.hasOwn(headers, name) ? headers[name] : undefined
+    return typeof value !== 'string' || value.length > MAX_LENGTH ? undefined : value
+  },
+  keys: (headers: Headers): string[] => Object.keys(headers),
+}
+
+/** The active context as headers; undefined if no span is active. */
+export function activeHeaders(): Headers | undefined {
+  const active = activeContext()
+  if (!spanIn(active)) return undefined
+  const headers: Record<string, string> = {}
+  try {
+    registered().propagation?.inject(active, headers, WRITE)
+  } catch {
+    return undefined
+  }
+  return Object.keys(headers).length > 0 ? headers : undefined
+}
+
+const WRITE = {
+  set(headers: Record<string, string>, name: string, value: string): void {
+    const text = String(value)
+    if (text.length <= MAX_LENGTH && text.isWellFormed() && !text.includes('\0')) headers[name] = text
+  },
+}
