@@ -20,6 +20,7 @@ export default defineConfig(
       'coverage',
       '**/node_modules',
       'src/postgres/migrations.generated.ts',
+      'src/admin/doctor/expected.generated.ts',
       'test/packaging/project',
       'examples/prisma/client',
     ],

@@ -23,7 +23,7 @@ export {
   type SendOptions,
 } from './handler.js'
 export type { Entry, Hooks, Place, Retrial } from './hooks.js'
-export type { Admin, AuditRecord, Bulk, Criteria, Filter, Signed } from './admin/index.js'
+export type { Admin, AuditRecord, Bulk, Criteria, DoctorOptions, Filter, Finding, Signed } from './admin/index.js'
 export type { ConsumerOptions } from './inbox/options.js'
 export type { RetryPolicy } from './retry.js'
 export type { SinkOptions } from './outbox/options.js'

@@ -5,6 +5,7 @@ import type { Runtime } from '../runtime.js'
 import { answer } from './answer.js'
 import { audit } from './audit.js'
 import { discard } from './discard.js'
+import { doctor } from './doctor/index.js'
 import { message } from './message.js'
 import { messages } from './messages.js'
 import { pause, resume } from './pause.js'
@@ -14,6 +15,7 @@ import { retry } from './retry.js'
 import { status } from './status.js'
 import type { Admin, Filter } from './types.js'
 
+export type { DoctorOptions, Finding } from './doctor/index.js'
 export type { Admin, AuditRecord, Bulk, Counts, Criteria, Filter, Signed, Status } from './types.js'
 
 export interface AdminDeps {
@@ -41,6 +43,7 @@ export function createAdmin<M extends MessageMap>(runtime: Runtime, deps: AdminD
     answer: (at, given, options) => waking(answer(runtime, at, given, options)),
     removeSink: (sink, options) => removeSink(runtime, sink, options),
     prune: (options) => prune(runtime, deps.consumers(), options),
+    doctor: (options) => doctor(runtime, deps.consumers(), options),
     audit: (page) => audit(runtime, page),
   }
 }

@@ -1,5 +1,6 @@
 /** What the admin takes and answers: the contract of `box.admin`, of the command line and of the dashboard. */
 import type { Entry } from '../hooks.js'
+import type { DoctorOptions, Finding } from './doctor/index.js'
 import type { MessageMap, Name, QuarantineReason, State } from '../message.js'
 
 /** Which messages. All criteria must be met; a list is met by any of its elements. */
@@ -116,6 +117,11 @@ export interface Admin<M extends MessageMap> {
   removeSink(sink: string, options?: Signed): Promise<number>
   /** Deletes now what retention would delete by and by. Answers with the number of messages. */
   prune(options?: Signed): Promise<number>
+  /**
+   * Looks at the box and its server for what is wrong, or soon will be: each finding says why it matters and what mends it, the
+   * serious ones first. Healthy: none. It reads only, and a bounded part of what there is.
+   */
+  doctor(options?: DoctorOptions): Promise<readonly Finding[]>
   /** What was done, newest first. `cursor` leads to the next page (`limit` default 50, at most 1000) and is absent at the end. */
   audit(page?: { cursor?: string | undefined; limit?: number }): Promise<{ records: AuditRecord[]; cursor?: string }>
 }

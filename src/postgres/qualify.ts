@@ -13,9 +13,16 @@
 
 /** What statements call, besides functions whose names begin with `pg_`. */
 const FUNCTIONS = [
-  ...['array_agg', 'array_length', 'array_position', 'array_to_string', 'bool_and', 'bool_or', 'cardinality'],
+  ...['age', 'array_agg', 'array_length', 'array_position', 'array_to_string', 'bool_and', 'bool_or', 'cardinality'],
   ...['clock_timestamp', 'concat', 'concat_ws', 'count', 'current_schemas', 'current_setting', 'decode', 'encode'],
-  ...['format', 'gen_random_uuid', 'generate_series', 'has_function_privilege', 'has_sequence_privilege'],
+  ...[
+    'format',
+    'format_type',
+    'gen_random_uuid',
+    'generate_series',
+    'has_function_privilege',
+    'has_sequence_privilege',
+  ],
   ...[
     'has_table_privilege',
     'hashtextextended',

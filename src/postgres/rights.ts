@@ -6,14 +6,19 @@ import { FUNCTIONS, GRANTS } from './roles.js'
 import { MISSING_RIGHTS } from './sql/server.js'
 
 export async function checkRights(db: Database): Promise<void> {
+  const { role, missing } = await missingRights(db)
+  if (missing !== null) throw rightsMissing(db.schema, `role ${role} lacks ${missing}`)
+}
+
+/** What the role of the session lacks of a worker's rights, as a list for people; null if nothing. */
+export async function missingRights(db: Database): Promise<{ readonly role: string; readonly missing: string | null }> {
   const tables: Record<string, string[]> = {}
   for (const [table, rights] of Object.entries(GRANTS.worker)) {
     // A right on some columns alone is the audit's, and only a change by a person needs it.
     if (!rights.includes('(')) tables[table] = rights.split(', ')
   }
   const [row] = await db.run(MISSING_RIGHTS, { tables, functions: FUNCTIONS })
-  const { role, missing } = row!
-  if (missing !== null) throw rightsMissing(db.schema, `role ${role} lacks ${missing}`)
+  return row!
 }
 
 export function rightsMissing(schema: string, what: string, cause?: unknown): OnceboxError {

@@ -5,7 +5,8 @@
  *   producer  sends: writes events to the outbox, and can read neither them nor anything else
  *   worker    receives, handles, publishes and administers: what a box that is started needs
  *   janitor   prunes
- *   viewer    reads: status, messages, the audit
+ *   viewer    reads: status, messages with their payloads, the audit
+ *   reader    reads the views, which have no payloads, and nothing else: for dashboards and reports in SQL
  *
  * Of all but the owner none can change or delete a row of the audit, nor choose the role that it names.
  */
@@ -15,15 +16,18 @@ import { checked, nested, optional, resolve } from '../options.js'
 import { bindTo } from './database.js'
 import { SCHEMA } from './schema.js'
 
-export type Role = 'owner' | 'producer' | 'worker' | 'janitor' | 'viewer'
+export type Role = 'owner' | 'producer' | 'worker' | 'janitor' | 'viewer' | 'reader'
 
-const ROLES: readonly Role[] = ['owner', 'producer', 'worker', 'janitor', 'viewer']
+const ROLES: readonly Role[] = ['owner', 'producer', 'worker', 'janitor', 'viewer', 'reader']
+
+/** The views: a contract, see docs/views.md. */
+export const VIEWS: readonly string[] = ['messages', 'outbox_events', 'lag']
 
 const ALL = 'select, insert, update, delete'
 /** The rest of a row is the server's to fill in. */
 const NOTE = 'insert (action, detail, actor), select (n)'
 
-/** Table → rights. To lock a row takes the right to update one of its columns. */
+/** Table or view → rights. To lock a row takes the right to update one of its columns. */
 export const GRANTS: Readonly<Record<Exclude<Role, 'owner' | 'viewer'>, Readonly<Record<string, string>>>> = {
   producer: {
     outbox: 'insert (source, id, type, key, body, hash, envelope), select (n, source, id, type)',
@@ -62,6 +66,7 @@ export const GRANTS: Readonly<Record<Exclude<Role, 'owner' | 'viewer'>, Readonly
     schema_version: 'select',
     audit: NOTE,
   },
+  reader: Object.fromEntries(VIEWS.map((view) => [view, 'select'])),
 }
 
 /** What statements, views and other functions call. Triggers need nobody's right. */
@@ -81,7 +86,14 @@ export interface RolesOptions {
 const ROLE_NAME = optional(checked((_, given: string) => given))
 const OPTIONS = {
   schema: SCHEMA,
-  roles: nested({ owner: ROLE_NAME, producer: ROLE_NAME, worker: ROLE_NAME, janitor: ROLE_NAME, viewer: ROLE_NAME }),
+  roles: nested({
+    owner: ROLE_NAME,
+    producer: ROLE_NAME,
+    worker: ROLE_NAME,
+    janitor: ROLE_NAME,
+    viewer: ROLE_NAME,
+    reader: ROLE_NAME,
+  }),
 }
 
 /**
@@ -99,7 +111,8 @@ export function rolesSql(options: RolesOptions = {}): string {
       ([table, rights]) => bind(`grant ${rights} on ob.${table} to `) + `${role(which)};`,
     ),
   )
-  const runtime = (['producer', 'worker', 'janitor', 'viewer'] as const).map(role).join(', ')
+  const calling = (['producer', 'worker', 'janitor', 'viewer'] as const).map(role).join(', ')
+  const runtime = `${calling}, ${role('reader')}`
   return [
     ...ROLES.map((which) => createRole(names[which], role(which))),
     ownership(schema, own, role('owner')),
@@ -107,7 +120,9 @@ export function rolesSql(options: RolesOptions = {}): string {
     `revoke all on schema ${own} from ${runtime};`,
     `grant usage on schema ${own} to ${runtime};`,
     // Everybody has it, unless the database was told otherwise.
-    bind(`grant execute on function ${FUNCTIONS.map((name) => `ob.${name}`).join(', ')} to `) + `${runtime};`,
+    bind(`grant execute on function ${FUNCTIONS.map((name) => `ob.${name}`).join(', ')} to `) + `${calling};`,
+    // A view runs with the rights of its owner, but for the functions in it.
+    bind('grant execute on function ob.now to ') + `${role('reader')};`,
     ...given,
     `grant select on all tables in schema ${own} to ${role('viewer')};`,
     `grant usage on all sequences in schema ${own} to ${role('worker')};`,

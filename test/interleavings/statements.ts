@@ -16,6 +16,18 @@ export const OUTSIDE: Readonly<Record<string, string>> = {
   OUTBOX_STATUS: DISPLAY,
   ATTEMPTS: DISPLAY,
   HEALTH: DISPLAY,
+  LOOK_CONSUMERS: DISPLAY,
+  LOOK_PARKED: DISPLAY,
+  LOOK_STRAYS: DISPLAY,
+  LOOK_SINKS: DISPLAY,
+  LOOK_UNWANTED: DISPLAY,
+  LOOK_QUARANTINE: DISPLAY,
+  LOOK_SETTINGS: DISPLAY,
+  LOOK_CONNECTIONS: DISPLAY,
+  LOOK_PINS: DISPLAY,
+  HIDDEN_SESSIONS: DISPLAY,
+  LOOK_TABLES: DISPLAY,
+  LOOK_OBJECTS: DISPLAY,
   SENT: DISPLAY,
   JOURNAL: DISPLAY,
   PARKED: DISPLAY,
@@ -95,6 +107,7 @@ export const OUTSIDE: Readonly<Record<string, string>> = {
   FINISHED: 'a piece of other statements',
   STATE: 'a piece of other statements',
   MAX_BIGINT: 'a number',
+  COUNTED_TO: 'a number',
 }
 
 const FOLDER = new URL('../../src/postgres/sql/', import.meta.url)

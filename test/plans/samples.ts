@@ -4,6 +4,8 @@ import * as admin from '../../src/postgres/sql/admin.js'
 import * as audit from '../../src/postgres/sql/audit.js'
 import * as bulk from '../../src/postgres/sql/bulk.js'
 import * as claim from '../../src/postgres/sql/claim.js'
+import * as doctorRows from '../../src/postgres/sql/doctor-rows.js'
+import * as doctorServer from '../../src/postgres/sql/doctor-server.js'
 import * as effects from '../../src/postgres/sql/effects.js'
 import * as inline from '../../src/postgres/sql/inline.js'
 import * as lanes from '../../src/postgres/sql/lanes.js'
@@ -87,6 +89,7 @@ const QUARANTINED = {
 const CALL = { consumer: 'orders', source: 's3', id: '15', name: 'charge' }
 const ROOM = { account: 'topic', rows: 1e6, bytes: 1e9, size: 2 }
 const SHARDS = { sink: 'broker', token: TOKEN }
+const COUNTED = 'counts up to 10 000 rows'
 const SAMPLED = 'looks at a sample of 10 000 rows'
 const SWITCHED = 'once, after a switch-over'
 
@@ -94,7 +97,7 @@ export const SAMPLES: ReadonlyMap<string, Sample> = new Map<string, Sample>([
   ['STATUS', sample(admin.STATUS, ['orders'], 'message_received work_due work_lane work_parked', {
     ...{ message: 'counts', work: 'counts', quarantine: 'counts' },
   })],
-  ['OUTBOX_STATUS', sample(admin.OUTBOX_STATUS, null, '', { outbox: 'counts', delivery: 'counts' })],
+  ['OUTBOX_STATUS', sample(admin.OUTBOX_STATUS, null, 'delivery_pkey outbox_pkey outbox_published', { outbox: 'counts', delivery: 'counts' })],
   ['ATTEMPTS', sample(admin.ATTEMPTS, [PENDING], 'attempt_pkey')],
   ['SET_PAUSED', sample(admin.SET_PAUSED, { name: 'orders', paused: true }, '')],
   ['AUDIT', sample(audit.AUDIT, { action: 'retry', detail: '{}', actor: null }, '')],
@@ -117,6 +120,19 @@ export const SAMPLES: ReadonlyMap<string, Sample> = new Map<string, Sample>([
   ['EXTEND_ONE', sample(claim.EXTEND_ONE, { ...CLAIM_OF, leaseMs: 1_000, source: 's3', id: '15', waitMs: 1_000 }, 'work_pkey')],
   ['DRAIN_UNTIL', sample(claim.DRAIN_UNTIL, null, '')],
   ['NEXT_DUE', sample(claim.NEXT_DUE, { consumer: 'orders' }, 'work_due lane_due')],
+
+  ['LOOK_CONSUMERS', sample(doctorRows.LOOK_CONSUMERS, null, 'work_due lane_due message_received work_pkey', { work: COUNTED, message: COUNTED })],
+  ['LOOK_PARKED', sample(doctorRows.LOOK_PARKED, null, 'work_parked message_pkey', { work: COUNTED, message: COUNTED })],
+  ['LOOK_STRAYS', sample(doctorRows.LOOK_STRAYS, null, 'message_pkey lane_pkey', { work: SAMPLED, message: SAMPLED })],
+  ['LOOK_SINKS', sample(doctorRows.LOOK_SINKS, { goneMs: 1_000 }, 'delivery_live delivery_waiting delivery_parked outbox_pkey', { delivery: COUNTED, outbox: COUNTED })],
+  ['LOOK_UNWANTED', sample(doctorRows.LOOK_UNWANTED, null, 'delivery_waiting outbox_pkey', { delivery: COUNTED })],
+  ['LOOK_QUARANTINE', sample(doctorRows.LOOK_QUARANTINE, null, 'quarantine_reason', { quarantine: COUNTED })],
+  ['LOOK_SETTINGS', sample(doctorServer.LOOK_SETTINGS, null, '')],
+  ['LOOK_CONNECTIONS', sample(doctorServer.LOOK_CONNECTIONS, null, '')],
+  ['LOOK_PINS', sample(doctorServer.LOOK_PINS, null, '')],
+  ['HIDDEN_SESSIONS', sample(doctorServer.HIDDEN_SESSIONS, null, '')],
+  ['LOOK_TABLES', sample(doctorServer.LOOK_TABLES, null, '')],
+  ['LOOK_OBJECTS', sample(doctorServer.LOOK_OBJECTS, { own: '"box".' }, '')],
 
   ['READ_EFFECTS', sample(effects.READ_EFFECTS, { consumer: 'orders', source: 's1', id: '1' }, 'effect_pkey')],
   ['INTEND', sample(effects.INTEND, { ...CALL, token: TOKEN, call: OTHER, leaseMs: 1_000, park: false }, 'work_pkey')],

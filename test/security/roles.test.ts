@@ -12,11 +12,11 @@ import {
   type Sink,
 } from 'oncebox'
 import { fromPg } from 'oncebox/pg'
-import { FUNCTIONS, GRANTS } from '../../src/postgres/roles.js'
+import { FUNCTIONS, GRANTS, VIEWS } from '../../src/postgres/roles.js'
 import { scratchDatabase, scratchSchemaName, type ScratchDatabase } from '../support/postgres.js'
 import { waitUntil } from '../support/wait.js'
 
-const ROLES: readonly Role[] = ['owner', 'producer', 'worker', 'janitor', 'viewer']
+const ROLES: readonly Role[] = ['owner', 'producer', 'worker', 'janitor', 'viewer', 'reader']
 const schema = scratchSchemaName('roles')
 const silent = { debug() {}, info() {}, warn() {}, error() {} }
 
@@ -104,7 +104,9 @@ const OPERATIONS: readonly [what: string, may: readonly Role[], run: (role: Role
   ['list messages', ['owner', 'worker', 'janitor', 'viewer'], (role) => boxOf(role).admin.messages({ state: 'handled' })],
   ['look at a message', ['owner', 'worker', 'janitor', 'viewer'], (role) => boxOf(role).admin.message({ id: 'stored' })],
   ['read the audit', ['owner', 'worker', 'viewer'], (role) => boxOf(role).admin.audit()],
-  ['read the view of messages', ['owner', 'viewer'], sql('select * from ob.messages')],
+  ['read the view of messages', ['owner', 'viewer', 'reader'], sql('select * from ob.messages')],
+  ['read the view of events', ['owner', 'viewer', 'reader'], sql('select * from ob.outbox_events')],
+  ['read the view of lags', ['owner', 'viewer', 'reader'], sql('select * from ob.lag')],
   ['read bodies', ['owner', 'worker', 'janitor', 'viewer'], sql('select body from ob.message')],
   ['read what was sent', ['owner', 'worker', 'janitor', 'viewer'], sql('select body from ob.outbox')],
   ['change the audit', ['owner'], sql(`update ob.audit set actor = 'somebody else'`)],
@@ -131,6 +133,7 @@ test.for<[Role, allowed: boolean]>([
   ['producer', false],
   ['janitor', false],
   ['viewer', false],
+  ['reader', false],
 ])('a box that is started under the %s runs (%s), or says which rights it lacks', async ([role, allowed]) => {
   const box = boxOf(role)
   const published: string[] = []
@@ -164,6 +167,26 @@ test('every table is on the list of rights', async () => {
     schema,
   ])
   expect([...Object.keys(GRANTS.worker), ...unused].sort()).toEqual(rows.map(({ name }) => name).sort())
+})
+
+test('every view is on the list of rights', async () => {
+  const { rows } = await root.query<{ name: string }>('select viewname "name" from pg_views where schemaname = $1', [
+    schema,
+  ])
+  expect([...VIEWS].sort()).toEqual(rows.map(({ name }) => name).sort())
+})
+
+test('no view has a column of a payload, and whoever reads them finds none', async () => {
+  await inTransaction('worker', (tx) => boxOf('worker').send(tx, 'sent', { secret: 'canary' }, { id: 'canary' }))
+  await boxOf('worker').handle({ id: 'canary', type: 'note', data: { secret: 'canary body' } })
+  await boxOf('worker').receive({ id: 'canary', type: 'note', data: { secret: 'canary other body' } })
+  const found = []
+  for (const view of VIEWS) {
+    const { rows } = await pools.get('reader')!.query<{ row: string }>(`select t::text "row" from ${schema}.${view} t`)
+    found.push(...rows.map(({ row }) => row))
+  }
+  expect(found.join('\n')).toMatch(/conflict/)
+  expect(found.filter((row) => /canary (other )?body|secret/.test(row))).toEqual([])
 })
 
 test('every function that is called is on the list of rights', async () => {
@@ -215,7 +238,9 @@ test('where functions are not everybody’s, each role may call those of the sch
     expect(await box.handle({ id: '1', type: 'note', data: 1 })).toMatchObject({ status: 'handled' })
     await box.stop()
     await pool.end()
-    await client.query(`set role ${schema}_viewer; select * from ${schema}.messages; reset role`)
+    for (const role of ['viewer', 'reader']) {
+      await client.query(`set role ${schema}_${role}; select * from ${schema}.messages; reset role`)
+    }
   } finally {
     await client.query(`drop schema if exists ${schema} cascade`)
     await client.query(`drop owned by ${ROLES.map((role) => `${schema}_${role}`).join(', ')}`)

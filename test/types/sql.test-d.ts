@@ -5,7 +5,7 @@ import { migrationSql, rolesSql, type Role } from 'oncebox'
 test('rolesSql takes a schema and names of roles, and answers text', () => {
   expectTypeOf(rolesSql()).toEqualTypeOf<string>()
   expectTypeOf(rolesSql({ schema: 'shop', roles: { viewer: 'analysts' } })).toEqualTypeOf<string>()
-  expectTypeOf<Role>().toEqualTypeOf<'owner' | 'producer' | 'worker' | 'janitor' | 'viewer'>()
+  expectTypeOf<Role>().toEqualTypeOf<'owner' | 'producer' | 'worker' | 'janitor' | 'viewer' | 'reader'>()
   // @ts-expect-error there is no such role
   rolesSql({ roles: { admin: 'root' } })
   // @ts-expect-error a role has one name

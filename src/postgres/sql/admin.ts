@@ -18,9 +18,10 @@ export interface CountsRow {
 /**
  * Counts by consumer and state. In: the names of the local consumers.
  *
- * Exact up to a million messages. Beyond that no count goes through more than 50 000 rows of an index, and what has
- * more is estimated from the planner's statistics and marked `estimated`. The order under each limit names the index:
- * without it the planner reads the whole table for a consumer that has little in it.
+ * Exact up to a million messages. Beyond that no count goes through more than 10 000 rows of an index, 50 000 of what is parked
+ * or in quarantine, of which there are no statistics; what has more is estimated from the planner's statistics and marked
+ * `estimated`. The order under each limit names the index: without it the planner reads the whole table for a consumer that
+ * has little in it. What is held is looked for where leases end, apart from what is due.
  */
 export const STATUS = statement<readonly string[], CountsRow & { name: string; paused: Flag }>(`
 with recursive input as materialized (select $1::text::jsonb given),
@@ -41,7 +42,7 @@ consumer as materialized (
   union select name from held where name is not null union select jsonb_array_elements_text(given) collate "C" from input
 ),
 size as materialized (
-  select case when t.reltuples > 1000000::float4 then 50000 end most
+  select case when t.reltuples > 1000000::float4 then 10000 end few, case when t.reltuples > 1000000::float4 then 50000 end most
   from pg_class t where t.oid = (select m.tableoid from ob.message m limit 1)
 ),
 guess as materialized (
@@ -54,19 +55,29 @@ guess as materialized (
 ),
 counted as materialized (
   select c.name, coalesce(o.paused, false) paused, journal.n journal,
-    loose.n - loose.live + lane.n - lane.live + parked.failed pending, loose.live + lane.live processing,
+    greatest(0, loose.n + lane.n - held.loose - held.lane) + parked.failed pending, held.loose + held.lane processing,
     parked.dead, parked.quarantined + quarantine.kept quarantined, parked.discarded + quarantine.discarded discarded,
     loose.n + lane.n + parked.n unsettled,
-    coalesce(greatest(journal.n, loose.n, lane.n, parked.n, quarantine.n) >= (select most from size), false) estimated
+    coalesce(greatest(journal.n, loose.n, lane.n) >= (select few from size)
+      or greatest(parked.n, quarantine.n) >= (select most from size), false) estimated
   from consumer c left join ob.consumer o on o.name = c.name
   cross join lateral (select count(*) n from (
-    select 1 from ob.message m where m.consumer = c.name order by m.received_at limit (select most from size)) x) journal
-  cross join lateral (select count(*) n, count(*) filter (where x.token is not null and x.due_at > ob.now()) live from (
-    select w.token, w.due_at from ob.work w where w.consumer = c.name and w.lane is null and w.parked is null
-    order by w.due_at limit (select most from size)) x) loose
-  cross join lateral (select count(*) n, count(*) filter (where l.token is not null and l.due_at > ob.now()) live from (
-    select w.lane from ob.work w where w.consumer = c.name and w.lane is not null and w.parked is null
-    order by w.lane limit (select most from size)) x left join ob.lane l on l.consumer = c.name and l.key = x.lane) lane
+    select 1 from ob.message m where m.consumer = c.name order by m.received_at limit (select few from size)) x) journal
+  cross join lateral (select count(*) n from (
+    select 1 from ob.work w where w.consumer = c.name and w.lane is null and w.parked is null
+    order by w.due_at limit (select few from size)) x) loose
+  cross join lateral (select count(*) n from (
+    select 1 from ob.work w where w.consumer = c.name and w.lane is not null and w.parked is null
+    order by w.lane limit (select few from size)) x) lane
+  cross join lateral (select
+    (select count(*) filter (where x.token is not null) from (
+      select w.token from ob.work w where w.consumer = c.name and w.lane is null and w.parked is null and w.due_at > ob.now()
+      order by w.due_at limit (select few from size)) x) loose,
+    (select count(*) from (
+      select 1 from ob.lane l cross join lateral (select 1 from ob.work w
+        where w.consumer = l.consumer and w.lane = l.key and w.parked is null order by w.seq limit (select few from size)) w
+      where l.consumer = c.name and l.due_at > ob.now() and l.due_at < 'infinity' and l.token is not null
+      limit (select few from size)) x) lane) held
   cross join lateral (select count(*) n, count(*) filter (where x.parked = 'failed') failed,
     count(*) filter (where x.parked = 'dead') dead, count(*) filter (where x.parked = 'quarantined') quarantined,
     count(*) filter (where x.parked = 'discarded') discarded from (
@@ -100,24 +111,41 @@ order by c.name`)
 
 /**
  * What is in the outbox, by type: one count for each sink that an event is still to be published to, and `handled` for
- * those that were published and are kept. At most 200 000 of each are counted.
+ * those that were published and are kept. Beyond 20 000 of each, 5 000 are counted, the oldest, and stand for all of them:
+ * `estimated`. Indexes: delivery_pkey, outbox_pkey, outbox_published.
  */
 export const OUTBOX_STATUS = statement<null, CountsRow & { type: string }>(`
-with input as (select 200000 most where $1::text is not null),
-open as materialized (select d.n, d.parked, d.due_at from ob.delivery d limit (select most from input)),
-kept as materialized (select o.type from ob.outbox o where o.published_at is not null limit (select most from input)),
+with size as materialized (
+  select greatest(d.reltuples, 0::float4)::bigint open, greatest(o.reltuples - d.reltuples, 0::float4)::bigint kept,
+    case when d.reltuples > 20000::float4 then 5000 else 200000 end most_open,
+    case when o.reltuples - d.reltuples > 20000::float4 then 5000 else 200000 end most_kept
+  from pg_class d, pg_class o
+  where d.oid = 'ob.delivery'::regclass::oid and o.oid = 'ob.outbox'::regclass::oid and $1::text is not null
+),
+open as materialized (
+  select d.n, d.parked, d.due_at from ob.delivery d order by d.n, d.sink limit (select most_open from size)
+),
+kept as materialized (
+  select o.type from ob.outbox o where o.published_at is not null order by o.published_at limit (select most_kept from size)
+),
+scale as materialized (
+  select x.opened, x.finished, x.opened >= most_open or x.finished >= most_kept estimated,
+    case when x.opened >= most_open then greatest(1::float8, size.open::float8 / most_open::float8) else 1::float8 end open,
+    case when x.finished >= most_kept then greatest(1::float8, size.kept::float8 / most_kept::float8) else 1::float8 end kept
+  from size, (select (select count(*) from open) opened, (select count(*) from kept) finished) x
+),
 counted as (
   select o.type, count(*) filter (where d.parked is null) pending, count(*) filter (where d.parked = 'dead') dead,
     count(*) filter (where d.parked = 'discarded') discarded, 0 handled,
     max(extract(epoch from ob.now() - o.created_at) * 1000.0) filter (where d.parked is null and d.due_at <= ob.now()) lag
-  from open d join ob.outbox o on o.n = d.n group by o.type
+  from open d cross join lateral (select o.type, o.created_at from ob.outbox o where o.n = d.n limit 1) o group by o.type
   union all
   select type, 0, 0, 0, count(*), null from kept group by type
 )
-select type, sum(pending)::text pending, sum(dead)::text dead, sum(discarded)::text discarded, sum(handled)::text handled,
-  greatest(0, coalesce(max(lag), 0))::bigint::text lag,
-  (greatest((select count(*) from open), (select count(*) from kept)) >= (select most from input))::text estimated
-from counted group by type order by type`)
+select type, (sum(pending)::float8 * scale.open)::bigint::text pending, (sum(dead)::float8 * scale.open)::bigint::text dead,
+  (sum(discarded)::float8 * scale.open)::bigint::text discarded, (sum(handled)::float8 * scale.kept)::bigint::text handled,
+  greatest(0, coalesce(max(lag), 0))::bigint::text lag, scale.estimated::text estimated
+from counted, scale group by type, scale.open, scale.kept, scale.estimated order by type`)
 
 /** The failed attempts of messages, oldest first. Out: with the key's position. Index: the primary key. */
 export const ATTEMPTS = statement<readonly MessageKey[], { of: string; attempt: string; at: string; error: string }>(`

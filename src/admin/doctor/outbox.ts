@@ -1,0 +1,94 @@
+/** The outbox: sinks that nobody attaches, events that are not published, and events that nobody wants. */
+import { GONE_MS } from '../../outbox/assign.js'
+import { LOOK_SINKS, LOOK_UNWANTED, type SinkFacts, type UnwantedFacts } from '../../postgres/sql/doctor-rows.js'
+import { readJson } from '../../postgres/statement.js'
+import { check, family, type Look } from './check.js'
+import { many, quoted, span } from './words.js'
+
+interface Facts {
+  readonly sinks: readonly SinkFacts[]
+  readonly unwanted: UnwantedFacts
+}
+
+const isAttended = ({ held, processes }: SinkFacts): boolean => held || processes > 0
+
+const UNATTENDED = check<Facts>({
+  code: 'sink-unattended',
+  severity: 'serious',
+  why: 'Events are written for it and no process publishes them: the outbox grows, and receivers hear nothing.',
+  find: ({ sinks }, { limits }) =>
+    sinks
+      .filter((sink) => !isAttended(sink) && sink.dueMs !== null && sink.dueMs > limits.waitingMs)
+      .map(({ sink, due, dueMs }) => ({
+        what: `${many(due)} events are due for sink ${sink}, the oldest for ${span(dueMs!)}, and no process attaches it`,
+        figures: { sink, due, dueMs: dueMs! },
+        fix: `start a process with box.to(…, { name: ${quoted(sink)} }); if it is gone for good: await box.admin.removeSink(${quoted(sink)})`,
+      })),
+})
+
+const STUCK = check<Facts>({
+  code: 'outbox-not-draining',
+  severity: 'serious',
+  why: 'A relay is at it and does not get through: its broker is down, refuses an event that holds its key back, or is too slow.',
+  find: ({ sinks }, { limits }) =>
+    sinks
+      .filter((sink) => isAttended(sink) && sink.dueMs !== null && sink.dueMs > limits.lagMs)
+      .map(({ sink, due, dueMs, processes }) => ({
+        what: `${many(due)} events are due for sink ${sink}, the oldest for ${span(dueMs!)}, though ${processes} processes attach it`,
+        figures: { sink, due, dueMs: dueMs!, processes },
+        fix: `read what hooks.error and the log say of sink ${sink}; await box.admin.messages({ box: 'outbox', consumer: ${quoted(sink)}, state: 'pending' })   // has the last error of each`,
+      })),
+})
+
+const LEASES = check<Facts>({
+  code: 'relay-leases-expired',
+  severity: 'warning',
+  why: 'The relay that held these parts of the outbox died, and no other has taken them over.',
+  find: ({ sinks }, { limits }) =>
+    sinks
+      .filter(({ expired, expiredMs, dueMs }) => expired > 0 && dueMs !== null && expiredMs! > limits.waitingMs)
+      .map(({ sink, expired, expiredMs }) => ({
+        what: `${expired} of 32 leases on sink ${sink} are over, the first for ${span(expiredMs!)}`,
+        figures: { sink, expired, expiredMs: expiredMs! },
+        fix: `start a process with box.to(…, { name: ${quoted(sink)} }): it takes them over at once`,
+      })),
+})
+
+const EVENTS_DEAD = check<Facts>({
+  code: 'events-dead',
+  severity: 'warning',
+  why: 'These events could not be published and were given up: receivers never heard of them.',
+  find: ({ sinks }, { limits }) =>
+    sinks
+      .filter(({ dead }) => dead > 0)
+      .map(({ sink, dead, deadMs }) => ({
+        severity: deadMs! > limits.deadMs ? ('warning' as const) : ('note' as const),
+        what: `${many(dead)} events for sink ${sink} are dead, the oldest sent ${span(deadMs!)} ago`,
+        figures: { sink, dead, oldestMs: deadMs! },
+        fix: `await box.admin.retry({ box: 'outbox', consumer: ${quoted(sink)}, state: 'dead' })   // or discard, with a reason`,
+      })),
+})
+
+const UNWANTED = check<Facts>({
+  code: 'events-unwanted',
+  severity: 'warning',
+  why: 'No sink takes events of these types: they stay in the outbox until one does.',
+  find({ unwanted: { count, oldestMs } }, { limits }) {
+    if (count === 0 || oldestMs === null || oldestMs <= limits.lagMs) return []
+    return [
+      {
+        what: `${many(count)} events wait for a sink that wants them, the oldest sent ${span(oldestMs)} ago`,
+        figures: { events: count, oldestMs },
+        fix: `attach a sink whose types include theirs; or await box.admin.discard({ box: 'outbox', consumer: '', state: 'pending' }, { reason: 'nobody wants them' })`,
+      },
+    ]
+  },
+})
+
+export const OUTBOX = family('the outbox', readOutbox, [UNATTENDED, STUCK, LEASES, EVENTS_DEAD, UNWANTED])
+
+async function readOutbox({ ask }: Look): Promise<Facts> {
+  const sinks = await ask(LOOK_SINKS, { goneMs: GONE_MS })
+  const [unwanted] = await ask(LOOK_UNWANTED, null)
+  return { sinks: sinks.map(({ facts }) => readJson(facts)), unwanted: readJson(unwanted!.facts) }
+}

@@ -1,0 +1,160 @@
+/** Settings of the server and of this role's sessions that endanger what oncebox promises, and the clocks. */
+import { LOOK_SETTINGS, type SettingsFacts } from '../../postgres/sql/doctor-server.js'
+import { readJson } from '../../postgres/statement.js'
+import { check, family, type Look } from './check.js'
+import { span } from './words.js'
+
+interface Facts extends SettingsFacts {
+  /** The database's clock less that of this process. */
+  readonly skewMs: number
+  /** By how much that may be wrong: half of the trip. */
+  readonly tripMs: number
+}
+
+const READ_ONLY = check<Facts>({
+  code: 'database-read-only',
+  severity: 'serious',
+  why: 'Nothing can be stored or handled: the connection leads to a standby, or the server was told to take no writes.',
+  find({ inRecovery, readOnly }) {
+    if (!inRecovery && !readOnly) return []
+    const what = inRecovery ? 'the database is a standby' : 'transactions of this role are read-only'
+    const fix = inRecovery
+      ? 'connect to the primary: target_session_attrs=read-write in the connection string of libpq, or the address of the primary'
+      : 'alter role current_user set default_transaction_read_only = off;'
+    return [{ what, figures: { inRecovery: String(inRecovery) }, fix }]
+  },
+})
+
+const FSYNC_OFF = check<Facts>({
+  code: 'fsync-off',
+  severity: 'serious',
+  why: 'A crash of the machine loses what was committed and acknowledged, and may leave the tables damaged.',
+  find: ({ fsync, fullPageWrites, embedded }) =>
+    (
+      [
+        ['fsync', fsync],
+        ['full_page_writes', fullPageWrites],
+      ] as const
+    )
+      .filter(([, setting]) => setting === 'off' && !embedded)
+      .map(([name]) => ({
+        what: `${name} is off`,
+        figures: { [name]: 'off' },
+        fix: `alter system set ${name} = on; select pg_reload_conf();`,
+      })),
+})
+
+const COMMIT_ASYNCHRONOUS = check<Facts>({
+  code: 'synchronous-commit-off',
+  severity: 'serious',
+  why: 'A message is acknowledged before its commit is on disk: a crash of the server forgets it, and its source does not send it again.',
+  find: ({ synchronousCommit, role }) =>
+    synchronousCommit !== 'off'
+      ? []
+      : [
+          {
+            what: `synchronous_commit is off for role ${role}`,
+            figures: { synchronous_commit: 'off', role },
+            fix: `alter role "${role.replaceAll('"', '""')}" set synchronous_commit = on;`,
+          },
+        ],
+})
+
+/** Below this, a handler that waits for something else loses its transaction. */
+const AMPLE_MS = 30_000
+
+const TIMEOUT_SHORT = check<Facts>({
+  code: 'timeout-short',
+  severity: 'warning',
+  why: 'The server ends transactions of handlers that wait for something else; the message fails, and is tried again.',
+  find: ({ idleInTransactionMs, transactionMs, role }) =>
+    (
+      [
+        ['idle_in_transaction_session_timeout', idleInTransactionMs],
+        ['transaction_timeout', transactionMs],
+      ] as const
+    )
+      .filter(([, ms]) => ms > 0 && ms < AMPLE_MS)
+      .map(([name, ms]) => ({
+        what: `${name} of role ${role} is ${ms} ms, less than the ${AMPLE_MS} ms that a handler may take`,
+        figures: { [name]: ms, role },
+        fix: `alter role "${role.replaceAll('"', '""')}" set ${name} = '${AMPLE_MS / 1_000 + 30}s';`,
+      })),
+})
+
+const ISOLATION = check<Facts>({
+  code: 'isolation-default',
+  severity: 'note',
+  why: 'Statements of oncebox need READ COMMITTED, and ask for it, which costs a trip for each of them.',
+  find: ({ isolation, role }) =>
+    isolation === 'read committed'
+      ? []
+      : [
+          {
+            what: `sessions of role ${role} begin with ${isolation}`,
+            figures: { default_transaction_isolation: isolation, role },
+            fix: `alter role "${role.replaceAll('"', '""')}" set default_transaction_isolation = 'read committed';`,
+          },
+        ],
+})
+
+/** As far as the clocks of senders and servers may be off: see `ob.margin`. */
+const MARGIN_MS = 300_000
+
+const CLOCK_SKEW = check<Facts>({
+  code: 'clock-skew',
+  severity: 'warning',
+  why: 'Times of messages that this process sends are its own, and receivers judge their age by the database’s: too far apart, new messages pass for too old, or old ones for new.',
+  find({ skewMs, tripMs }, { limits }) {
+    const certain = Math.abs(skewMs) - tripMs
+    if (certain <= limits.skewMs) return []
+    const ahead = skewMs > 0 ? 'behind' : 'ahead of'
+    return [
+      {
+        ...(certain > MARGIN_MS && { severity: 'serious' as const }),
+        what: `the clock of this process is ${span(certain)} ${ahead} the database’s`,
+        figures: { skewMs: Math.round(skewMs), uncertainMs: Math.round(tripMs) },
+        fix: 'timedatectl set-ntp true   # on the machine whose clock is wrong',
+      },
+    ]
+  },
+})
+
+const AUTOVACUUM_OFF = check<Facts>({
+  code: 'autovacuum-off',
+  severity: 'serious',
+  why: 'Every handled message leaves dead rows: without autovacuum the tables grow without end, claims become slow, and at last the server refuses to write.',
+  find: ({ autovacuum, trackCounts }) =>
+    (
+      [
+        ['autovacuum', autovacuum],
+        ['track_counts', trackCounts],
+      ] as const
+    )
+      .filter(([, setting]) => setting === 'off')
+      .map(([name]) => ({
+        what: `${name} is off on the server`,
+        figures: { [name]: 'off' },
+        fix: `alter system set ${name} = on; select pg_reload_conf();`,
+      })),
+})
+
+export const SETTINGS = family('the settings of the server', readSettings, [
+  READ_ONLY,
+  FSYNC_OFF,
+  COMMIT_ASYNCHRONOUS,
+  AUTOVACUUM_OFF,
+  TIMEOUT_SHORT,
+  ISOLATION,
+  CLOCK_SKEW,
+])
+
+async function readSettings({ runtime: { db } }: Look): Promise<Facts> {
+  // Outside of a transaction, whose settings drivers may change, and as one trip, whose middle is the best guess.
+  await db.run(LOOK_SETTINGS, null)
+  const before = Date.now()
+  const [row] = await db.run(LOOK_SETTINGS, null)
+  const after = Date.now()
+  const facts = readJson(row!.facts)
+  return { ...facts, skewMs: facts.clockMs - (before + after) / 2, tripMs: (after - before) / 2 }
+}
