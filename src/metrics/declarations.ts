@@ -147,7 +147,7 @@ export const METRICS = {
   'oncebox.messages': {
     kind: 'gauge',
     labels: ['consumer', 'state'],
-    help: 'Messages that are not handled: pending, processing, dead, quarantined, discarded. Above 50 000 of one consumer estimated',
+    help: 'Messages that are not handled: pending, processing, dead, quarantined, discarded. Above 20 000 of one consumer estimated',
     database: true,
   },
   'oncebox.quarantine': {
@@ -173,7 +173,7 @@ export const METRICS = {
   'oncebox.outbox.events': {
     kind: 'gauge',
     labels: ['sink', 'state'],
-    help: 'Events that are still to be published: pending, dead, discarded; sink (none) if no sink wants them. Above 50 000 of one sink estimated',
+    help: 'Events that are still to be published: pending, dead, discarded; sink (none) if no sink wants them. Above 20 000 of one sink estimated',
     database: true,
   },
   'oncebox.table.size': {

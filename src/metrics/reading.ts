@@ -32,7 +32,7 @@ export interface Reading {
 /** At most so often for all processes. */
 export const EVERY_MS = 10_000
 /** So many rows of an index a count goes through. */
-const MOST = 50_000
+const MOST = 20_000
 const MOST_QUARANTINED = 10_000
 /** What was read so long ago is shown once more: scrapers that ask at once share a look. */
 const FRESH_MS = 1_000

@@ -37,12 +37,11 @@ test('failures are counted by what became of their message', async () => {
     n2: () => new Reject('never'),
     n3: () => new RetryLater({ afterMs: 60_000 }),
   }
-  box.consumer('fails', {
-    note({ id }) {
-      const fault = thrown[id]
-      if (fault) throw fault()
-    },
-  })
+  const note = ({ id }: { id: string }): void => {
+    const fault = thrown[id]
+    if (fault) throw fault()
+  }
+  box.consumer('fails', { note }, { retry: () => 3_600_000 })
   await box.migrate()
   await box.receive(notes(4))
   await box.drain()
