@@ -34,7 +34,10 @@ export interface BoxOptions<M extends MessageMap, Tx, TxIn> {
 
 const DRIVER = 'db must be a driver, such as fromPg(pool) of oncebox/pg'
 const HOOK = optional(callback<(...told: never) => unknown>())
-const HOOKS = { failed: HOOK, dead: HOOK, quarantined: HOOK, error: HOOK, recovered: HOOK, archive: HOOK }
+const HOOKS = {
+  ...{ failed: HOOK, dead: HOOK, quarantined: HOOK, takenOver: HOOK },
+  ...{ error: HOOK, recovered: HOOK, archive: HOOK },
+}
 
 export const BOX = {
   db: checked((_, given: Driver<unknown, unknown>) => {

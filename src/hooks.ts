@@ -36,6 +36,12 @@ export interface Place {
   readonly part?: 'retention' | 'wake-ups' | 'metrics'
 }
 
+/** Messages that a worker had claimed which died, or lost its lease. They run again, one by one, each with its attempt counted first. */
+export interface Takeover {
+  readonly consumer: string
+  readonly messages: readonly { readonly id: string; readonly source: string; readonly type: string }[]
+}
+
 /** They are methods: called on the object that they came with. */
 export interface Hooks<M extends MessageMap> {
   /** An attempt failed, and there will be another. Not told of `RetryLater`, nor of deadlocks and the like. */
@@ -44,6 +50,8 @@ export interface Hooks<M extends MessageMap> {
   dead?(entry: Entry<M>): unknown
   /** A message was quarantined. */
   quarantined?(entry: Entry<M>): unknown
+  /** A worker of this process took messages over: once for each claim. A crash, a frozen process, or a lease that is too short. */
+  takenOver?(takeover: Takeover): unknown
   /**
    * Something fails that is tried again: a broker is unreachable, the database is away. Once for each cause and place. An
    * error of the database comes without what may quote a message: `detail`, `where`, a query and its parameters.

@@ -1,11 +1,14 @@
 /** Fail: what an error means for its message, recorded and told, whichever way it ran. */
 import { isOwnError, ownError } from '../errors.js'
-import { causes } from '../failure.js'
+import { backoffMs, sleep } from '../backoff.js'
+import { causes, someCause } from '../failure.js'
+import { isConnectionLoss } from '../postgres/errors.js'
+import { CLASSIFY } from '../postgres/sql/receive.js'
 import { MISSED_ATTEMPTS } from '../postgres/sql/settle.js'
 import { isCounted, type Held, type HeldMessage } from './held.js'
 import type { Run, Worker } from './run.js'
 import { slowDown } from './spins.js'
-import { tellParked, tellRetry } from './tell.js'
+import { tellParked, tellRetry, type Told } from './tell.js'
 import { attemptOf, isMissingHandler, verdictOf, type Verdict } from './verdict.js'
 
 export async function recordFailure(run: Run, message: HeldMessage, error: unknown): Promise<void> {
@@ -36,14 +39,42 @@ export function missingHandler(run: Run, message: HeldMessage): Promise<void> {
 
 export async function applyVerdict({ worker, held }: Run, message: HeldMessage, verdict: Verdict): Promise<void> {
   const { runtime, consumer } = worker
-  const recorded = await runtime.traces.fail(consumer.name, message, verdict, () => held.fail(message, verdict))
+  const record = () =>
+    held.fail(message, verdict).catch(async (error: unknown) => {
+      // The answer may be lost, and not the record. Nobody comes back to what waits for a person: it is told now, or never.
+      if (someCause(error, isConnectionLoss) && (await isOnRecord(worker, message, verdict))) {
+        await message.read?.()
+        tellParked(runtime, toldOf(worker, message, verdict), verdict)
+      }
+      throw error
+    })
+  const recorded = await runtime.traces.fail(consumer.name, message, verdict, record)
   if (!recorded) return
   worker.metrics.judged(message.type, recorded)
   await message.read?.()
-  const { failure, retryBy } = recorded
-  const told = { message: message.message, consumer: consumer.name, ...(failure && { error: failure }) }
-  if (recorded.parked === undefined) tellRetry(runtime, told, recorded, retryBy)
+  const told = toldOf(worker, message, recorded)
+  if (recorded.parked === undefined) tellRetry(runtime, told, recorded, recorded.retryBy)
   else tellParked(runtime, told, recorded)
+}
+
+function toldOf({ consumer }: Worker, { message }: HeldMessage, { failure }: Verdict): Told {
+  return { message, consumer: consumer.name, ...(failure && { error: failure }) }
+}
+
+/** Is this the verdict on record, as far as can be said while nobody else may have taken the message over? */
+async function isOnRecord({ runtime, consumer }: Worker, message: HeldMessage, verdict: Verdict): Promise<boolean> {
+  if (verdict.parked === undefined) return false
+  const deadline = performance.now() + consumer.options.leaseMs / 2
+  for (let attempt = 0; performance.now() < deadline; attempt++) {
+    try {
+      const [row] = await runtime.db.run(CLASSIFY, [[consumer.name, message.source, message.id, null]])
+      return row?.state === verdict.parked && row.error === (verdict.failure ? JSON.stringify(verdict.failure) : null)
+    } catch (error) {
+      if (!someCause(error, isConnectionLoss)) return false
+      await sleep(backoffMs(attempt, 50, 1_000))
+    }
+  }
+  return false
 }
 
 /** What failed was not its own: it goes back for a moment, uncounted, and lets others go ahead. */

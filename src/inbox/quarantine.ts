@@ -1,4 +1,5 @@
 /** Keeps what cannot be handled: the reason, and the message as it came. */
+import { aboutMessage } from '../about.js'
 import { hash } from 'node:crypto'
 import { storableText } from '../failure.js'
 import { MAX_BATCH_BYTES } from '../figures.js'
@@ -122,8 +123,9 @@ export function refuse(prepared: Prepared, reason: QuarantineReason, detail: str
 }
 
 function tellNew(runtime: Runtime, { consumer, refused }: Quarantined): void {
+  const message = messageOf(refused)
   const entry: Entry<MessageMap> = {
-    message: messageOf(refused),
+    message,
     consumer,
     state: 'quarantined',
     reason: refused.reason,
@@ -132,7 +134,8 @@ function tellNew(runtime: Runtime, { consumer, refused }: Quarantined): void {
   }
   runtime.metrics.consumer(consumer).quarantined(refused.reason)
   // Without the detail: schemas, codecs and identities say it, and may quote what they were given.
-  runtime.log.warn({ id: refused.id, type: refused.type, consumer, reason: refused.reason }, 'message quarantined')
+  const about = { ...aboutMessage(message), id: refused.id, consumer, reason: refused.reason }
+  runtime.log.warn(about, 'message quarantined')
   tell(runtime, 'quarantined', entry)
 }
 

@@ -1,11 +1,12 @@
 /** Tell: what became of a message that was not handled, in the same words for every way in which it ran. */
+import { aboutMessage } from '../about.js'
 import { plainWords } from '../failure.js'
 import type { Entry, Retrial } from '../hooks.js'
 import type { MessageMap } from '../message.js'
 import { tell, type Runtime } from '../runtime.js'
 import { retryTime, type Verdict } from './verdict.js'
 
-type Told = Omit<Entry<MessageMap>, 'state' | 'reason'>
+export type Told = Omit<Entry<MessageMap>, 'state' | 'reason'>
 
 /** It runs again: `verdict` says when, and why. */
 export function tellRetry(runtime: Runtime, told: Told, verdict: Verdict, retryBy: Retrial['retryBy']): void {
@@ -30,6 +31,6 @@ export function tellParked(runtime: Runtime, told: Told, { parked, reason }: Ver
   tell(runtime, state, { ...told, state, ...(reason && { reason }) })
 }
 
-function aboutOf({ message: { id, type, attempt }, consumer, error }: Told): object {
-  return { id, type, consumer, attempt, ...(error && { error: plainWords(error) }) }
+function aboutOf({ message, consumer, error }: Told): object {
+  return { ...aboutMessage(message), consumer, attempt: message.attempt, ...(error && { error: plainWords(error) }) }
 }

@@ -7,10 +7,11 @@
  * the stop of a whole box the arrivals too: nothing new begins, and what still runs when its patience is at an end is
  * aborted. A start that a stop has overtaken starts nothing.
  */
+import { aboutMessage } from '../about.js'
 import { OnceboxError } from '../errors.js'
 import { CALM_MS } from '../figures.js'
 import { beginTurn } from '../lifecycle.js'
-import { watch, type Runtime } from '../runtime.js'
+import { tell, watch, type Runtime } from '../runtime.js'
 import { DRAIN_UNTIL, NEXT_DUE } from '../postgres/sql/claim.js'
 import { Abort } from '../worker/abort.js'
 import { createLoop, type Loop } from '../worker/loop.js'
@@ -139,8 +140,10 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
     const suspects = queue.filter(({ suspect }) => suspect)
     if (suspects.length === 0) return
     metrics.tookOver(suspects.length)
-    const about = { consumer: name, messages: suspects.length, id: suspects[0]!.message.id }
+    const about = { ...aboutMessage(suspects[0]!.message), consumer: name, messages: suspects.length }
     runtime.log.warn(about, 'messages are taken over from a worker that died or lost its lease')
+    const messages = suspects.map(({ message: { id, source, type } }) => ({ id, source, type }))
+    tell(runtime, 'takenOver', { consumer: name, messages })
   }
 
   const nextDueMs = async (): Promise<number | undefined> => {

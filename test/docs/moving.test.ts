@@ -4,6 +4,7 @@ import pg from 'pg'
 import { createBox, defineMessages, unchecked } from 'oncebox'
 import { fromPg } from 'oncebox/pg'
 import { cli } from '../cli/fixture.js'
+import { installed } from '../support/installed.js'
 import { type ScratchDatabase, scratchDatabase } from '../support/postgres.js'
 import { recipesOf, runRecipe } from './recipe.js'
 
@@ -75,5 +76,78 @@ describe('from a dedup table', () => {
     // The way back: the table knows what the consumer has handled.
     for (const id of ['d', 'e', 'f']) await before.onOrder(order(id))
     expect(await reserved()).toEqual(['a', 'b', 'c', 'd', 'e', 'f', 'old'])
+  })
+})
+
+/** A box with the consumer of a page, and what it did. */
+async function confirming(page: string) {
+  const recipes = recipesOf(page)
+  const schema = `moving_${page.replaceAll(/\W/g, '_')}`
+  const logger = { debug() {}, info() {}, warn() {}, error() {} }
+  const box = createBox({ db: fromPg(pool), messages, schema, logger })
+  await pool.query('create table if not exists confirmation (order_id text); truncate confirmation')
+  const mails: string[] = []
+  const sendMail = async ({ orderId }: Pick<Order['data'], 'orderId'>): Promise<void> => void mails.push(orderId)
+  const run = (title: string, values: object = {}) =>
+    runRecipe(recipes.get(title)!, { values: { box, sendMail, ...values } })
+  await run('consumer.ts')
+  await box.migrate()
+  const confirmed = async () => (await pool.query('select order_id from confirmation order by 1')).rows.length
+  return { box, run, mails, confirmed }
+}
+
+const data = (orderId: string) => ({ orderId, sku: 's', quantity: 1 })
+
+describe('from pg-boss', () => {
+  test('jobs that a real queue has are handed over, and handled once', { timeout: 240_000 }, async () => {
+    const { require } = await installed('pg-boss', ['pg-boss@10.3.2'])
+    const PgBoss = require('pg-boss') as new (url: string) => {
+      start(): Promise<unknown>
+      stop(options: object): Promise<void>
+      createQueue(name: string): Promise<void>
+      send(name: string, job: object): Promise<string>
+      on(event: 'error', hear: (error: Error) => void): void
+    }
+    const { box, run, mails, confirmed } = await confirming('docs/moving-from-pg-boss.md')
+    const boss = new PgBoss(database.url)
+    boss.on('error', () => undefined)
+    await boss.start()
+    try {
+      await boss.createQueue('order.placed')
+      for (const orderId of ['1', '2', '3']) await boss.send('order.placed', data(orderId))
+      await run('hand-over.ts', { boss })
+      const stored = async () => {
+        const { pending, handled } = (await box.admin.status()).consumers['confirm-order']!
+        return pending + handled
+      }
+      await expect.poll(stored, { timeout: 60_000 }).toBe(3)
+      await box.drain()
+      expect([await confirmed(), mails.toSorted()]).toEqual([3, ['1', '2', '3']])
+    } finally {
+      await boss.stop({ graceful: false, wait: true })
+    }
+  })
+})
+
+describe('from graphile-worker', () => {
+  test('jobs that a real queue has are handed over, and handled once', { timeout: 240_000 }, async () => {
+    const { require } = await installed('graphile-worker', ['graphile-worker@0.16.6'])
+    const { runMigrations, runOnce, quickAddJob } = require('graphile-worker') as Record<
+      string,
+      (options: object, ...more: unknown[]) => Promise<unknown>
+    >
+    const { box, run, mails, confirmed } = await confirming('docs/moving-from-graphile-worker.md')
+    const { taskList } = (await run('hand-over.ts')).values
+    const options = { connectionString: database.url }
+    await runMigrations!(options)
+    for (const orderId of ['1', '2', '3']) await quickAddJob!(options, 'order.placed', data(orderId))
+    await runOnce!({ ...options, taskList })
+    await box.drain()
+    // A job that runs again, because its runner died, is one message.
+    const again = taskList as { 'order.placed'(payload: object, helpers: object): Promise<void> }
+    const [entry] = (await box.admin.messages({ consumer: 'confirm-order' })).entries
+    await again['order.placed'](entry!.message.data, { job: { id: entry!.message.id } })
+    await box.drain()
+    expect([await confirmed(), mails.toSorted()]).toEqual([3, ['1', '2', '3']])
   })
 })

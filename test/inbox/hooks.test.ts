@@ -48,7 +48,7 @@ describe.for(WAYS)('a failed attempt, $way', ({ mode, door, retryBy, ...more }) 
       {
         level: 'warn',
         about: {
-          ...{ id: '1', type: 'note', consumer: 'a', attempt: 1, error: 'no stock', retryBy },
+          ...{ id: '1', type: 'note', correlationId: '1', consumer: 'a', attempt: 1, error: 'no stock', retryBy },
           ...(mode !== 'direct' && { retryInMs: 60_000 }),
         },
         text: retryBy === 'box' ? 'message failed; the box retries it' : 'message failed; its source delivers it again',
@@ -201,7 +201,7 @@ test('messages that are taken over from a dead worker leave a line', async () =>
   expect(logger.lines).toEqual([
     {
       level: 'warn',
-      about: { consumer: 'a', messages: 2, id: '1' },
+      about: { id: '1', type: 'note', correlationId: '1', consumer: 'a', messages: 2 },
       text: 'messages are taken over from a worker that died or lost its lease',
     },
   ])

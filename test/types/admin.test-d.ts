@@ -1,5 +1,5 @@
 import { expectTypeOf, test } from 'vitest'
-import type { Admin, ConsumerInfo, MessageMap, Removal } from 'oncebox'
+import type { Admin, ConsumerInfo, Hooks, MessageMap, Removal, Takeover } from 'oncebox'
 
 declare const admin: Admin<MessageMap>
 
@@ -20,4 +20,13 @@ test('ids are marked as handled: text or objects, in anything to iterate over', 
   void admin.markHandled('c', [7])
   // @ts-expect-error there is no such property
   void admin.markHandled('c', [{ id: 'a', when: new Date() }])
+})
+
+test('a hook is told of what was taken over, by id', () => {
+  expectTypeOf<NonNullable<Hooks<MessageMap>['takenOver']>>().parameter(0).toEqualTypeOf<Takeover>()
+  expectTypeOf<Takeover['messages'][number]>().toEqualTypeOf<{
+    readonly id: string
+    readonly source: string
+    readonly type: string
+  }>()
 })
