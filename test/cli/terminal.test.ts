@@ -119,6 +119,7 @@ describe('on a terminal', () => {
         ['consumer', 'ls'],
         ['sink', 'ls'],
         ['audit', 'ls'],
+        ['doctor'],
         ['migrate', 'status'],
         ['migrate', 'up'],
         ['migrate', 'sql'],
@@ -211,7 +212,7 @@ describe('on a terminal', () => {
     expect(watch.shown).toContain('\u001b[?25h\u001b[?1049l')
   })
 
-  test('a password that is wrong and a server that is away end with 4', async () => {
+  test('a server that is away ends with 4, and the password is not shown', async () => {
     const away = onTerminal(['status'], { DATABASE_URL: 'postgres://app:canary@127.0.0.1:1/x' })
     expect(await away.exited).toBe(4)
     expect(away.shown).toContain('cannot connect to 127.0.0.1:1')
