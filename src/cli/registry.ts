@@ -2,6 +2,7 @@
 import type { Command } from './command.js'
 
 export const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
+  init: async () => (await import('./commands/init.js')).init,
   dev: async () => (await import('./commands/dev.js')).dev,
   work: async () => (await import('./commands/work.js')).work,
   'migrate up': async () => (await import('./commands/migrate.js')).migrateUp,
