@@ -10,7 +10,7 @@ const SOURCE = fileURLToPath(new URL('./src/', import.meta.url))
 /** The files of src/ itself. Any that is not listed is a leaf, such as message.ts and errors.ts. */
 const WIRING = ['box.ts', 'config.ts', 'index.ts', 'health.ts', 'advice.ts', 'metering.ts', 'parts.ts']
 /** What every step of the flow is given. */
-const SHARED = ['hooks.ts', 'runtime.ts', 'box-options.ts', 'endpoint.ts']
+const SHARED = ['about.ts', 'hooks.ts', 'runtime.ts', 'box-options.ts', 'endpoint.ts']
 /** What a broker is to the rest. */
 const SEAMS = [
   ...['source.ts', 'sink.ts', 'handover.ts', 'cloudevents.ts', 'codec.ts', 'event.ts', 'read.ts', 'lanes.ts', 'run.ts'],

@@ -5,7 +5,7 @@ import { createBox, defineMessages, Reject, type Hooks, type Logger, type Messag
 import { fromPg } from 'oncebox/pg'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { traceIdOf } from '../../src/trace-id.js'
+import { traceIdOf } from '../../src/telemetry/headers.js'
 import { startProxy } from '../support/proxy.js'
 import { waitUntil } from '../support/wait.js'
 import { note, recorder, useServer } from './fixture.js'
