@@ -35,6 +35,9 @@ const CLIENTS: Readonly<Record<string, readonly string[]>> = {
   sequelize: ['sequelize', 'pg'],
 }
 
+/** MikroORM 7, which it takes, needs a later Node.js than this repository's lowest: that one is compiled alone. */
+const RUN = Object.keys(CLIENTS).filter((client) => client !== 'mikro-orm')
+
 async function projectOf(client: string): Promise<Project> {
   const dependencies = Object.fromEntries(['oncebox', ...CLIENTS[client]!].map((name) => [name, '*']))
   const devDependencies = Object.fromEntries([...TESTED, 'tsx'].map((name) => [name, '*']))
@@ -118,7 +121,7 @@ test('what it writes compiles strictly, for every client', async () => {
   }
 })
 
-test.skipIf(process.env['ONCEBOX_INIT_CLIENTS'] !== 'all').each(Object.keys(CLIENTS))(
+test.skipIf(process.env['ONCEBOX_INIT_CLIENTS'] !== 'all').each(RUN)(
   'the box that it writes for %s handles its example',
   async (client) => {
     await using project = await initialised(client)

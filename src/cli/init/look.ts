@@ -57,7 +57,8 @@ export async function lookAt(directory: string): Promise<Project> {
   const manifest = await readManifest(directory)
   const installed = { ...manifest.dependencies, ...manifest.devDependencies }
   const has = (name: string): boolean => Object.hasOwn(installed, name)
-  const inUse = (name: string): boolean => has(name) && (name !== PACKAGES.pglite || !manifest.devDependencies?.[name])
+  const inUse = (name: string): boolean =>
+    has(name) && (name !== PACKAGES.pglite || manifest.dependencies?.[name] !== undefined)
   const found = CLIENTS.find((client) => inUse(PACKAGES[client]))
   const tsconfig = await readFile(path.join(directory, 'tsconfig.json'), 'utf8').catch(() => undefined)
   const { type } = manifest
