@@ -48,7 +48,7 @@ describe('what is told of a message', () => {
     const schema = z.object({ secret: z.string().max(3) })
     const anything = z.unknown()
     const messages = defineMessages({ again: anything, bad: anything, strict: schema, call: anything, sent: anything })
-    await using box = await server.open({ logger, hooks, messages })
+    await using box = await server.open({ logger, hooks: hooks as never, messages })
     box.consumer('pay', {
       again: () => Promise.reject(new Error('no luck')),
       bad: () => Promise.reject(new Reject('never')),
