@@ -22,8 +22,21 @@ export async function scratchDatabase(name = 'scratch'): Promise<ScratchDatabase
   await statement(shared, `create database "${database}"`)
   const url = new URL(shared)
   url.pathname = `/${database}`
-  const close = () => statement(shared, `drop database if exists "${database}" with (force)`)
+  const close = async () => {
+    await statement(shared, gone(database))
+    await statement(shared, `drop database if exists "${database}" with (force)`)
+  }
   return { url: url.href, name: database, close, [Symbol.asyncDispose]: close }
+}
+
+/** Waits a second for sessions that were closed just now: a pool that is ended does not, and one that is cut off complains. */
+function gone(database: string): string {
+  return `do $$ begin
+    for i in 1 .. 50 loop
+      exit when not exists (select from pg_stat_activity where datname = '${database}');
+      perform pg_stat_clear_snapshot(), pg_sleep(0.02);
+    end loop;
+  end $$`
 }
 
 /** A schema name that no other test uses. */
