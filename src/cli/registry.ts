@@ -12,6 +12,7 @@ export const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   status: async () => (await import('./commands/status.js')).status,
   doctor: async () => (await import('./commands/doctor.js')).doctor,
   'messages ls': async () => (await import('./commands/messages.js')).messagesLs,
+  'messages replay': async () => (await import('./commands/messages.js')).messagesReplay,
   'messages show': async () => (await import('./commands/messages.js')).messagesShow,
   'dead ls': async () => (await import('./commands/dead.js')).deadLs,
   'dead retry': async () => (await import('./commands/dead.js')).deadRetry,

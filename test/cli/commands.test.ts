@@ -256,6 +256,15 @@ describe('bulk verbs', () => {
     expect(drawn.stdout).toBe('1 dead message retried\n')
   })
 
+  test('replay what was handled, and only that', async () => {
+    const ran = await asJson(['messages', 'replay', 'ok-1', 'bad-1', '--consumer', 'pay', '--reason', 'again', '--yes'])
+    expect(ran.documents).toEqual([{ count: 1, dryRun: false, interrupted: false }])
+    expect((await asJson(['messages', 'ls', 'ok-1', '--consumer', 'pay'])).documents).toMatchObject([
+      { state: 'pending' },
+    ])
+    expect((await oncebox(['messages', 'replay', '--yes'])).stderr).toContain('which handled messages?')
+  })
+
   test('release and discard what is in quarantine, and what is to be published', async () => {
     expect(await oncebox(['quarantine', 'release', '--why', 'no-id', '--yes'])).toMatchObject({
       code: 0,

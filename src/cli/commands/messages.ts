@@ -1,4 +1,4 @@
-/** `oncebox messages`: look at messages. */
+/** `oncebox messages`: look at messages, and run handled ones again. */
 import { command } from '../command.js'
 import { failed } from '../exit.js'
 import { argument, choice, flag, restArguments, text } from '../option.js'
@@ -6,6 +6,7 @@ import { showTime } from '../output/duration.js'
 import type { Output } from '../output/output.js'
 import { paint, type Text } from '../output/text.js'
 import type { State } from '../../message.js'
+import { BULK, BULK_RESULT, changeMany } from '../shared/bulk.js'
 import { ENTRY, WHOLE_ENTRY, entryDocument, stateText, withoutStack, type AnyEntry } from '../shared/entry.js'
 import { CRITERIA, filterOf, OF_CONSUMER } from '../shared/filter.js'
 import { listMessages } from '../shared/list.js'
@@ -61,6 +62,25 @@ export const messagesShow = command({
         print(out, entry, shown)
       }
     }
+  },
+})
+
+export const messagesReplay = command({
+  noun: 'messages',
+  verb: 'replay',
+  summary: 'Run handled messages again, oldest first.',
+  details: ['Their handlers run a second time. Effects on record are not called again: their outcomes are replayed.'],
+  example: "oncebox messages replay --consumer billing --after 2h --rps 50 --reason 'wrong tariff'",
+  options: { ...OF_CONSUMER, ...CRITERIA, ...BULK },
+  arguments: { ids: restArguments('Ids of messages.') },
+  connects: true,
+  output: BULK_RESULT,
+  run(context) {
+    const criteria = filterOf(context.options, context.args.ids)
+    return changeMany(context, {
+      ...{ verb: 'retry', ask: 'replay', done: 'pending again', thing: 'handled message' },
+      ...{ chosen: Object.keys(criteria).length > 0, filter: { ...criteria, state: 'handled' } },
+    })
   },
 })
 
