@@ -25,7 +25,7 @@ const MAY_IMPORT = {
   telemetry: ['leaf'],
   worker: ['leaf', 'postgres', 'seam'],
   postgres: ['leaf', 'worker'],
-  metrics: ['leaf', 'postgres'],
+  metrics: ['leaf', 'postgres', 'telemetry'],
   clients: ['leaf', 'postgres'],
   seam: ['leaf'],
   http: ['leaf'],

@@ -1,10 +1,10 @@
 /**
- * The same metrics for OpenTelemetry. `@opentelemetry/api` keeps what the application has registered under a symbol of the
- * process, where we look for a meter provider, and load no package. Counters and gauges are asked for when they are collected;
- * histograms are told of each observation, for there is no other way.
+ * The same metrics for OpenTelemetry, where the application has registered a meter provider. Counters and gauges are asked for
+ * when they are collected; histograms are told of each observation, for there is no other way.
  */
 import { declarationOf, METRIC_NAMES, type Declaration, type Label, type MetricName } from './declarations.js'
 import type { Family } from './prometheus.js'
+import { registered } from '../telemetry/otel.js'
 import type { Registry } from './registry.js'
 
 type Attributes = Readonly<Record<string, string>>
@@ -25,12 +25,6 @@ interface Meter {
   createObservableGauge(name: string, options: Instrument): object
   addBatchObservableCallback(observe: (observer: Observer) => Promise<void>, instruments: object[]): void
 }
-
-interface Registered {
-  readonly metrics?: { getMeter(name: string): Meter }
-}
-
-const API = Symbol.for('opentelemetry.js.api.1')
 
 /** The names that OpenTelemetry has for what we call otherwise. */
 const ATTRIBUTES: Readonly<Record<Label, string>> = {
@@ -59,9 +53,9 @@ export interface Observed {
 
 /** Once for a box. Answers false if the application has registered no meter provider (yet). */
 export function observeWithOtel({ name: box, registry, collect }: Observed): boolean {
-  const provider = (globalThis as { [API]?: Registered })[API]?.metrics
+  const provider = registered().metrics
   if (!provider) return false
-  const meter = provider.getMeter('oncebox')
+  const meter = provider.getMeter('oncebox') as Meter
   const instruments = new Map<MetricName, object>()
   for (const name of METRIC_NAMES) {
     const { kind } = declarationOf(name)

@@ -1,5 +1,5 @@
 /**
- * OpenTelemetry as the application has set it up: its tracer provider, its context manager, its propagator.
+ * OpenTelemetry as the application has set it up: its providers, its context manager, its propagator.
  *
  * `@opentelemetry/api` keeps what was registered under a symbol of the process, where every copy of it finds the same. We
  * look there too, and load no package: nothing to resolve or to bundle, the same in ES modules and CommonJS, no second
@@ -64,6 +64,7 @@ interface Propagator {
 /** What has been registered, and nothing of what has not. */
 export interface Registered {
   readonly trace?: TracerProvider
+  readonly metrics?: { getMeter(name: string): object }
   readonly context?: ContextManager
   readonly propagation?: Propagator
 }
