@@ -10,7 +10,7 @@ export type ConfiguredBox = Pick<Box<MessageMap, never>, 'migrate' | 'start' | '
 
 export interface Config {
   /** The box, or what makes it: it is asked for by the commands that need your handlers, and by no other. */
-  readonly box: ConfiguredBox | (() => ConfiguredBox | Promise<ConfiguredBox>)
+  readonly box?: ConfiguredBox | (() => ConfiguredBox | Promise<ConfiguredBox>) | undefined
   /** How commands that need no handlers reach the database. Default: DATABASE_URL, else libpq's variables. */
   readonly url?: string | (() => string | Promise<string>) | undefined
   /** The PostgreSQL schema of the box. Default: 'oncebox'. */

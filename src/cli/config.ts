@@ -56,6 +56,8 @@ export async function requireConfig(cwd: string, asked?: string): Promise<Loaded
 /** The box of a config, which its function may have to make first. */
 export async function boxOf({ file, config }: LoadedConfig): Promise<ConfiguredBox> {
   const { box: given } = config
+  if (given === undefined)
+    throw failed(`${file} has no box`, 'export default defineConfig({ box }): what createBox answers')
   if (typeof given !== 'function') return given
   let box: ConfiguredBox
   try {
@@ -117,7 +119,7 @@ function checked(file: string, module: Readonly<Record<string, unknown>>): Confi
   }
   const { box, url, schema, example } = config as Partial<Config>
   const problem =
-    box === undefined || (typeof box !== 'function' && !isBox(box))
+    box !== undefined && typeof box !== 'function' && !isBox(box)
       ? (['box', 'is no box and no function', 'give it what createBox answers, or a function that does'] as const)
       : url !== undefined && typeof url !== 'string' && typeof url !== 'function'
         ? (['url', 'is no connection string and no function', 'such as process.env.DATABASE_URL'] as const)

@@ -158,7 +158,7 @@ describe('the database is that of', () => {
 
   test('a config file that is not there is said to be missing', async () => {
     const ran = await cli(['status', '--config', 'nowhere.mjs'], { cwd: directory })
-    expect(ran).toMatchObject({ code: 1, stderr: expect.stringContaining('nowhere.mjs') })
+    expect(ran).toMatchObject({ code: 2, stderr: expect.stringContaining('nowhere.mjs') })
   })
 })
 

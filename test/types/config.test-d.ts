@@ -21,7 +21,7 @@ test('takes a box, and a function that answers one now or later', () => {
 test('refuses what is no box', () => {
   // @ts-expect-error a pool
   defineConfig({ box: pool })
-  // @ts-expect-error without a box
+  // For commands that need no handlers, an address is enough.
   defineConfig({ url: 'postgres://localhost/shop' })
   // @ts-expect-error misspelt
   defineConfig({ box: open, shema: 'shop' })
