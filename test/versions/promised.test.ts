@@ -39,11 +39,12 @@ const OF_ANY_VERSION: Record<string, readonly [page: string, promise: string]> =
   '@nestjs/common': ['docs/nest.md', 'Nest 10.2, 11 and 12'],
   '@nestjs/core': ['docs/nest.md', 'Nest 10.2, 11 and 12'],
   '@nestjs/terminus': ['docs/nest.md', '[Terminus](https://docs.nestjs.com/recipes/terminus) ≥ 11'],
+  '@opentelemetry/api': ['docs/tracing.md', '`@opentelemetry/api` (version 1, from 1.9)'],
   '@prisma/client': ['docs/drivers.md', '[Prisma](prisma.md) ≥ 7.10'],
   'drizzle-orm': ['docs/drivers.md', '[Drizzle](drizzle.md) ≥ 0.45'],
   knex: ['docs/drivers.md', '[Knex](knex.md) ≥ 3.0.1'],
   kysely: ['docs/drivers.md', '[Kysely](kysely.md) ≥ 0.28'],
-  sequelize: ['docs/drivers.md', '[Sequelize](sequelize.md) 6 ≥ 6.20'],
+  sequelize: ['docs/drivers.md', '[Sequelize](sequelize.md) 6 ≥ 6.31'],
   typeorm: ['docs/drivers.md', '[TypeORM](typeorm.md) ≥ 0.3.12'],
 }
 
