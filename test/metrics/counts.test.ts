@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { Reject, RetryLater, type Sink } from 'oncebox'
 import { link } from 'oncebox/link'
 import { note, notes, useServer } from '../inbox/fixture.js'
+import { Bounded } from '../../src/metrics/registry.js'
 import { waitUntil } from '../support/wait.js'
 import { scrape } from './scrape.js'
 
@@ -238,6 +239,37 @@ test('whoever makes up types, or names for once, adds no more series than there 
   expect(told.sum('oncebox_consumer_outcomes_total', { consumer: 'all', outcome: 'handled' })).toBe(250)
   const outcome = { source: '(call)', type: 'other', outcome: 'stored' }
   expect(told.value('messaging_client_consumed_messages_total', outcome)).toBe(150)
+})
+
+test('a type that was refused names no series, and neither does one that is too long', async () => {
+  await using box = await server.open()
+  box.consumer('known', { note: () => undefined })
+  await box.migrate()
+  const strange = Array.from({ length: 20 }, (_, n) => ({ id: `r${n}`, type: `${n}${'x'.repeat(100_000)}`, data: n }))
+  const outcomes = await box.receive(strange)
+  expect(new Set(outcomes.map(({ status }) => status))).toEqual(new Set(['quarantined']))
+  await box.receive([{ id: 'stray', type: 'nobody takes it', data: 1 }, note('n1'), note('n1', { data: 'another' })])
+  // Somebody takes it, so that it is not refused.
+  box.consumer('all', { '*': () => undefined })
+  await box.receive({ id: 'long', type: 'y'.repeat(201), data: 1 })
+  await box.drain()
+  const told = await scrape(box)
+  const consumed = told.samples.filter(({ name }) => name === 'messaging_client_consumed_messages_total')
+  const counted = consumed.map(({ labels, value }) => [labels['type'], labels['outcome'], value])
+  expect(counted.filter(([, outcome]) => outcome === 'quarantined')).toEqual([
+    ['other', 'quarantined', 21],
+    ['note', 'quarantined', 1],
+  ])
+  const types = new Set(told.samples.flatMap(({ labels }) => labels['type'] ?? []))
+  expect([...types].sort()).toEqual(['note', 'other'])
+  expect(told.text.length).toBeLessThan(50_000)
+})
+
+test('types that differ in what is no character are one series', () => {
+  const labels = new Bounded([])
+  expect(labels.of('\ud800')).toBe('\ufffd')
+  expect(labels.of('\ud801')).toBe('\ufffd')
+  expect(new Bounded(['\ud800']).of('\udfff')).toBe('\ufffd')
 })
 
 test('a name with quotes, backslashes and line ends does not break the text', async () => {
