@@ -1,5 +1,5 @@
 /** Trace context in the headers of messages. Anybody may have written them: what is no trace context is none, and no error. */
-import { activeContext, registered, ROOT, spanIn, type OtelContext } from './otel.js'
+import { activeContext, extractFrom, registered, ROOT, spanIn, type OtelContext } from './otel.js'
 
 export type Headers = Readonly<Record<string, string>>
 
@@ -35,13 +35,7 @@ export function withTrace(own: Headers | undefined, trace: Headers): Headers {
 
 /** The context that a message came with, as the application's propagator reads it. */
 export function contextIn({ headers }: { readonly headers?: unknown }): OtelContext {
-  const { propagation } = registered()
-  if (!propagation || typeof headers !== 'object' || headers === null) return ROOT
-  try {
-    return propagation.extract(ROOT, headers as Headers, READ)
-  } catch {
-    return ROOT
-  }
+  return typeof headers === 'object' && headers !== null ? extractFrom(headers as Headers, READ) : ROOT
 }
 
 const READ = {
