@@ -46,6 +46,15 @@ export function readable(error: unknown): unknown {
   }
 }
 
+/** What was thrown, in words for the log, whatever it is. */
+export function wordsOf(error: unknown): string {
+  try {
+    return error instanceof Error ? String(error.message) : String(error)
+  } catch {
+    return 'something was thrown that could not be read'
+  }
+}
+
 /** The error itself and what caused it, outermost first. */
 export function* causes(error: unknown): Generator<unknown> {
   for (let depth = 0; error !== undefined && error !== null && depth <= MAX_CAUSES; depth++) {

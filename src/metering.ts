@@ -1,4 +1,5 @@
 /** The metrics of a box, as Prometheus and OpenTelemetry get them. */
+import { wordsOf } from './failure.js'
 import { createMetered, type Metered } from './metrics/index.js'
 import { observeWithOtel } from './metrics/otel.js'
 import { toPrometheus } from './metrics/prometheus.js'
@@ -16,6 +17,13 @@ export function createMetering(runtime: Runtime): Metering {
   const { db, metrics } = runtime
   const trouble = watch(runtime, { name: 'metrics', where: { part: 'metrics' }, of: 'the database' })
   const metered = createMetered({ db, metrics, trouble, log: runtime.log })
+  const failed = (error: unknown, metric: string | undefined): void => {
+    const about = { ...(metric !== undefined && { metric }), error: wordsOf(error) }
+    runtime.log.warn(
+      about,
+      'the meter of OpenTelemetry threw; it is not told what it throws at, and nothing else changes',
+    )
+  }
   let observed = false
   let running = false
   return {
@@ -27,7 +35,7 @@ export function createMetering(runtime: Runtime): Metering {
       running = true
       if (observed || !runtime.telemetry) return
       const collect = () => (running ? metered.collect() : Promise.resolve(metered.counted()))
-      observed = observeWithOtel({ name: metered.name, registry: metrics.registry, collect })
+      observed = observeWithOtel({ name: metered.name, registry: metrics.registry, collect, failed })
     },
     stop() {
       running = false

@@ -48,7 +48,7 @@ export const METRICS = {
   'oncebox.consumer.outcomes': {
     kind: 'counter',
     labels: ['consumer', 'type', 'outcome'],
-    help: 'What became of messages that ran: handled, failed (will be tried again), postponed, conflict, dead, quarantined',
+    help: 'What became of messages that ran: handled, failed (will be tried again), postponed, conflict, dead, quarantined; of box.once, before its transaction commits',
   },
   'oncebox.duplicates': {
     kind: 'counter',

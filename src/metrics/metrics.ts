@@ -14,6 +14,9 @@ const LINK = '(link)'
 
 type Status = Outcome['status'] | ConsumerOutcome['status']
 
+/** A consumer takes messages of this type. Of the others anybody may have made it up. */
+const TAKEN: ReadonlySet<Status> = new Set(['stored', 'handled', 'duplicate', 'failed', 'dead'])
+
 export class Metrics {
   readonly registry = new Registry()
   readonly #types: Bounded
@@ -62,12 +65,16 @@ export class Metrics {
     for (const [at, { status }] of outcomes.entries()) {
       // A source may hand over anything.
       const given: unknown = (incoming[at] as Partial<Incoming> | null | undefined)?.type
-      const type = typeof given === 'string' ? this.#types.of(given) : OTHER
+      const type = typeof given === 'string' ? this.#typeOf(given, status) : OTHER
       let cells = byType.get(type)
       if (cells === undefined) byType.set(type, (cells = {}))
       const cell = (cells[status] ??= this.registry.counter('messaging.client.consumed.messages', name, type, status))
       cell.value++
     }
+  }
+
+  #typeOf(given: string, status: Status): string {
+    return TAKEN.has(status) ? this.#types.of(given) : this.#types.known(given)
   }
 
   /** A link has moved so many into this box, inside the database. */

@@ -49,37 +49,69 @@ export interface Observed {
   readonly name: string
   readonly registry: Registry
   collect(): Promise<readonly Family[]>
+  /** Told of the first thing that the meter throws; of which metric, if it was one. */
+  failed(error: unknown, metric: MetricName | undefined): void
 }
 
 /** Once for a box. Answers false if the application has registered no meter provider (yet). */
-export function observeWithOtel({ name: box, registry, collect }: Observed): boolean {
+export function observeWithOtel({ name: box, registry, collect, failed }: Observed): boolean {
   const provider = registered().metrics
   if (!provider) return false
-  const meter = provider.getMeter('oncebox') as Meter
+  const careful = new Careful(failed)
+  const meter = careful.ask(undefined, () => provider.getMeter('oncebox') as Meter)
+  if (!meter) return true
   const instruments = new Map<MetricName, object>()
   for (const name of METRIC_NAMES) {
-    const { kind } = declarationOf(name)
-    if (kind === 'counter') instruments.set(name, meter.createObservableCounter(name, instrumentOf(name)))
-    if (kind === 'gauge') instruments.set(name, meter.createObservableGauge(name, instrumentOf(name)))
+    const instrument = careful.ask(name, () => observableOf(meter, name))
+    if (instrument) instruments.set(name, instrument)
   }
-  meter.addBatchObservableCallback(
-    async (observer) => {
-      for (const { name, values } of await collect()) {
-        const instrument = instruments.get(name)
-        if (!instrument) continue
-        for (const { labels, value } of values) {
-          observer.observe(instrument, value, attributesOf(name, labels, box))
-        }
+  const observe = async (observer: Observer): Promise<void> => {
+    for (const { name, values } of await collect()) {
+      const instrument = instruments.get(name)
+      if (!instrument) continue
+      for (const { labels, value } of values) {
+        careful.ask(name, () => observer.observe(instrument, value, attributesOf(name, labels, box)))
       }
-    },
-    [...instruments.values()],
-  )
+    }
+  }
+  careful.ask(undefined, () => meter.addBatchObservableCallback(observe, [...instruments.values()]))
   registry.eachHistogram((name, histogram) => {
-    const instrument = meter.createHistogram(name, instrumentOf(name))
+    const instrument = careful.ask(name, () => meter.createHistogram(name, instrumentOf(name)))
+    if (!instrument) return
     const attributes = attributesOf(name, histogram.labels, box)
-    histogram.tap = (value) => instrument.record(value, attributes)
+    histogram.tap = (value) => void careful.ask(name, () => instrument.record(value, attributes))
   })
   return true
+}
+
+/**
+ * The one way to ask anything of the meter. It is the application's, and may throw, into a transaction or after its COMMIT:
+ * whoever counts must not fail by it. A metric that it threw at is not told to it again, and the first is told to the log.
+ */
+class Careful {
+  readonly #failed: Observed['failed']
+  readonly #letBe = new Set<MetricName | undefined>()
+
+  constructor(failed: Observed['failed']) {
+    this.#failed = failed
+  }
+
+  ask<T>(metric: MetricName | undefined, question: () => T): T | undefined {
+    if (metric !== undefined && this.#letBe.has(metric)) return undefined
+    try {
+      return question()
+    } catch (error) {
+      if (this.#letBe.size === 0) this.#failed(error, metric)
+      this.#letBe.add(metric)
+      return undefined
+    }
+  }
+}
+
+function observableOf(meter: Meter, name: MetricName): object | undefined {
+  const { kind } = declarationOf(name)
+  if (kind === 'counter') return meter.createObservableCounter(name, instrumentOf(name))
+  return kind === 'gauge' ? meter.createObservableGauge(name, instrumentOf(name)) : undefined
 }
 
 function instrumentOf(name: MetricName): Instrument {

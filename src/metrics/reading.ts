@@ -97,9 +97,12 @@ async function takeReading(db: Database): Promise<boolean> {
     const quarantine = await db.run(READ_QUARANTINE, [MOST_QUARANTINED], tx)
     const sinks = await db.run(READ_SINKS, [MOST], tx)
     const [sizes] = await db.run(READ_SIZES, null, tx)
+    const kept = sumBy('consumer', quarantine)
     const figures = [
-      ...consumers.flatMap((row) => ofConsumer(row, keptFor(row.name, quarantine))),
-      ...ofQuarantine(quarantine),
+      ...consumers.flatMap((row) => ofConsumer(row, kept.get(row.name) ?? 0)),
+      ...[...sumBy('reason', quarantine)].map(([reason, count]) => figure('oncebox.quarantine', [reason], count)),
+      // What nobody was asked about is no consumer's.
+      figure('oncebox.messages', [NOBODY, 'quarantined'], kept.get('') ?? 0),
       ...sinks.flatMap(ofSink),
       ...Object.entries(readJson(sizes!.sizes)).map(([table, bytes]) => figure('oncebox.table.size', [table], bytes)),
       figure('oncebox.reading.duration', [], (performance.now() - started) / 1_000),
@@ -130,18 +133,10 @@ function ofConsumer(row: ConsumerFigures, inQuarantine: number): Figure[] {
   ]
 }
 
-function keptFor(consumer: string, quarantine: readonly QuarantineFigures[]): number {
-  return quarantine.reduce((sum, row) => (row.consumer === consumer ? sum + Number(row.kept) : sum), 0)
-}
-
-/** By reason; and what nobody was asked about, which is no consumer's. */
-function ofQuarantine(quarantine: readonly QuarantineFigures[]): Figure[] {
-  const byReason = new Map<string, number>()
-  for (const { reason, kept } of quarantine) byReason.set(reason, (byReason.get(reason) ?? 0) + Number(kept))
-  return [
-    ...[...byReason].map(([reason, count]) => figure('oncebox.quarantine', [reason], count)),
-    figure('oncebox.messages', [NOBODY, 'quarantined'], keptFor('', quarantine)),
-  ]
+function sumBy(what: 'consumer' | 'reason', quarantine: readonly QuarantineFigures[]): ReadonlyMap<string, number> {
+  const sums = new Map<string, number>()
+  for (const row of quarantine) sums.set(row[what], (sums.get(row[what]) ?? 0) + Number(row.kept))
+  return sums
 }
 
 function ofSink({ name, pending, dead, discarded, lag }: SinkFigures): Figure[] {

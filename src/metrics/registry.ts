@@ -44,25 +44,41 @@ export class Histogram {
 
 /** So many values a label may have of what comes from outside; all others are one. */
 const MOST_VALUES = 100
+/** As long as a name may be. */
+const LONGEST = 200
 export const OTHER = 'other'
 
-/** Values of a label that anybody may send: those that are known, and the first of the others. */
+/** Values of a label that anybody may send: those that are known, and the first of the others. None is long. */
 export class Bounded {
   readonly #taken: Set<string>
   readonly #most: number
 
   constructor(known: readonly string[], most = MOST_VALUES) {
-    this.#taken = new Set(known)
+    this.#taken = new Set(known.map((value) => value.toWellFormed()).filter(isShort))
     // A box that knows its types is sent others by mistake alone.
     this.#most = known.length > 0 ? known.length : most
   }
 
+  /** Its own, as long as there is room. */
   of(value: string): string {
     if (this.#taken.has(value)) return value
+    if (!isShort(value)) return OTHER
+    // What is no character is told as one: else two values would be told as the same series.
+    const told = value.toWellFormed()
+    if (this.#taken.has(told)) return told
     if (this.#taken.size >= this.#most) return OTHER
-    this.#taken.add(value)
-    return value
+    this.#taken.add(told)
+    return told
   }
+
+  /** Of what was refused: its own if it has one already. It takes no room. */
+  known(value: string): string {
+    return this.#taken.has(value) ? value : OTHER
+  }
+}
+
+function isShort(value: string): boolean {
+  return value.length <= LONGEST
 }
 
 export class Registry {

@@ -1,5 +1,5 @@
 /** Trace context in the headers of messages. Anybody may have written them: what is no trace context is none, and no error. */
-import { activeContext, registered, ROOT, spanIn, type OtelContext } from './otel.js'
+import { activeContext, extractFrom, registered, ROOT, spanIn, type OtelContext } from './otel.js'
 
 export type Headers = Readonly<Record<string, string>>
 
@@ -9,7 +9,8 @@ export const TRACE_HEADERS = ['traceparent', 'tracestate', 'baggage'] as const
 /** W3C Baggage has no more. Longer values are not read, and are not handed on. */
 const MAX_LENGTH = 8_192
 
-const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-|$)/
+/** Of version 00 nothing may follow. */
+const TRACEPARENT = /^(?!ff|00-.{53})[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-|$)/
 
 /** The id of the trace that a message belongs to, for log lines; undefined if its headers name none. */
 export function traceIdOf(headers: Headers): string | undefined {
@@ -17,12 +18,20 @@ export function traceIdOf(headers: Headers): string | undefined {
   return parent.length > MAX_LENGTH ? undefined : TRACEPARENT.exec(parent)?.[1]
 }
 
-/** What of a message's headers goes on with what it causes, where no span is active. */
+/** W3C allows nothing else in any of the three, and so do the headers of HTTP, which they may end up in. */
+const PRINTABLE = /^[ -~]+$/
+
+/**
+ * What of a message's headers goes on with what it causes, where no span is active. Nobody has read them yet, so they are
+ * checked here; a state says nothing without its trace.
+ */
 export function handedOn(headers: Headers): Record<string, string> {
   const kept: Record<string, string> = {}
+  const isInTrace = traceIdOf(headers) !== undefined
   for (const name of TRACE_HEADERS) {
-    const value = headers[name]
-    if (value !== undefined && value.length <= MAX_LENGTH) kept[name] = value
+    const value = Object.hasOwn(headers, name) ? headers[name]! : ''
+    if (value.length > MAX_LENGTH || !PRINTABLE.test(value)) continue
+    if (isInTrace || name === 'baggage') kept[name] = value
   }
   return kept
 }
@@ -35,13 +44,7 @@ export function withTrace(own: Headers | undefined, trace: Headers): Headers {
 
 /** The context that a message came with, as the application's propagator reads it. */
 export function contextIn({ headers }: { readonly headers?: unknown }): OtelContext {
-  const { propagation } = registered()
-  if (!propagation || typeof headers !== 'object' || headers === null) return ROOT
-  try {
-    return propagation.extract(ROOT, headers as Headers, READ)
-  } catch {
-    return ROOT
-  }
+  return typeof headers === 'object' && headers !== null ? extractFrom(headers as Headers, READ) : ROOT
 }
 
 const READ = {

@@ -54,11 +54,12 @@ interface ContextManager {
 
 interface Propagator {
   inject<C>(context: OtelContext, carrier: C, setter: { set(carrier: C, name: string, value: string): void }): void
-  extract<C>(
-    context: OtelContext,
-    carrier: C,
-    getter: { get(carrier: C, name: string): string | undefined; keys(carrier: C): string[] },
-  ): OtelContext
+  extract<C>(context: OtelContext, carrier: C, getter: Getter<C>): OtelContext
+}
+
+interface Getter<C> {
+  get(carrier: C, name: string): string | undefined
+  keys(carrier: C): string[]
 }
 
 /** What has been registered, and nothing of what has not. */
@@ -107,14 +108,59 @@ export const ROOT: OtelContext = new Values()
 /** In which instrumentations make no spans. */
 export const UNTRACED: OtelContext = ROOT.setValue(SUPPRESSED, true)
 
+/**
+ * What is registered is the application's, and may throw or answer anything: no message has anything to do with it. So what is
+ * asked of it is asked in the functions below alone.
+ */
 export function activeContext(): OtelContext {
-  return registered().context?.active() ?? ROOT
+  try {
+    return checkContext(registered().context?.active())
+  } catch {
+    return ROOT
+  }
 }
 
-/** Runs work with this context active, as far as what it starts goes. */
+/** The context that these headers tell of, as the application's propagator reads them. */
+export function extractFrom<C>(carrier: C, getter: Getter<C>): OtelContext {
+  try {
+    return checkContext(registered().propagation?.extract(ROOT, carrier, getter))
+  } catch {
+    return ROOT
+  }
+}
+
+function checkContext(given: unknown): OtelContext {
+  const { getValue, setValue } = (given ?? {}) as Partial<OtelContext>
+  return typeof getValue === 'function' && typeof setValue === 'function' ? (given as OtelContext) : ROOT
+}
+
+/** Runs work with this context active, as far as what it starts goes; without it, if the manager does not run work. Never twice. */
 export function inContext<T>(context: OtelContext, work: () => T): T {
   const manager = registered().context
-  return manager ? manager.with(context, work) : work()
+  if (!manager) return work()
+  const run = onlyOnce(work)
+  try {
+    manager.with(context, run)
+  } catch {
+    // If it is work that threw, it does so again.
+  }
+  return run()
+}
+
+/** Runs work when it is first called, and answers or throws the same ever after. */
+function onlyOnce<T>(work: () => T): () => T {
+  let outcome: { readonly value: T } | { readonly error: unknown } | undefined
+  return () => {
+    if (!outcome) {
+      try {
+        outcome = { value: work() }
+      } catch (error) {
+        outcome = { error }
+      }
+    }
+    if ('error' in outcome) throw outcome.error
+    return outcome.value
+  }
 }
 
 export function withSpan(context: OtelContext, span: Span): OtelContext {
@@ -123,8 +169,16 @@ export function withSpan(context: OtelContext, span: Span): OtelContext {
 
 /** The span that a context is in, here or in another process; undefined if it is in none. */
 export function spanIn(context: OtelContext): SpanContext | undefined {
-  const found = (context.getValue(SPAN) as Span | undefined)?.spanContext()
-  return found && found.traceId !== NO_TRACE && found.spanId !== NO_SPAN ? found : undefined
+  try {
+    const found = (context.getValue(SPAN) as Span | undefined)?.spanContext()
+    return found && names(found.traceId, NO_TRACE) && names(found.spanId, NO_SPAN) ? found : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function names(id: unknown, none: string): boolean {
+  return typeof id === 'string' && id !== none
 }
 
 const NO_TRACE = '0'.repeat(32)

@@ -96,6 +96,40 @@ test('every hook is called as a method of the object that it came with', async (
   expect([...hooks.told].sort()).toEqual(['dead', 'dead', 'failed', 'quarantined'])
 })
 
+const UNREADABLE: readonly (readonly [what: string, make: () => unknown])[] = [
+  ['an object without a prototype', () => Object.create(null) as unknown],
+  ['an error whose message throws', () => Object.defineProperty(new Error(), 'message', { get: () => notToBeRead() })],
+]
+const notToBeRead = (): never => {
+  throw new Error('not to be read')
+}
+
+describe.for(UNREADABLE)('a hook that throws %s', ([, make]) => {
+  test.for(['at once', 'later'] as const)('changes nothing, and leaves a line: %s', async (when) => {
+    const unhandled: unknown[] = []
+    const listen = (error: unknown): unknown => unhandled.push(error)
+    process.on('unhandledRejection', listen)
+    const logger = recorder()
+    const quarantined = (): unknown => {
+      if (when === 'later') return Promise.reject(make())
+      throw make()
+    }
+    await using box = await server.open({ logger, hooks: { quarantined } })
+    box.consumer('a', { note: () => undefined })
+    await box.migrate()
+    expect(await box.receive(note('1', { type: 'nobody' }))).toMatchObject({ status: 'quarantined' })
+    const lines = await waitUntil(() => {
+      const told = logger.lines.filter(({ text }) => text === 'a hook failed')
+      return (told.length > 0 || unhandled.length > 0) && told
+    })
+    process.off('unhandledRejection', listen)
+    expect(unhandled).toEqual([])
+    expect(lines).toMatchObject([
+      { about: { hook: 'quarantined', error: 'something was thrown that could not be read' } },
+    ])
+  })
+})
+
 test('the log names the source that cannot be started, once, and says when it runs', async () => {
   const logger = recorder()
   const told: unknown[] = []

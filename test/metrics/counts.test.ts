@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { Reject, RetryLater, type Sink } from 'oncebox'
 import { link } from 'oncebox/link'
 import { note, notes, useServer } from '../inbox/fixture.js'
+import { Bounded } from '../../src/metrics/registry.js'
 import { waitUntil } from '../support/wait.js'
 import { scrape } from './scrape.js'
 
@@ -240,6 +241,37 @@ test('whoever makes up types, or names for once, adds no more series than there 
   expect(told.value('messaging_client_consumed_messages_total', outcome)).toBe(150)
 })
 
+test('a type that was refused names no series, and neither does one that is too long', async () => {
+  await using box = await server.open()
+  box.consumer('known', { note: () => undefined })
+  await box.migrate()
+  const strange = Array.from({ length: 20 }, (_, n) => ({ id: `r${n}`, type: `${n}${'x'.repeat(100_000)}`, data: n }))
+  const outcomes = await box.receive(strange)
+  expect(new Set(outcomes.map(({ status }) => status))).toEqual(new Set(['quarantined']))
+  await box.receive([{ id: 'stray', type: 'nobody takes it', data: 1 }, note('n1'), note('n1', { data: 'another' })])
+  // Somebody takes it, so that it is not refused.
+  box.consumer('all', { '*': () => undefined })
+  await box.receive({ id: 'long', type: 'y'.repeat(201), data: 1 })
+  await box.drain()
+  const told = await scrape(box)
+  const consumed = told.samples.filter(({ name }) => name === 'messaging_client_consumed_messages_total')
+  const counted = consumed.map(({ labels, value }) => [labels['type'], labels['outcome'], value])
+  expect(counted.filter(([, outcome]) => outcome === 'quarantined')).toEqual([
+    ['other', 'quarantined', 21],
+    ['note', 'quarantined', 1],
+  ])
+  const types = new Set(told.samples.flatMap(({ labels }) => labels['type'] ?? []))
+  expect([...types].sort()).toEqual(['note', 'other'])
+  expect(told.text.length).toBeLessThan(50_000)
+})
+
+test('types that differ in what is no character are one series', () => {
+  const labels = new Bounded([])
+  expect(labels.of('\ud800')).toBe('\ufffd')
+  expect(labels.of('\ud801')).toBe('\ufffd')
+  expect(new Bounded(['\ud800']).of('\udfff')).toBe('\ufffd')
+})
+
 test('a name with quotes, backslashes and line ends does not break the text', async () => {
   await using box = await server.open()
   box.consumer('all', { '*': () => undefined })
@@ -248,6 +280,32 @@ test('a name with quotes, backslashes and line ends does not break the text', as
   await box.drain()
   const told = await scrape(box)
   expect(told.value('oncebox_consumer_outcomes_total', { type, outcome: 'handled' })).toBe(1)
+})
+
+test('no consumer, no sink and no reason of quarantine is left out of the figures, however many there are', async () => {
+  await using box = await server.open()
+  await box.sql(`insert into ob.consumer (name, retain_ms) select 'a' || n, 60000 from generate_series(1, 1200) n`)
+  await box.sql(`insert into ob.sink (name) select 'a' || n from generate_series(1, 300) n`)
+  await box.sql(`insert into ob.quarantine (consumer, source, type, reason, detail, hash)
+    select 'a' || n, 's', 't', 'conflict', 'no', sha256(n::text::bytea) from generate_series(1, 1200) n`)
+  box.consumer('zz', { note: ({ id }) => Promise.reject(id === 'n1' ? new Reject('no') : new Error('no')) })
+  box.to({ publish: () => Promise.reject(new Error('down')), close: async () => {} }, { name: 'zz' })
+  await box.migrate()
+  await box.receive(note('n1'))
+  await box.receive(note('n1', { data: 'another' }))
+  await box.drain()
+  await box.receive(note('n2'))
+  const tx = await server.pool.connect()
+  await tx.query('begin')
+  await box.send(tx, 'event', {})
+  await tx.query('commit')
+  tx.release()
+  await box.drain().catch(() => undefined)
+  const told = await scrape(box)
+  const of = (state: string) => told.value('oncebox_messages', { consumer: 'zz', state })
+  expect([of('dead'), of('pending'), of('quarantined')]).toEqual([1, 1, 1])
+  expect(told.value('oncebox_quarantine', { reason: 'conflict' })).toBe(1_201)
+  expect(told.value('oncebox_outbox_events', { sink: 'zz', state: 'pending' })).toBe(1)
 })
 
 test('a box that cannot reach its database tells what the process knows, and how old the rest is', async () => {

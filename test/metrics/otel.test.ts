@@ -1,6 +1,6 @@
 /** The same metrics through OpenTelemetry's own SDK. */
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { notes, useServer } from '../inbox/fixture.js'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { notes, recorder, useServer } from '../inbox/fixture.js'
 import { installed } from '../support/installed.js'
 import { waitUntil } from '../support/wait.js'
 
@@ -27,7 +27,7 @@ interface Api {
   readonly metrics: { setGlobalMeterProvider(provider: unknown): boolean; disable(): void }
 }
 interface Sdk {
-  readonly MeterProvider: new (options: { readers: unknown[] }) => { shutdown(): Promise<void> }
+  readonly MeterProvider: new (options: { readers: unknown[]; views?: unknown[] }) => { shutdown(): Promise<void> }
   readonly MetricReader: new () => { collect(): Promise<Collected> }
 }
 
@@ -47,13 +47,13 @@ afterEach(async () => {
 })
 afterAll(() => api.metrics.disable())
 
-function register(): void {
+function register(views: unknown[] = []): void {
   class Reader extends sdk.MetricReader {
     protected onForceFlush = async (): Promise<void> => {}
     protected onShutdown = async (): Promise<void> => {}
   }
   reader = new Reader()
-  provider = new sdk.MeterProvider({ readers: [reader] })
+  provider = new sdk.MeterProvider({ readers: [reader], views })
   api.metrics.setGlobalMeterProvider(provider)
 }
 
@@ -107,4 +107,55 @@ test('telemetry: false tells OpenTelemetry nothing, and Prometheus all the same'
   await box.start()
   expect([...(await collect()).keys()]).toEqual([])
   expect(await box.metrics()).toContain('oncebox_dead_letters_total{')
+})
+
+const broken = (): never => {
+  throw new Error('the meter is broken')
+}
+const told = (logger: ReturnType<typeof recorder>): unknown[] =>
+  logger.lines.filter(({ text }) => text?.includes('OpenTelemetry')).map(({ level, about }) => ({ level, ...about }))
+
+describe('a meter that throws', () => {
+  test.for(['messaging.process.duration', 'oncebox.group.size', 'oncebox.duplicate.age'] as const)(
+    'at %s: what it is about succeeds and is counted, the log is told once, and the rest is told to it',
+    async (instrumentName) => {
+      register([{ instrumentName, attributesProcessors: [{ process: broken }] }])
+      const logger = recorder()
+      await using box = await server.open({ logger })
+      let runs = 0
+      box.consumer('ledger', { note: () => void runs++ }, { retry: { attempts: 1 } })
+      await box.start()
+      await box.receive(notes(5))
+      await waitUntil(async () => (await box.admin.messages({ state: 'handled' })).entries.length === 5)
+      expect((await box.receive(notes(5))).map(({ status }) => status)).toEqual(Array(5).fill('duplicate'))
+      await box.stop()
+      expect(runs).toBe(5)
+      const text = await box.metrics()
+      expect(text).toMatch(/oncebox_consumer_outcomes_total\{.*type="note",outcome="handled"\} 5/)
+      expect(text).toMatch(/oncebox_duplicates_total\{.*consumer="ledger"\} 5/)
+      expect(told(logger)).toEqual([{ level: 'warn', metric: instrumentName, error: 'the meter is broken' }])
+      const duration = (await collect()).get('messaging.process.duration')
+      if (instrumentName !== 'messaging.process.duration') expect(duration).toMatchObject([{ value: { count: 5 } }])
+    },
+  )
+
+  test.for(['getMeter', 'createHistogram', 'createObservableCounter', 'addBatchObservableCallback'] as const)(
+    'at %s: the box starts and handles, and the log is told once',
+    async (method) => {
+      register()
+      const meter = new Proxy(
+        {},
+        { get: (_, name) => (name === method ? broken : () => ({ record: () => undefined })) },
+      )
+      api.metrics.disable()
+      api.metrics.setGlobalMeterProvider({ getMeter: method === 'getMeter' ? broken : () => meter })
+      const logger = recorder()
+      await using box = await server.open({ logger })
+      box.consumer('ledger', { note: (message, { tx }) => box.write(tx, 'ledger', message) })
+      await box.start()
+      await box.receive(notes(2))
+      await waitUntil(async () => (await box.ids()).length === 2)
+      expect(told(logger)).toMatchObject([{ level: 'warn', error: 'the meter is broken' }])
+    },
+  )
 })

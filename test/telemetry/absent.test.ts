@@ -4,7 +4,7 @@ import { afterAll, afterEach, describe, expect, test } from 'vitest'
 import { createBox } from 'oncebox'
 import { fromPg } from 'oncebox/pg'
 import { traceIdOf, type Headers } from '../../src/telemetry/headers.js'
-import { FAILED, KIND, registered, spanIn, withSpan } from '../../src/telemetry/otel.js'
+import { FAILED, inContext, KIND, registered, ROOT, spanIn, withSpan } from '../../src/telemetry/otel.js'
 import { NO_TRACES, SpanTraces } from '../../src/telemetry/traces.js'
 import { note, recorder, useServer } from '../inbox/fixture.js'
 import { baggageOf, registerTracing, REMOTE, traceOf, type Registration } from './fixture.js'
@@ -176,6 +176,108 @@ describe('half set up', () => {
   })
 })
 
+const broken = (): never => {
+  throw new Error('telemetry is broken')
+}
+
+/** Replaces a method of the context manager that is registered. */
+function spoil(method: 'with' | 'active', by: (...given: never[]) => unknown): void {
+  Object.assign(registered().context as object, { [method]: by })
+}
+
+type Work = () => unknown
+const MANAGERS: readonly (readonly [what: string, spoil: () => void])[] = [
+  ['throws before it calls', () => spoil('with', broken)],
+  ['throws after it has called', () => spoil('with', (_: unknown, work: Work) => [work(), broken()])],
+  ['calls twice', () => spoil('with', (_: unknown, work: Work) => [work(), work()])],
+  ['calls, and answers something else', () => spoil('with', (_: unknown, work: Work) => void work())],
+  ['never calls', () => spoil('with', () => undefined)],
+  ['throws when it is asked what is active', () => spoil('active', broken)],
+  ['says that nothing is active', () => spoil('active', () => undefined)],
+  ['says that something else is active', () => spoil('active', () => 'another')],
+]
+
+/** A provider whose spans are spoilt. */
+function registerSpans(spoilt: object): void {
+  const tracer = trace.getTracer('another')
+  const startSpan = (...given: Parameters<typeof tracer.startSpan>): unknown =>
+    Object.assign(tracer.startSpan(...given), spoilt)
+  trace.disable()
+  trace.setGlobalTracerProvider({ getTracer: () => ({ startSpan }) } as never)
+}
+
+describe('what is registered is broken', () => {
+  /** Everything that asks telemetry for something: start, receive, send, drain, stop. */
+  async function live(before: () => void) {
+    await using box = await server.open()
+    let runs = 0
+    box.consumer('a', {
+      async note(message, { tx, send }) {
+        runs++
+        await box.write(tx, 'a', message)
+        await send('next', {})
+      },
+    })
+    box.to({ name: 'events', publish: async (batch) => batch.map(() => undefined), close: async () => undefined })
+    before()
+    await box.start()
+    expect(await box.receive([note('1', { headers: REMOTE.headers }), note('2')])).toMatchObject([
+      { status: 'stored' },
+      { status: 'stored' },
+    ])
+    const tx = await server.pool.connect()
+    try {
+      await tx.query('begin')
+      await box.send(tx, 'event', {})
+      await tx.query('commit')
+    } finally {
+      tx.release()
+    }
+    await box.drain()
+    await box.waitUntilHandled('1', '2')
+    await box.stop()
+    expect((await box.ids()).sort()).toEqual(['1', '2'])
+    expect(runs).toBe(2)
+  }
+
+  test.each(MANAGERS)('a context manager that %s: everything runs, and nothing twice', async (_, spoilIt) => {
+    otel = registerTracing()
+    await live(spoilIt)
+  })
+
+  test.each([undefined, null, 'text', {}])('a propagator that extracts %s is passed over', async (extracted) => {
+    otel = registerTracing()
+    propagation.disable()
+    propagation.setGlobalPropagator({ inject: () => undefined, extract: () => extracted as never, fields: () => [] })
+    await live(() => undefined)
+  })
+
+  test.each([
+    ['whose context throws', { spanContext: broken }],
+    ['without a context', { spanContext: () => undefined }],
+    [
+      'that throws whatever it is asked',
+      { spanContext: broken, isRecording: broken, setAttributes: broken, end: broken },
+    ],
+  ])('a span %s: everything runs, and nothing twice', async (_, spoilt) => {
+    otel = registerTracing()
+    registerSpans(spoilt)
+    await live(() => undefined)
+  })
+
+  test('what work throws is thrown, by whichever manager it runs', () => {
+    otel = registerTracing()
+    spoil('with', (_: unknown, work: Work) => {
+      try {
+        work()
+      } catch {
+        throw new Error('another')
+      }
+    })
+    expect(() => inContext(ROOT, () => broken())).toThrow('telemetry is broken')
+  })
+})
+
 const HUGE = `tenant=${'x'.repeat(20_000)}`
 const BAD: readonly (readonly [what: string, headers: Record<string, string>])[] = [
   ['no trace', { traceparent: 'garbage' }],
@@ -209,4 +311,21 @@ describe('headers of a stranger', () => {
       expect(traceIdOf(seen.sent)).toBe(REMOTE.traceId)
     },
   )
+
+  const { traceparent } = REMOTE.headers
+  test.each<[what: string, headers: Record<string, string>, kept: Record<string, string>]>([
+    ['no trace', { traceparent: 'x\r\nx-evil: 1', tracestate: 'rojo=1' }, {}],
+    ['a state without its trace', { tracestate: 'rojo=1' }, {}],
+    ['a trace that goes on too long', { traceparent: `${traceparent}-00` }, {}],
+    ['a trace with a line end', { traceparent: `${traceparent}\n` }, {}],
+    ['control characters', { traceparent, tracestate: '\x1b[2J', baggage: 'a=b\nset-cookie: c' }, { traceparent }],
+    ['what is not ASCII', { traceparent, tracestate: '🎈=1', baggage: 'a=\u202e' }, { traceparent }],
+    ['baggage alone', { baggage: 'tenant=acme' }, { baggage: 'tenant=acme' }],
+  ])('of %s only what is trace context is handed on where nobody makes spans', async (_, headers, kept) => {
+    for (const options of [{ headers }, { headers, telemetry: false }] as const) {
+      const { sent, state } = await passThrough(options)
+      const { correlationid, causationid, ...rest } = sent as Record<string, string>
+      expect([state, rest, typeof correlationid, typeof causationid]).toEqual(['handled', kept, 'string', 'string'])
+    }
+  })
 })

@@ -54,8 +54,8 @@ function guess(table: string, column: string): string {
 }
 
 /**
- * What is not handled, by consumer: at most 200 of those that are registered, by name. In: how many rows a count goes
- * through; of what has more, the number is the planner's. Handled messages are not counted, for nobody needs to go through
+ * What is not handled, by consumer: of every one that is registered, so that none is missed that is in trouble. In: how many
+ * rows a count goes through; of what has more, the number is the planner's. Handled messages are not counted, for nobody needs to go through
  * them. Each order names the index of its limit: work_due, work_lane, work_parked, lane_due. What is held is found among what
  * falls due next, which is where leases end.
  */
@@ -69,7 +69,7 @@ select c.name, c.paused::text, c.retain_ms::text "retainMs", (later.live + held.
     else greatest(due.n + later.n + lane.n, coalesce((select g.n from guess g where g.name = c.name), 0)
       - parked.dead - parked.quarantined - parked.discarded) end)::text pending,
   parked.dead::text, parked.quarantined::text, parked.discarded::text, coalesce(lag.ms, 0)::text lag
-from (select o.name, o.paused, o.retain_ms from ob.consumer o order by o.name limit 200) c
+from ob.consumer c
 cross join lateral (select count(*) n from (
   select 1 from ob.work w where w.consumer = c.name and w.lane is null and w.parked is null and w.due_at <= ob.now()
   order by w.due_at limit (select most from input)) x) due
@@ -119,8 +119,8 @@ export interface QuarantineFigures {
 }
 
 /**
- * What is in quarantine, by consumer and reason, and nobody has discarded. In: how many rows are looked at for each, the
- * newest ones. Index: quarantine_reason.
+ * What is in quarantine, by consumer and reason, and nobody has discarded: there are as many pairs as the code has names for.
+ * In: how many rows are looked at for each, the newest ones. Index: quarantine_reason.
  */
 export const READ_QUARANTINE = statement<readonly [most: number], QuarantineFigures>(`
 with recursive input as materialized (select ($1::text::jsonb->>0)::bigint most),
@@ -131,7 +131,7 @@ pair(consumer, reason) as (
     select q.consumer, q.reason from ob.quarantine q where (q.consumer, q.reason) > (pair.consumer, pair.reason)
     order by q.consumer, q.reason limit 1) next
 )
-select pair.consumer, pair.reason, own.kept::text from (select * from pair limit 1000) pair
+select pair.consumer, pair.reason, own.kept::text from pair
 cross join lateral (select count(*) filter (where x.discarded is null) kept from (
   select q.discarded from ob.quarantine q where q.consumer = pair.consumer and q.reason = pair.reason
   order by q.n desc limit (select most from input)) x) own`)
@@ -147,8 +147,8 @@ export interface SinkFigures {
 }
 
 /**
- * What is to be published, by sink: at most 200 of those that are registered, by name. In: how many rows a count goes through;
- * of what has more, the number is the planner's. Indexes: delivery_live, delivery_waiting, delivery_parked.
+ * What is to be published, by sink: of every one that is registered. In: how many rows a count goes through; of what has more,
+ * the number is the planner's. Indexes: delivery_live, delivery_waiting, delivery_parked.
  */
 export const READ_SINKS = statement<readonly [most: number], SinkFigures>(`
 with input as materialized (select ($1::text::jsonb->>0)::bigint most),
@@ -159,7 +159,7 @@ select s.name, parked.dead::text, parked.discarded::text,
     else greatest(live.n + waiting.n, coalesce((select g.n from guess g where g.name = s.name), 0)
       - parked.dead - parked.discarded) end)::text pending,
   coalesce(greatest(0, (case when s.name > '' then extract(epoch from ob.now() - lag.due_at) * 1000.0 end)::bigint), 0)::text lag
-from ((select k.name from ob.sink k order by k.name limit 200) union all select '') s
+from (select k.name from ob.sink k union all select '') s
 cross join lateral (select count(*) n from (
   select 1 from ob.delivery d where d.sink = s.name and d.parked is null and not d.waiting
   order by d.shard, d.n limit (select most from input)) x) live
