@@ -1,26 +1,22 @@
 /** Why there is no connection, in words, and what to do. Nothing of the client's own text, which may quote a URL, is printed. */
 import { isUnavailable, sqlState } from '../../postgres/errors.js'
 import { EXIT, Exit } from '../exit.js'
+import { decoded, mayBeMisread } from '../secrets.js'
 import type { Place } from './place.js'
 
 /** `127.0.0.1:5432, database orders, user app`: the URL without its password. */
 export function describePlace(place: Place, env: Readonly<Record<string, string | undefined>>): string {
   if ('box' in place) return 'the database of the config’s box'
   const url = place.url === undefined ? undefined : new URL(place.url)
+  if (url !== undefined && mayBeMisread(url)) {
+    return `the database of ${place.from}, which has an @ behind its host (in a password, write / as %2F, ? as %3F and # as %23)`
+  }
   const host = url?.searchParams.get('host') || url?.hostname || env['PGHOST'] || 'localhost'
   const port = url?.port || env['PGPORT'] || '5432'
   const database = decoded(url?.pathname.slice(1)) || env['PGDATABASE']
   const user = decoded(url?.username) || env['PGUSER']
   const facts = [`${host}:${port}`, database && `database ${database}`, user && `user ${user}`]
   return `${facts.filter(Boolean).join(', ')} (from ${place.from})`
-}
-
-function decoded(text: string | undefined): string {
-  try {
-    return decodeURIComponent(text ?? '')
-  } catch {
-    return text ?? ''
-  }
 }
 
 export function cannotConnect(error: unknown, where: string): Exit {
