@@ -81,6 +81,14 @@ describe('without a connection the exit code is 4, with the reason', () => {
     }
   })
 
+  test('a certificate that is not there is named', async () => {
+    const DATABASE_URL = `${asApp(SECRET)}?sslmode=verify-full&sslrootcert=/nowhere/root.pem`
+    const ran = await cli(['status'], { env: { DATABASE_URL } })
+    expect(ran).toMatchObject({ code: 4, stderr: expect.stringContaining('/nowhere/root.pem cannot be read (ENOENT)') })
+    expect(ran.stderr).not.toContain('socket')
+    expectNoSecret(ran)
+  })
+
   test('a server that does not answer is given up', async () => {
     const mute = createServer(() => undefined).listen(0, '127.0.0.1')
     await new Promise((resolve) => mute.once('listening', resolve))
@@ -215,7 +223,10 @@ describe('the database is that of', () => {
       import { fromPg } from ${JSON.stringify(path.join(ROOT, 'dist/postgres/drivers/pg.js'))}
       export default { box: () => createBox({ db: fromPg(new pg.Pool({ connectionString: ${JSON.stringify(database.url)}, allowExitOnIdle: true })) }) }`
     const cwd = await project('box', { 'own.config.mjs': text }, 'pg')
-    expect(await cli(['status', '--config', 'own.config.mjs', '--json'], { cwd })).toMatchObject({ code: 0, stderr: '' })
+    expect(await cli(['status', '--config', 'own.config.mjs', '--json'], { cwd })).toMatchObject({
+      code: 0,
+      stderr: '',
+    })
     const other = await cli(['status', '--config', 'own.config.mjs', '--schema', 'other'], { cwd })
     expect(other).toMatchObject({ code: 1, stderr: expect.stringContaining('has schema oncebox') })
   })

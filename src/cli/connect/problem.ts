@@ -44,6 +44,8 @@ function reasonOf(error: unknown): [reason: string, advice: string] {
   if (state === '3D000') return ['there is no such database', 'check its name, or create it: createdb <name>']
   if (state === '53300') return ['the server has no connection left', 'close some, or raise max_connections']
   if (state?.startsWith('57P')) return ['the server is starting up or shutting down', 'try again in a moment']
+  const file = unreadFile(error)
+  if (file !== undefined) return [`TLS: ${file}`, 'check sslrootcert, sslcert and sslkey of the URL']
   const tls = tlsReason(error)
   if (tls !== undefined) return [`TLS: ${tls}`, 'check sslmode of the URL, and the certificate of the server']
   const network = networkReason(error)
@@ -65,6 +67,12 @@ const NETWORK: Readonly<Record<string, string>> = {
   CONNECTION_CLOSED: 'the connection was cut',
   CONNECTION_ENDED: 'the connection was cut',
   CONNECTION_DESTROYED: 'the connection was cut',
+}
+
+/** A file that the client was to read, and no socket that it was to connect to: both may be ENOENT. */
+function unreadFile(error: unknown): string | undefined {
+  const found = causesOf(error).find(({ syscall, path }) => syscall === 'open' && typeof path === 'string')
+  return found && `${found.path as string} cannot be read (${String(found.code)})`
 }
 
 function networkReason(error: unknown): string | undefined {
@@ -95,6 +103,9 @@ function tlsReason(error: unknown): string | undefined {
 interface Cause {
   readonly code?: unknown
   readonly message?: unknown
+  /** Of an error of the system. */
+  readonly syscall?: unknown
+  readonly path?: unknown
 }
 
 /** The error, those that it sums up, and what caused it. */
