@@ -1,4 +1,5 @@
 /** The logger of a box that was given none: warnings and errors on the console, a line for each. */
+import { escape } from './escape.js'
 import type { Logger } from './handler.js'
 
 /* eslint-disable no-console -- what it is for */
@@ -9,11 +10,11 @@ export const CONSOLE: Logger = {
   error: (about, text) => console.error(`oncebox: ${lineOf(about, text)}`),
 }
 
-/** `message is dead (id m-1, consumer billing, attempt 10)` */
+/** `message is dead (id m-1, consumer billing, attempt 10)`, escaped: most lines end on a terminal, and senders choose ids. */
 export function lineOf(about: object, text = ''): string {
   const facts = Object.entries(about).filter(([, value]) => value !== undefined)
   const told = facts.map(([name, value]) => `${name} ${show(value)}`).join(', ')
-  return `${text}${told && ` (${told})`}`
+  return escape(`${text}${told && ` (${told})`}`)
 }
 
 function show(value: unknown): string {

@@ -2,8 +2,15 @@
 import { OnceboxError } from '../errors.js'
 import { cannotConnect, isAway } from './connect/problem.js'
 import { EXIT, Exit, failed, misused } from './exit.js'
+import { masked } from './secrets.js'
 
+/** Without passwords, whoever quotes what was typed. */
 export function explain(error: unknown): Exit {
+  const { code, message, advice } = meaningOf(error)
+  return new Exit(code, masked(message), advice === undefined ? undefined : masked(advice))
+}
+
+function meaningOf(error: unknown): Exit {
   if (error instanceof Exit) return error
   if (error instanceof OnceboxError) return explainCode(error)
   if (isAway(error)) return cannotConnect(error, 'the database')

@@ -48,7 +48,7 @@ function checkToken(of: Command, options: Options, token: OptionToken): string {
   if (name === undefined) {
     const near = nearest(token.name, Object.keys(options).map(dashed))
     const hint = near === undefined ? `oncebox ${of.name} --help lists those there are` : `did you mean --${near}?`
-    throw misused(`oncebox ${of.name} has no option ${token.rawName}`, hint)
+    throw misused(`oncebox ${of.name} has no option ${nameIn(token.rawName)}`, hint)
   }
   const { value } = options[name]!
   if (value === undefined && token.value !== undefined) throw misused(`${token.rawName} takes no value`)
@@ -56,6 +56,12 @@ function checkToken(of: Command, options: Options, token: OptionToken): string {
     throw misused(`${token.rawName} needs a value: ${token.rawName} <${value}>`)
   }
   return name
+}
+
+/** Of `"--url postgres://…"` in one word, which ends at the first `=`, the option alone: the rest may have a password. */
+function nameIn(raw: string): string {
+  const [name = ''] = /^[\w-]*/.exec(raw) ?? []
+  return name === raw ? raw : `${name}…`
 }
 
 /** `--consumer --json` is no consumer of that name; one that is so called is given as `--consumer=--json`. */

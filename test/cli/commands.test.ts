@@ -1,6 +1,8 @@
 /** Every command over a real database: what it prints in a pipe, as JSON, and how it ends. */
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { createBox, defineMessages } from 'oncebox'
+import { fromPg } from 'oncebox/pg'
 import { COMMANDS } from '../../src/cli/registry.js'
 import { type ScratchDatabase, scratchDatabase } from '../support/postgres.js'
 import { waitUntil } from '../support/wait.js'
@@ -118,6 +120,33 @@ describe('lists', () => {
     }
   })
 })
+
+test('what a schema says of a message, and may quote, is shown with --data alone', async () => {
+  const box = createBox({
+    ...{ db: fromPg(pool), schema: 'detail', logger: { debug() {}, info() {}, warn() {}, error() {} } },
+    messages: defineMessages({ paid: { '~standard': { version: 1, vendor: 'test', validate: refuse } } }),
+  })
+  box.consumer('pay', { paid: () => undefined })
+  await box.migrate()
+  await box.receive({ id: 'refused', type: 'paid', data: { card: CANARY } } as never)
+  for (const argv of [
+    ['messages', 'ls'],
+    ['quarantine', 'ls'],
+    ['messages', 'show', 'refused'],
+  ]) {
+    // prettier-ignore
+    for (const ran of [await oncebox([...argv, '--schema', 'detail']), await asJson([...argv, '--schema', 'detail'])]) {
+      expect(ran.stdout).toContain('invalid')
+      expect(ran.stdout + ran.stderr).not.toContain(CANARY)
+    }
+  }
+  const show = ['messages', 'show', 'refused', '--schema', 'detail']
+  expect((await oncebox(show)).stdout).toMatch(/^detail +shown with --data$/m)
+  expect((await oncebox([...show, '--data'])).stdout).toMatch(new RegExp(`^detail .*received ${CANARY}`, 'm'))
+  expect((await asJson([...show, '--data'])).documents).toMatchObject([{ detail: expect.stringContaining(CANARY) }])
+})
+
+const refuse = (value: unknown) => ({ issues: [{ message: `received ${(value as { card: string }).card}` }] })
 
 describe('status', () => {
   test('counts by consumer and type, and tells unhealthy lag by its exit code', async () => {

@@ -81,6 +81,14 @@ describe('without a connection the exit code is 4, with the reason', () => {
     }
   })
 
+  test('a certificate that is not there is named', async () => {
+    const DATABASE_URL = `${asApp(SECRET)}?sslmode=verify-full&sslrootcert=/nowhere/root.pem`
+    const ran = await cli(['status'], { env: { DATABASE_URL } })
+    expect(ran).toMatchObject({ code: 4, stderr: expect.stringContaining('/nowhere/root.pem cannot be read (ENOENT)') })
+    expect(ran.stderr).not.toContain('socket')
+    expectNoSecret(ran)
+  })
+
   test('a server that does not answer is given up', async () => {
     const mute = createServer(() => undefined).listen(0, '127.0.0.1')
     await new Promise((resolve) => mute.once('listening', resolve))
@@ -98,9 +106,71 @@ describe('a password', () => {
     `postgres://app@localhost/x?password=canary`,
     `app:canary@localhost`,
     'host=localhost password=canary',
+    'postgres://app:12/canary@localhost/x',
+    'postgres://app:12#canary@localhost/x',
+    'postgres:/app:canary@localhost/x',
+    'postgres:app:canary@localhost/x',
+    'postgres://app@localhost/x?pass%77ord=canary',
+    'postgres:///x?host=localhost&Password=canary',
   ])('in an argument is refused, in %s', async (url) => {
     const ran = await cli(['status', '--url', url])
     expect(ran).toMatchObject({ code: 2, stdout: '', stderr: expect.stringMatching(/PGPASSFILE[^]*--url-file -/) })
+    expectNoSecret(ran)
+  })
+
+  test.for(
+    [
+      ['status', '--url-file'],
+      ['status', '--config'],
+      ['status', '--schema'],
+      ['status', '--interval'],
+      ['status', '--connect-timeout'],
+      ['status', '--urll'],
+      ['dead', 'ls', '--before'],
+      ['dead', 'ls', '--limit'],
+      ['completion'],
+      ['dead'],
+      ['status'],
+      [],
+    ].map((argv) => ({ argv, name: ['oncebox', ...argv].join(' ') })),
+  )('is not printed where a URL was given to $name', async ({ argv }) => {
+    const env = { DATABASE_URL: database.url }
+    for (const url of [
+      `postgres://app:${SECRET}@localhost/x`,
+      'postgres://app:12/canary@localhost/x',
+      'postgresql://app:with blanks and @ canary@localhost/x',
+      'postgres:/app:canary@localhost/x',
+      'app:canary@localhost',
+      'postgres://app@localhost/x?pass%77ord=canary',
+    ]) {
+      const ran = await cli([...argv, url], { env, cwd: directory })
+      expect(ran.code, url).toBeGreaterThan(0)
+      expect(ran.stderr).toMatch(/^oncebox: /)
+      expectNoSecret(ran)
+    }
+  })
+
+  test.for([`--url postgres://app:canary@localhost/x`, `--url postgres://app:canary=2@localhost/x`, `--x:canary@h`])(
+    'is not printed where an option and its URL are one word: %s',
+    async (word) => {
+      const ran = await cli(['status', word])
+      expect(ran).toMatchObject({ code: 2, stderr: expect.stringContaining('has no option --') })
+      expectNoSecret(ran)
+    },
+  )
+
+  test.for([
+    '//app:12/canary',
+    '//app:12#canary',
+    '//app:12?canary',
+    '//app:12/34/canary',
+    '/app:canary',
+    'app:canary',
+  ])('that a parser takes for something else is not printed: %s', async (login) => {
+    const DATABASE_URL = `postgres:${login}@127.0.0.1:1/x`
+    const ran = await cli(['status', '--connect-timeout', '300ms'], { env: { DATABASE_URL } })
+    expect(ran).toMatchObject({ code: 4, stderr: expect.stringMatching(/DATABASE_URL[^]*%2F/) })
+    expect(ran.stderr).not.toMatch(/app:|12|34/)
     expectNoSecret(ran)
   })
 
@@ -134,7 +204,9 @@ describe('the database is that of', () => {
   const wrong = 'postgres://nobody@127.0.0.1:1/wrong'
 
   test('the argument, before the environment, before the config', async () => {
-    const config = { 'oncebox.config.mjs': `export default { url: ${JSON.stringify(wrong)}, schema: 'of_config' }` }
+    const config = {
+      'oncebox.config.mjs': `export default { box() {}, url: ${JSON.stringify(wrong)}, schema: 'of_config' }`,
+    }
     const cwd = await project('order', config, 'pg')
     const byConfig = await cli(['status'], { cwd })
     expect(byConfig).toMatchObject({ code: 4, stderr: expect.stringContaining('(from the config)') })
@@ -151,7 +223,10 @@ describe('the database is that of', () => {
       import { fromPg } from ${JSON.stringify(path.join(ROOT, 'dist/postgres/drivers/pg.js'))}
       export default { box: () => createBox({ db: fromPg(new pg.Pool({ connectionString: ${JSON.stringify(database.url)}, allowExitOnIdle: true })) }) }`
     const cwd = await project('box', { 'own.config.mjs': text }, 'pg')
-    expect(await cli(['status', '--config', 'own.config.mjs', '--json'], { cwd })).toMatchObject({ code: 0 })
+    expect(await cli(['status', '--config', 'own.config.mjs', '--json'], { cwd })).toMatchObject({
+      code: 0,
+      stderr: '',
+    })
     const other = await cli(['status', '--config', 'own.config.mjs', '--schema', 'other'], { cwd })
     expect(other).toMatchObject({ code: 1, stderr: expect.stringContaining('has schema oncebox') })
   })

@@ -1,6 +1,7 @@
 /** Ids, types, keys and errors of a stranger, in every place that prints them: no byte that a terminal obeys gets through. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { escape, escapedJson } from '../../src/cli/output/escape.js'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { CONSOLE } from '../../src/console.js'
+import { escape, escapedJson } from '../../src/escape.js'
 import { cut, widthOf } from '../../src/cli/output/width.js'
 import { type ScratchDatabase, scratchDatabase } from '../support/postgres.js'
 import { cli, seed } from './fixture.js'
@@ -107,6 +108,19 @@ test('what is not found, and what the library says of it, is escaped too', async
     expect(unsafe(stdout + stderr)).toEqual([])
   }
 })
+
+test.each(CORPUS)(
+  '%j in a message, a name or a value is escaped by the logger of a box that was given none',
+  (text) => {
+    const said: string[] = []
+    for (const level of ['warn', 'error'] as const) {
+      using _ = vi.spyOn(console, level).mockImplementation((line: string) => void said.push(line))
+      CONSOLE[level]({ id: text, error: `with blanks: ${text}`, about: { [text]: text }, [text]: 1 }, `refused ${text}`)
+    }
+    expect(said).toHaveLength(2)
+    expect(said.flatMap((line) => [...unsafe(line), ...(line.match(/\n/g) ?? [])])).toEqual([])
+  },
+)
 
 test.each(CORPUS)('%j is written so that one can tell what it was', (text) => {
   expect(unsafe(escape(text))).toEqual([])

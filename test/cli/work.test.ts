@@ -17,6 +17,7 @@ import { fromPg } from 'oncebox/pg'
 const pool = new pg.Pool({ connectionString: process.env.DATABASE_URL })
 const handler = (consumer) => async ({ id, data }, { tx }) => {
   if (data.reject) void Promise.reject(new Error('nobody waits for this'))
+  if (data.fail) throw new Error('no luck with ' + id)
   if (data.ms) await tx.query('select pg_sleep($1)', [data.ms / 1000])
   await tx.query('insert into done values ($1, $2)', [consumer, id])
 }
@@ -124,6 +125,17 @@ test('a rejection that nobody handles stops it, tells where it came from, and th
   expect(await command.exited).toBe(1)
   expect(command.stderr).toMatch(/unhandled rejection at .*oncebox\.config\.mjs:9: nobody waits for this\n/)
   expect(command.stderr).toContain('stopped\n')
+})
+
+test('an id of a message that fails is told without what a terminal would obey', async () => {
+  const box = await boxIn('hostile')
+  const command = await work('hostile', '--consumers', 'billing')
+  await box.receive({ id: '\u001b]52;c;ZXZpbA==\u0007\u202e', type: 'note', data: { fail: true } })
+  await command.saw('message failed')
+  command.kill('SIGTERM')
+  expect(await command.exited).toBe(0)
+  expect(command.stderr).toContain('id \\x1b]52;c;ZXZpbA==\\x07\\u202e')
+  for (const obeyed of ['\u001b', '\u0007', '\u202e']) expect(command.stderr).not.toContain(obeyed)
 })
 
 test('an old or missing schema is refused with the command to run', async () => {

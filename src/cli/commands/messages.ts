@@ -35,12 +35,14 @@ export const messagesShow = command({
   noun: 'messages',
   verb: 'show',
   summary: 'Show everything known of a message: its state for each consumer, and its failed attempts.',
-  details: ['Its data, headers and results are shown with --data alone: they may be nobody’s business.'],
+  details: [
+    'Its data, headers and results are shown with --data alone: they may be nobody’s business. So is the detail of why it is in quarantine, in which a schema may quote its data.',
+  ],
   example: 'oncebox messages show order-4711 --data',
   options: {
     ...OF_CONSUMER,
     source: text('Of this producer.', 'name'),
-    data: flag('Show data, headers and result, too.'),
+    data: flag('Show data, headers, result and detail, too.'),
     stack: flag('Show the stacks of errors, too.'),
   },
   arguments: { id: argument('The id of the message.') },
@@ -97,16 +99,17 @@ function wholeDocument(entry: AnyEntry, { stack }: Wanted): Record<string, unkno
   }
 }
 
-function contentOf({ message, result, bytes }: AnyEntry): Record<string, unknown> {
+function contentOf({ message, result, bytes, detail }: AnyEntry): Record<string, unknown> {
   const { data, headers } = message
-  return { data, headers, result, ...(bytes !== undefined && { bytes: Buffer.from(bytes).toString('base64') }) }
+  return { detail, data, headers, result, ...(bytes !== undefined && { bytes: Buffer.from(bytes).toString('base64') }) }
 }
 
-function print(out: Output, { state, error, attempts = [] }: AnyEntry, shown: Record<string, unknown>): void {
+function print(out: Output, { state, detail, error, attempts = [] }: AnyEntry, shown: Record<string, unknown>): void {
   const { error: _, attempts: __, data, headers, result, ...rest } = shown
   for (const [name, value] of Object.entries(rest)) {
     if (value !== undefined) field(out, name, name === 'state' ? stateText(state) : textOf(value))
   }
+  if (detail !== undefined && shown['detail'] === undefined) field(out, 'detail', paint('dim', 'shown with --data'))
   if (error) field(out, 'error', paint('red', `${error.name}: ${error.message}`))
   for (const { attempt, at, error: one } of attempts) {
     field(out, `attempt ${attempt}`, [`${showTime(at)}  `, paint('red', `${one.name}: ${one.message}`)])

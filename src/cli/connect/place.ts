@@ -9,6 +9,7 @@ import type { Config } from '../config.js'
 import { embeddedUrl } from '../embedded.js'
 import { failed, misused, type Exit } from '../exit.js'
 import type { Io } from '../io.js'
+import { hasPassword } from '../secrets.js'
 
 export interface ConnectionOptions {
   readonly url: string | undefined
@@ -69,13 +70,6 @@ function inArgument(): Exit {
     '--url has a password, which other users of this machine can see; it was not used',
     'leave it out, and give it in PGPASSWORD, or a file that PGPASSFILE names; or the whole URL in DATABASE_URL, in a file with --url-file <path>, or on stdin with --url-file -',
   )
-}
-
-function hasPassword(url: string): boolean {
-  if (/[?&\s]\s*(ssl)?password\s*=/i.test(url) || /^\s*password\s*=/i.test(url)) return true
-  // A password may have any characters, and `new URL` would refuse some.
-  const [, login] = /^\s*\w+:\/\/([^/]*)@/.exec(url) ?? /^([^/]*)@/.exec(url) ?? []
-  return login !== undefined && login.includes(':')
 }
 
 function checkUrl(url: string, where: string): string {

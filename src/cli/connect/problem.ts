@@ -1,26 +1,22 @@
 /** Why there is no connection, in words, and what to do. Nothing of the client's own text, which may quote a URL, is printed. */
 import { isUnavailable, sqlState } from '../../postgres/errors.js'
 import { EXIT, Exit } from '../exit.js'
+import { decoded, mayBeMisread } from '../secrets.js'
 import type { Place } from './place.js'
 
 /** `127.0.0.1:5432, database orders, user app`: the URL without its password. */
 export function describePlace(place: Place, env: Readonly<Record<string, string | undefined>>): string {
   if ('box' in place) return 'the database of the config’s box'
   const url = place.url === undefined ? undefined : new URL(place.url)
+  if (url !== undefined && mayBeMisread(url)) {
+    return `the database of ${place.from}, which has an @ behind its host (in a password, write / as %2F, ? as %3F and # as %23)`
+  }
   const host = url?.searchParams.get('host') || url?.hostname || env['PGHOST'] || 'localhost'
   const port = url?.port || env['PGPORT'] || '5432'
   const database = decoded(url?.pathname.slice(1)) || env['PGDATABASE']
   const user = decoded(url?.username) || env['PGUSER']
   const facts = [`${host}:${port}`, database && `database ${database}`, user && `user ${user}`]
   return `${facts.filter(Boolean).join(', ')} (from ${place.from})`
-}
-
-function decoded(text: string | undefined): string {
-  try {
-    return decodeURIComponent(text ?? '')
-  } catch {
-    return text ?? ''
-  }
 }
 
 export function cannotConnect(error: unknown, where: string): Exit {
@@ -48,6 +44,8 @@ function reasonOf(error: unknown): [reason: string, advice: string] {
   if (state === '3D000') return ['there is no such database', 'check its name, or create it: createdb <name>']
   if (state === '53300') return ['the server has no connection left', 'close some, or raise max_connections']
   if (state?.startsWith('57P')) return ['the server is starting up or shutting down', 'try again in a moment']
+  const file = unreadFile(error)
+  if (file !== undefined) return [`TLS: ${file}`, 'check sslrootcert, sslcert and sslkey of the URL']
   const tls = tlsReason(error)
   if (tls !== undefined) return [`TLS: ${tls}`, 'check sslmode of the URL, and the certificate of the server']
   const network = networkReason(error)
@@ -69,6 +67,12 @@ const NETWORK: Readonly<Record<string, string>> = {
   CONNECTION_CLOSED: 'the connection was cut',
   CONNECTION_ENDED: 'the connection was cut',
   CONNECTION_DESTROYED: 'the connection was cut',
+}
+
+/** A file that the client was to read, and no socket that it was to connect to: both may be ENOENT. */
+function unreadFile(error: unknown): string | undefined {
+  const found = causesOf(error).find(({ syscall, path }) => syscall === 'open' && typeof path === 'string')
+  return found && `${found.path as string} cannot be read (${String(found.code)})`
 }
 
 function networkReason(error: unknown): string | undefined {
@@ -99,6 +103,9 @@ function tlsReason(error: unknown): string | undefined {
 interface Cause {
   readonly code?: unknown
   readonly message?: unknown
+  /** Of an error of the system. */
+  readonly syscall?: unknown
+  readonly path?: unknown
 }
 
 /** The error, those that it sums up, and what caused it. */

@@ -1,6 +1,6 @@
 /** What happened, as a line. Ids, types and errors are plain strings, which the output escapes. */
+import { escapedJson } from '../../escape.js'
 import type { Happening } from '../../tap.js'
-import { escapedJson } from '../output/escape.js'
 import { paint, type Style, type Text } from '../output/text.js'
 
 const STYLES: Readonly<Record<Happening['what'], Style>> = {

@@ -1,6 +1,6 @@
 /** What a command says: data on stdout, everything else on stderr. */
+import { escapedJson } from '../../escape.js'
 import { hasColour, type Io } from '../io.js'
-import { escapedJson } from './escape.js'
 import { createProgress, type Progress } from './progress.js'
 import { tableLines, type Column } from './table.js'
 import { render, type Text } from './text.js'

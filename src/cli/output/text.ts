@@ -3,7 +3,7 @@
  * remembered where it is written; colours are objects until then.
  */
 import { styleText } from 'node:util'
-import { escape } from './escape.js'
+import { escape } from '../../escape.js'
 
 export type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan'
 

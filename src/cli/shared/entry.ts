@@ -1,4 +1,4 @@
-/** A message, as lists and `messages show` print it. Data, headers and results only where they were asked for. */
+/** A message, as lists and `messages show` print it. Data, headers, results and what may quote them only where they were asked for. */
 import type { Entry } from '../../hooks.js'
 import type { Failure, MessageMap, State } from '../../message.js'
 import { showTime } from '../output/duration.js'
@@ -14,7 +14,7 @@ const FIELDS = {
   ...{ id: string, source: string, type: string, 'key?': string, 'subject?': string, 'time?': time },
   ...{ state: oneOf('pending', 'processing', 'handled', 'dead', 'quarantined', 'discarded') },
   ...{ attempt: integer, receivedAt: time, 'handledAt?': time, correlationId: string, 'causationId?': string },
-  ...{ 'reason?': string, 'detail?': string, 'error?': FAILURE },
+  ...{ 'reason?': string, 'error?': FAILURE },
 }
 
 export const ENTRY: Shape = object({ consumer: string, ...FIELDS })
@@ -23,19 +23,19 @@ export const WHOLE_ENTRY: Shape = object({
   consumer: string,
   ...FIELDS,
   'attempts?': array(object({ attempt: integer, at: time, error: FAILURE })),
-  ...{ 'data?': anything, 'headers?': record(string), 'result?': anything, 'bytes?': string },
+  ...{ 'detail?': string, 'data?': anything, 'headers?': record(string), 'result?': anything, 'bytes?': string },
 })
 
 /** Who it is for: `consumer` in the inbox, `sink` in the outbox. */
 export type For = 'consumer' | 'sink'
 
 export function entryDocument(entry: AnyEntry, whom: For = 'consumer'): Record<string, unknown> {
-  const { message, consumer, state, handledAt, reason, detail, error } = entry
+  const { message, consumer, state, handledAt, reason, error } = entry
   const { id, source, type, key, subject, time: at, attempt, receivedAt, correlationId, causationId } = message
   return {
     [whom]: consumer,
     ...{ id, source, type, key, subject, time: at, state, attempt, receivedAt, handledAt },
-    ...{ correlationId, causationId, reason, detail, error: error && withoutStack(error) },
+    ...{ correlationId, causationId, reason, error: error && withoutStack(error) },
   }
 }
 
