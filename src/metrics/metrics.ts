@@ -63,9 +63,7 @@ export class Metrics {
       this.#arrived.set(name, byType)
     }
     for (const [at, { status }] of outcomes.entries()) {
-      // A source may hand over anything.
-      const given: unknown = (incoming[at] as Partial<Incoming> | null | undefined)?.type
-      const type = typeof given === 'string' ? this.#typeOf(given, status) : OTHER
+      const type = this.#typeOf(incoming[at], status)
       let cells = byType.get(type)
       if (cells === undefined) byType.set(type, (cells = {}))
       const cell = (cells[status] ??= this.registry.counter('messaging.client.consumed.messages', name, type, status))
@@ -73,8 +71,15 @@ export class Metrics {
     }
   }
 
-  #typeOf(given: string, status: Status): string {
-    return TAKEN.has(status) ? this.#types.of(given) : this.#types.known(given)
+  /** A source may hand over anything, also what throws when it is looked at. */
+  #typeOf(incoming: unknown, status: Status): string {
+    try {
+      const { type } = incoming as Partial<Incoming>
+      if (typeof type !== 'string') return OTHER
+      return TAKEN.has(status) ? this.#types.of(type) : this.#types.known(type)
+    } catch {
+      return OTHER
+    }
   }
 
   /** A link has moved so many into this box, inside the database. */

@@ -32,7 +32,7 @@ test('a failure is one line: what happened, to which message of which consumer, 
   await box.receive(note('m-1'))
   await box.drain()
   expect(lines).toEqual([
-    'oncebox: message failed; the box retries it (id m-1, type note, consumer "reserve stock", attempt 1, ' +
+    'oncebox: message failed; the box retries it (id m-1, type note, correlationId m-1, consumer "reserve stock", attempt 1, ' +
       'error "no stock\\nof \\"a\\" left", retryBy box, retryInMs 123457)',
   ])
   await box.stop()
