@@ -1,5 +1,4 @@
 /** Turns whatever was thrown into a record that can be stored: truncated, free of what PostgreSQL refuses. */
-import { inspect } from 'node:util'
 import type { Failure } from './message.js'
 import { keptOf, quotesValue, replacements, ROWS, stackOf } from './refused-values.js'
 
@@ -157,8 +156,14 @@ function isErrorLike(value: unknown): value is Error {
   return typeof value === 'object' && value !== null && 'message' in value
 }
 
+/** By its kind: what is no error may be the message itself, or a part of it. */
 function describe(value: unknown): string {
-  return typeof value === 'string' ? value : inspect(value, { depth: 2, maxStringLength: 1_000, maxArrayLength: 20 })
+  if (typeof value === 'string') return value
+  if (value === undefined || value === null) return String(value)
+  if (typeof value !== 'object') return `something was thrown that is no error: a ${typeof value}`
+  const name = (value as { constructor?: { name?: unknown } }).constructor?.name
+  const kind = typeof name === 'string' && name !== '' && name !== 'Object' ? ` of class ${name}` : ''
+  return `something was thrown that is no error: an object${kind}`
 }
 
 /** Cutting may split a pair, so it comes first. */
