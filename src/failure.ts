@@ -1,22 +1,22 @@
 /** Turns whatever was thrown into a record that can be stored: truncated, free of what PostgreSQL refuses. */
-import { inspect } from 'node:util'
 import type { Failure } from './message.js'
+import { keptOf, quotesValue, replacements, ROWS, stackOf } from './refused-values.js'
 
 const MAX_MESSAGE = 4_000
 const MAX_STACK = 8_000
 const MAX_CAUSES = 5
+const MAX_SEARCHED = 1_000
 
 export function toFailure(error: unknown, depth = 0): Failure {
   try {
     if (!isErrorLike(error)) return { name: 'NonError', message: clip(describe(error), MAX_MESSAGE) }
-    const said = String(error.message)
     const message = plainMessage(error)
     const failure: { -readonly [K in keyof Failure]: Failure[K] } = {
       name: clip(String(error.name || 'Error'), 200),
       message: clip(message, MAX_MESSAGE),
     }
-    const stack = stackOf(error)
-    if (stack !== undefined) failure.stack = clip(said === message ? stack : stack.replaceAll(said, message), MAX_STACK)
+    const stack = plainStack(error, message)
+    if (stack !== undefined) failure.stack = clip(stack, MAX_STACK)
     const code = (error as { code?: unknown }).code
     if (typeof code === 'string' || typeof code === 'number') failure.code = clip(String(code), 100)
     const cause = causeOf(error)
@@ -27,13 +27,14 @@ export function toFailure(error: unknown, depth = 0): Failure {
   }
 }
 
-/** The stack is written when it is first read, and that may fail where the name is no string. */
-function stackOf(error: Error): string | undefined {
-  try {
-    return typeof error.stack === 'string' ? error.stack : undefined
-  } catch {
-    return undefined
-  }
+/** Where values are hidden, only where it was thrown: libraries change messages later, and append stacks of others. */
+function plainStack(error: Error, message: string): string | undefined {
+  const stack = stackOf(error)
+  const said = String(error.message)
+  if (stack === undefined || (said === message && !everyCause(error).some(hasValues))) return stack
+  const from = stack.indexOf(said) + 1
+  const frames = stack.slice(from && from + said.length - 1).match(/^ +at .+$/gm) ?? []
+  return [`${String(error.name)}: ${message}`, ...frames].join('\n')
 }
 
 /** Handlers may throw anything: what cannot even be looked at is replaced, before everybody down the line looks. */
@@ -46,10 +47,10 @@ export function readable(error: unknown): unknown {
   }
 }
 
-/** What was thrown, in words for the log, whatever it is. */
-export function wordsOf(error: unknown): string {
+/** In words for a line of the log, whatever was thrown, and also where it cannot be read. */
+export function safeWords(error: unknown): string {
   try {
-    return error instanceof Error ? String(error.message) : String(error)
+    return plainWords(error)
   } catch {
     return 'something was thrown that could not be read'
   }
@@ -73,6 +74,19 @@ function causeOf(error: unknown): unknown {
   return WRAPPED.map((name) => wrapper[name]).find((inner) => inner instanceof Error)
 }
 
+/** The same, however deep, with the parts of an AggregateError: any of them may be in the words of those around it. */
+function everyCause(error: unknown): unknown[] {
+  const found = new Set<unknown>([error])
+  for (const one of found) {
+    // A chain may have no end; what is that deep is not told either.
+    if (found.size > MAX_SEARCHED) break
+    if (typeof one !== 'object' || one === null) continue
+    const { errors } = one as { readonly errors?: unknown }
+    for (const inner of [causeOf(one), ...(Array.isArray(errors) ? (errors as unknown[]) : [])]) found.add(inner)
+  }
+  return [...found]
+}
+
 /** True if it holds of the error or of one of its causes: clients and ORMs wrap what the server has said. */
 export function someCause(error: unknown, holds: (cause: unknown) => boolean): boolean {
   for (const cause of causes(error)) if (holds(cause)) return true
@@ -85,49 +99,58 @@ const VALUES = [
   ...['sql', 'bindings'],
 ]
 
+function hasValues(error: unknown): boolean {
+  return typeof error === 'object' && error !== null && (VALUES.some((name) => name in error) || quotesValue(error))
+}
+
 /**
  * The error as it may leave through hooks: of the server's words only those that name no value. What has none is itself;
- * of another there is a copy, for whoever threw it may need the rest.
+ * of another there is a copy, for whoever threw it may need the rest. Of its causes it has as many as are recorded.
  */
 export function withoutValues(error: Error, depth = 0): Error {
-  const { cause } = error
-  const inner = cause instanceof Error && depth < MAX_CAUSES ? withoutValues(cause, depth + 1) : cause
   const message = plainMessage(error)
-  const hasValues = VALUES.some((name) => name in error) || message !== error.message
-  if (!hasValues && inner === cause) return error
+  if (message === error.message && !everyCause(error).some(hasValues)) return error
   const copy = Object.create(Object.getPrototypeOf(error) as object) as Error
   for (const name of Object.getOwnPropertyNames(error)) {
-    if (VALUES.includes(name) || name === 'cause') continue
+    if (VALUES.includes(name) || INNER.includes(name)) continue
     Object.defineProperty(copy, name, Object.getOwnPropertyDescriptor(error, name)!)
   }
   const define = (name: string, value: unknown): void =>
     void Object.defineProperty(copy, name, { value, writable: true, configurable: true })
-  if (message !== error.message) {
-    define('message', message)
-    define('stack', stackOf(error)?.replaceAll(error.message, message))
-  }
-  if (cause !== undefined) define('cause', inner)
+  define('message', message)
+  define('stack', plainStack(error, message))
+  const cause = causeOf(error)
+  if (cause instanceof Error && depth < MAX_CAUSES) define('cause', withoutValues(cause, depth + 1))
   return copy
 }
 
-/** The message without values of rows, for records, hooks and logs. PostgreSQL quotes one that does not fit: class 22. */
-export function plainMessage(error: { readonly message: string }): string {
-  const text = withoutRows(String(error.message))
-  const quotes = someCause(error, (cause) => /^22[0-9A-Z]{3}$/.test(String((cause as { code?: unknown }).code)))
-  return quotes ? text.replace(/: ".*$/s, '') : text
+/** Where errors keep others, or what they were made of. */
+const INNER: readonly string[] = ['cause', 'errors', 'previous', ...WRAPPED]
+
+/** The message without values of rows, for records, hooks and logs. */
+function plainMessage(error: { readonly message: string }): string {
+  const said = String(error.message)
+  const chain = everyCause(error)
+  let text = said
+  for (const [words, plain] of chain.flatMap(replacements)) text = text.replaceAll(words, () => plain)
+  text = ORMS.reduce((rest, values) => rest.replace(values, keptOf), text)
+  // It says it in words of its own, and may quote.
+  return text === said && !quotesValue(error) && chain.some(quotesValue) ? text.replace(/: ?["«»„“‹「].*$/s, '') : text
 }
 
 /** The same, with what caused it, where that says more: an ORM may say that a query failed, and no word of why. */
-export function plainWords(error: { readonly message: string }): string {
-  const words = plainMessage(error)
-  const cause = causeOf(error)
-  if (!isErrorLike(cause)) return words
-  const inner = plainWords(cause)
-  return words.includes(inner) ? words : `${words}: ${inner}`
+export function plainWords(error: unknown): string {
+  return wordsOf(toFailure(error))
 }
 
-/** Messages that tell the values of a row. What is kept of each are its groups, of which it has one or two. */
-const ROWS = [
+/** The words of what is recorded, which are plain. */
+export function wordsOf({ message, cause }: Failure): string {
+  const inner = cause ? wordsOf(cause) : ''
+  return message.includes(inner) ? message : `${message}: ${inner}`
+}
+
+/** Messages of ORMs that tell the values of a row. What is kept of each are its groups, of which it has one or two. */
+const ORMS = [
   // Drizzle
   /^(Failed query: .*?)\nparams: .*$/s,
   // Prisma: the arguments of a call that it refuses, and what PostgreSQL quotes (class 22).
@@ -135,24 +158,21 @@ const ROWS = [
   /((?:Raw query failed|Database error)\. Code: `22[0-9A-Z]{3}`)\. Message: .*$/s,
   /^(\s*Invalid `[^`\n]+` invocation.*\n(?:Value out of range for the type|Invalid input value)): .*$/s,
   // The detail of PostgreSQL, which MikroORM and Prisma put into their messages.
-  /(Key \([^)]*\))=\(.*?\)( already exists| is not present| is still referenced| conflicts)/s,
-  /(Failing row contains) \(.*\)/s,
+  ...ROWS,
 ]
-
-function withoutRows(message: string): string {
-  return ROWS.reduce((text, values) => text.replace(values, keptOf), message)
-}
-
-function keptOf(_: string, first: string, second: unknown): string {
-  return typeof second === 'string' ? first + second : first
-}
 
 function isErrorLike(value: unknown): value is Error {
   return typeof value === 'object' && value !== null && 'message' in value
 }
 
+/** By its kind: what is no error may be the message itself, or a part of it. */
 function describe(value: unknown): string {
-  return typeof value === 'string' ? value : inspect(value, { depth: 2, maxStringLength: 1_000, maxArrayLength: 20 })
+  if (typeof value === 'string') return value
+  if (value === undefined || value === null) return String(value)
+  if (typeof value !== 'object') return `something was thrown that is no error: a ${typeof value}`
+  const name = (value as { constructor?: { name?: unknown } }).constructor?.name
+  const kind = typeof name === 'string' && name !== '' && name !== 'Object' ? ` of class ${name}` : ''
+  return `something was thrown that is no error: an object${kind}`
 }
 
 /** Cutting may split a pair, so it comes first. */

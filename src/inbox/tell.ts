@@ -1,6 +1,6 @@
 /** Tell: what became of a message that was not handled, in the same words for every way in which it ran. */
 import { aboutMessage } from '../about.js'
-import { plainWords } from '../failure.js'
+import { wordsOf } from '../failure.js'
 import type { Entry, Retrial } from '../hooks.js'
 import type { MessageMap } from '../message.js'
 import { tell, type Runtime } from '../runtime.js'
@@ -32,5 +32,5 @@ export function tellParked(runtime: Runtime, told: Told, { parked, reason }: Ver
 }
 
 function aboutOf({ message, consumer, error }: Told): object {
-  return { ...aboutMessage(message), consumer, attempt: message.attempt, ...(error && { error: plainWords(error) }) }
+  return { ...aboutMessage(message), consumer, attempt: message.attempt, ...(error && { error: wordsOf(error) }) }
 }

@@ -11,7 +11,7 @@ import { randomUUID } from 'node:crypto'
 import { sharedByCopies } from '../copies.js'
 import { RELAY_INTO, type RelayInto } from '../brokers/handover.js'
 import type { Sink } from '../brokers/sink.js'
-import { causes, plainWords } from '../failure.js'
+import { causes, wordsOf } from '../failure.js'
 import { MAX_BATCH_BYTES } from '../figures.js'
 import { isConflict, isConnectionLoss, sqlState } from '../postgres/errors.js'
 import { MOVE } from '../postgres/sql/link.js'
@@ -245,7 +245,7 @@ function tellDead(runtime: Runtime, sink: string, failed: Verdicts['failed']): v
     if (delayMs !== null) continue
     metrics.sink(sink).gaveUp(1)
     const { message } = event
-    log.error({ ...aboutMessage(message), sink, error: plainWords(failure) }, 'an event could not be published')
+    log.error({ ...aboutMessage(message), sink, error: wordsOf(failure) }, 'an event could not be published')
     const entry = { message, consumer: sink, state: 'dead', error: failure } as const
     tell(runtime, 'dead', entry)
   }

@@ -54,3 +54,15 @@ test.each([
   expect(lines.length).toBeGreaterThan(0)
   expect(lines.join()).not.toContain(CANARY)
 })
+
+test('a hook that fails is told of without values of rows', async () => {
+  const { lines, logger } = ears()
+  const failed = () => server.pool.query('select $1::int', [CANARY]) as never
+  await using box = await server.open({ logger, hooks: { dead: failed } })
+  box.consumer('a', { note: () => Promise.reject(new Error('no')) }, { retry: { attempts: 1 } })
+  await box.receive(note('1'))
+  await box.drain()
+  await waitUntil(() => lines.some((line) => line.includes('a hook failed')))
+  expect(lines.join()).toContain('invalid input syntax for type integer')
+  expect(lines.join()).not.toContain(CANARY)
+})

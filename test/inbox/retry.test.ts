@@ -414,6 +414,7 @@ describe('what is written down', () => {
   const cyclic = new Error('cyclic')
   cyclic.cause = cyclic
   const huge = new Error('x'.repeat(10 * 1024 * 1024))
+  const NO_ERROR = 'something was thrown that is no error:'
   const { proxy: revoked, revoke } = Proxy.revocable({}, {})
   revoke()
 
@@ -421,12 +422,12 @@ describe('what is written down', () => {
     ['an error', new TypeError('no'), { name: 'TypeError', message: 'no', stack: expect.stringContaining('no') }],
     ['undefined', undefined, { name: 'NonError', message: 'undefined' }],
     ['null', null, { name: 'NonError', message: 'null' }],
-    ['a symbol', Symbol('s'), { name: 'NonError', message: 'Symbol(s)' }],
+    ['a symbol', Symbol('s'), { name: 'NonError', message: `${NO_ERROR} a symbol` }],
     ['a string', 'plain', { name: 'NonError', message: 'plain' }],
-    ['a number', 0, { name: 'NonError', message: '0' }],
-    ['a bigint', 1n, { name: 'NonError', message: '1n' }],
+    ['a number', 0, { name: 'NonError', message: `${NO_ERROR} a number` }],
+    ['a bigint', 1n, { name: 'NonError', message: `${NO_ERROR} a bigint` }],
     ['a function', () => 1, { name: 'NonError' }],
-    ['an object', { a: { b: 1 } }, { name: 'NonError', message: '{ a: { b: 1 } }' }],
+    ['an object', { a: { b: 1 } }, { name: 'NonError', message: `${NO_ERROR} an object` }],
     ['an object without a prototype', Object.create(null), { name: 'NonError' }],
     ['an object with getters that throw', hostile, { message: 'something was thrown that could not be read' }],
     ['a revoked proxy', revoked, { message: 'something was thrown that could not be read' }],
