@@ -1,4 +1,5 @@
 /** `oncebox import` over real tables: of any shape, page by page, again and again. */
+import { execFileSync } from 'node:child_process'
 import pg from 'pg'
 import { createBox } from 'oncebox'
 import { fromPg } from 'oncebox/pg'
@@ -18,6 +19,7 @@ beforeAll(async () => {
   pool = new pg.Pool({ connectionString: database.url, max: 4 })
   const box = boxOf()
   for (const name of ['mail', 'bill', 'ship']) box.consumer(name, { note: () => 1 })
+  for (const name of ['keyed', 'resumed']) box.consumer(name, { a: () => 1, b: () => 1 }, { identity: ({ id }) => id })
   await box.migrate()
   await pool.query(`
     create schema "Old Shop";
@@ -26,7 +28,13 @@ beforeAll(async () => {
       ('mail', '', 'shop', now()), ('else', 'c', 'shop', now());
     create table seen (n bigint primary key, at timestamp not null default now());
     insert into seen (n) select generate_series(1, 12000);
-    create table uuids (id uuid primary key); insert into uuids select gen_random_uuid() from generate_series(1, 10);`)
+    create table uuids (id uuid primary key); insert into uuids select gen_random_uuid() from generate_series(1, 10);
+    create table typed (id text, type text, at timestamptz not null, primary key (id, type));
+    insert into typed select lpad(n::text, 6, '0'), type, now() from generate_series(1, 5003) n, unnest(array['a', 'b']) type;
+    delete from typed where id = '000001' and type = 'a';
+    create table twice (id text, at timestamptz);
+    insert into twice select lpad(n::text, 6, '0'), at from generate_series(1, 3000) n, unnest(array[now() - interval '90 days', now()]) at;
+    delete from twice where id = '000001' and at < now() - interval '80 days';`)
 })
 afterAll(async () => {
   await pool.end()
@@ -80,11 +88,44 @@ describe('import', () => {
     const stop = (text: string): void => (text.includes('recording') ? controller.abort() : undefined)
     const ran = await oncebox([...argv, '--yes'], { signal: controller.signal, onOutput: stop })
     expect(ran.code).toBe(130)
-    const [, after] = /--after "(\d+)"/.exec(ran.stderr) ?? []
+    const [, after] = /--after=(\d+)/.exec(ran.stderr) ?? []
     const rest = await oncebox([...argv, '--yes', '--after', after!])
     expect(rest.code).toBe(0)
     expect(Number(ran.documents[0]!['marked']) + Number(rest.documents[0]!['marked'])).toBe(12_000)
     expect(Number(rest.documents[0]!['marked'])).toBeGreaterThan(0)
+  })
+
+  test('records every row of an id, wherever a page ends', async () => {
+    const typed = ['--from-table', 'typed', '--id-column', 'id', '--type-column', 'type', '--yes', '--json']
+    const ran = await oncebox([...typed, '--consumer', 'keyed'])
+    expect(ran.documents).toMatchObject([{ rows: 10_005, marked: 10_005, skipped: 0 }])
+
+    const controller = new AbortController()
+    const stop = (text: string): void => (text.includes('recording') ? controller.abort() : undefined)
+    const part = [...typed, '--consumer', 'resumed']
+    const stopped = await oncebox(part, { signal: controller.signal, onOutput: stop })
+    const [, after] = /--after=(\d+)/.exec(stopped.stderr) ?? []
+    const rest = await oncebox([...part, `--after=${after}`])
+    expect([...stopped.documents, ...rest.documents].map(({ marked }) => marked)).toEqual([5_001, 5_004])
+  })
+
+  test('of several times of one id the latest counts', async () => {
+    const twice = ['--from-table', 'twice', '--id-column', 'id', '--at-column', 'at', '--source', 'twice']
+    const ran = await oncebox([...twice, '--consumer', 'mail', '--yes', '--json'])
+    expect(ran.documents).toMatchObject([{ rows: 5_999, marked: 3_000 }])
+  })
+
+  test.for(["it's $HOME", '-5', 'a"b'])('says where to go on as a shell takes it: %s', async (id) => {
+    await pool.query('drop table if exists odd; create table odd (id text primary key)')
+    await pool.query(`insert into odd select $1 || n from generate_series(1, 5000) n`, [id])
+    const controller = new AbortController()
+    const argv = ['--from-table', 'odd', '--id-column', 'id', '--consumer', 'ship', '--yes']
+    const stop = (text: string): void => (text.includes('recording') ? controller.abort() : undefined)
+    const ran = await oncebox(argv, { signal: controller.signal, onOutput: stop })
+    const [, after] = /go on with (.*)/.exec(ran.stderr) ?? []
+    const words = execFileSync('sh', ['-c', `printf %s ${after}`], { encoding: 'utf8' })
+    const { rows } = await pool.query<{ id: string }>('select id from odd order by id desc limit 1')
+    expect(words).toBe(`--after=${rows[0]!.id}`)
   })
 
   test('asks before it changes anything, and not in a pipe', async () => {

@@ -6,8 +6,9 @@ import { confirm } from '../confirm.js'
 import { EXIT, misused, type ExitCode } from '../exit.js'
 import { flag, text, texts, type OptionsOf } from '../option.js'
 import { showCount } from '../output/duration.js'
+import { escape } from '../output/escape.js'
 import { boolean, integer, object, string } from '../shape.js'
-import type { Columns, DedupTable, Position } from '../shared/dedup-table.js'
+import type { Columns, DedupTable } from '../shared/dedup-table.js'
 import { SIGNED, signedBy } from '../shared/signed.js'
 
 const OPTIONS = {
@@ -19,8 +20,8 @@ const OPTIONS = {
   type: text('The type of all of them; without one, copies of any type are duplicates.', 'name'),
   typeColumn: text('The column that names the type.', 'column'),
   atColumn: text('The column with the time at which each was handled.', 'column'),
-  only: texts('Only rows with this value: column=value. May be given several times.', 'column=value'),
-  after: text('Go on from this id.', 'id'),
+  only: texts('Only rows with this value: column=value.', 'column=value'),
+  after: text('Go on behind this id, in the order of the column: an import that is stopped says which.', 'id'),
   dryRun: flag('Read and count, and change nothing.'),
   yes: flag('Do not ask.'),
   ...SIGNED,
@@ -113,10 +114,11 @@ async function take(
   { box, table, total, consumer }: Import,
 ): Promise<Read> {
   const done = { rows: 0, skipped: 0 }
-  let last: Position | undefined = options.after === undefined ? undefined : { id: options.after }
+  let last = options.after
   const progress = out.progress(options.dryRun ? 'reading' : 'recording', total)
+  let more = true
   async function* rows(): AsyncGenerator<HandledId> {
-    for (let more = true; more && !signal.aborted;) {
+    while (more && !signal.aborted) {
       const page = await table.page(last)
       for (const one of page.ids) yield one
       // When it is asked for more, all of the page is recorded or about to be.
@@ -140,7 +142,14 @@ async function take(
     progress.end()
   }
   if (!signal.aborted) return { code: EXIT.ok, marked, ...done }
-  if (last !== undefined)
-    out.note(`stopped after ${showCount(done.rows)} rows; go on with --after `, JSON.stringify(last.id))
+  const how = last === undefined ? undefined : inShell(`--after=${last}`)
+  const advice = how === undefined ? 'run it again' : `go on with ${how}`
+  if (more) out.note(`stopped after ${showCount(done.rows)} rows; ${advice}`)
   return { code: EXIT.interrupted, marked, ...done }
+}
+
+/** As a word of a command. Undefined for what cannot be copied from a terminal: to begin again is exact, too. */
+function inShell(word: string): string | undefined {
+  if (escape(word) !== word) return undefined
+  return /^[\w=.,:@%/+-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`
 }

@@ -21,22 +21,16 @@ export interface DedupTable {
   readonly name: string
   /** How many rows have an id. */
   count(): Promise<number>
-  /** Rows in the order of their ids, from this id on. */
-  page(after: Position | undefined): Promise<Page>
+  /** Rows in the order of their ids, behind this id. */
+  page(after: string | undefined): Promise<Page>
 }
 
 export interface Page {
   readonly ids: readonly HandledId[]
   /** Rows that were read, with those whose id no message can have. */
   readonly rows: number
-  /** Behind the last row; undefined at the end. */
-  readonly next: Position | undefined
-}
-
-/** The last id, as text, and the last source. A position by hand has no source, and is read again: marks may be said twice. */
-export interface Position {
-  readonly id: string
-  readonly source?: string | undefined
+  /** The last id, as text: all of its rows are in the page. Undefined at the end. */
+  readonly next: string | undefined
 }
 
 interface Column {
@@ -82,12 +76,9 @@ export async function openDedupTable(
       return Number(row!['count'])
     },
     async page(after) {
-      const sql = after === undefined ? text.first : after.source === undefined ? text.from : text.behind
-      const place = after === undefined ? [] : after.source === undefined ? [after.id] : [after.id, after.source]
-      const rows = await query(sql, [...values, ...place])
-      const last = rows.at(-1)
+      const rows = after === undefined ? await query(text.first, values) : await query(text.behind, [...values, after])
       const ids = rows.map(toHandled).filter(({ id }) => nameProblem(id) === undefined)
-      const next = rows.length < PAGE_ROWS ? undefined : { id: last!['id']!, source: last!['source'] ?? undefined }
+      const next = rows.length < PAGE_ROWS ? undefined : rows.at(-1)!['id']!
       return { ids, rows: rows.length, next }
     },
   }
@@ -103,7 +94,10 @@ function toHandled(row: Row): HandledId {
   }
 }
 
-/** The statements. By the source too, where there is one: ids are unique within it, and a page may end between two. */
+/**
+ * The statements. Several rows may have one id, of several sources or types, or of none that is named here: a page ends with all
+ * rows of its last id, and the next one begins behind that id.
+ */
 function statementsOf(table: string, known: readonly Column[], columns: Columns) {
   const column = (name: string): Column => columnOf(table, known, name)
   const id = column(columns.id)
@@ -121,21 +115,13 @@ function statementsOf(table: string, known: readonly Column[], columns: Columns)
     `${id.quoted} is not null`,
     ...columns.only.map((one, n) => `${column(one.column).quoted}::text = $${n + 1}::text`),
   ].join(' and ')
-  const place = `$${values.length + 1}::text::${id.type}`
-  const behind = source
-    ? `(${id.quoted}, coalesce(${source.quoted}::text, '')) > (${place}, $${values.length + 2}::text)`
-    : `${id.quoted} > ${place}`
-  const order = `order by ${id.quoted}${source ? `, coalesce(${source.quoted}::text, '')` : ''} limit ${PAGE_ROWS}`
-  const read = (more: string): string => `select ${selected.join(', ')} from ${table} where ${where}${more} ${order}`
+  const behind = ` and ${id.quoted} > $${values.length + 1}::text::${id.type}`
+  const read = (more: string): string =>
+    `select ${selected.join(', ')} from ${table} where ${where}${more} order by ${id.quoted} fetch first ${PAGE_ROWS} rows with ties`
   return {
     values,
     count: `select count(*)::text as count from ${table} where ${where}`,
-    text: {
-      first: read(''),
-      // Where a person begins, or where the last row of a page had no other part: its own id is read once more.
-      from: read(source ? ` and ${id.quoted} >= ${place}` : ` and ${behind}`),
-      behind: read(` and ${behind}`),
-    },
+    text: { first: read(''), behind: read(behind) },
   }
 }
 

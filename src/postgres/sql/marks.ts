@@ -22,9 +22,9 @@ interface MarkHandledInput {
 }
 
 /**
- * Records messages as handled, in the order of their keys. Without a fingerprint: a copy is one by its id. Out: one row: how many
- * there are, and how many of them are recorded now. The others are known already, see SETTLE_MARKED, or so old that retention
- * would delete them at once. Index: the primary key.
+ * Records messages as handled, in the order of their keys; of several times of one message the latest counts, and none is now.
+ * Without a fingerprint: a copy is one by its id. Out: one row: how many there are, and how many of them are recorded now. The
+ * others are known already, see SETTLE_MARKED, or so old that retention would delete them at once. Index: the primary key.
  */
 export const MARK_HANDLED = statement<MarkHandledInput, { given: string; marked: string }>(`
 with input as materialized (
@@ -33,7 +33,7 @@ with input as materialized (
 mark as materialized (
   select distinct on (x->>'s', x->>'i') given->>'consumer' consumer, x->>'s' source, x->>'i' id, x->>'t' type,
     case when x->>'at' is not null then least((x->>'at')::timestamptz, ob.now()) end at
-  from input, jsonb_array_elements(given->'marks') x order by x->>'s', x->>'i', x->>'at'
+  from input, jsonb_array_elements(given->'marks') x order by x->>'s', x->>'i', x->>'at' desc
 ),
 young as materialized (
   select mark.* from input, mark where ob.is_fresh(mark.at, (given->>'retainMs')::float8, 'accept',
