@@ -32,6 +32,11 @@ beforeAll(async () => {
     create table typed (id text, type text, at timestamptz not null, primary key (id, type));
     insert into typed select lpad(n::text, 6, '0'), type, now() from generate_series(1, 5003) n, unnest(array['a', 'b']) type;
     delete from typed where id = '000001' and type = 'a';
+    create table strange (id text primary key, origin text, kind text, at timestamptz, clock time, "when" date);
+    insert into strange values ('a', 'shop', 'note', now(), '12:00', current_date), ('b', 'shop', 'note', 'infinity', '12:00', '-infinity'),
+      ('c', 'shop', 'note', '0044-03-15 BC', '12:00', '0044-03-15 BC'), ('d', repeat('x', 513), 'note', now(), '12:00', current_date),
+      ('e', 'shop', repeat('x', 513), now(), '12:00', current_date), ('f', null, null, null, null, null), ('', 'shop', 'note', now(), '12:00', now()),
+      ('h', 'shop', 'note', '294276-01-01', '12:00', '12000-01-01');
     create table twice (id text, at timestamptz);
     insert into twice select lpad(n::text, 6, '0'), at from generate_series(1, 3000) n, unnest(array[now() - interval '90 days', now()]) at;
     delete from twice where id = '000001' and at < now() - interval '80 days';`)
@@ -109,6 +114,34 @@ describe('import', () => {
     expect([...stopped.documents, ...rest.documents].map(({ marked }) => marked)).toEqual([5_001, 5_004])
   })
 
+  test.for(['at', 'when'])('leaves out rows that no message can be like, by %s, and takes the others', async (at) => {
+    const strange = [
+      '--from-table',
+      'strange',
+      '--id-column',
+      'id',
+      '--source-column',
+      'origin',
+      '--type-column',
+      'kind',
+    ]
+    const ran = await oncebox([
+      ...strange,
+      '--at-column',
+      at,
+      '--consumer',
+      at === 'at' ? 'bill' : 'ship',
+      '--yes',
+      '--json',
+    ])
+    expect(ran.documents).toMatchObject([{ rows: 8, marked: 2, skipped: 6 }])
+    expect(ran.stderr).toContain('1 rows have an id that no message can have')
+    expect(ran.stderr).toContain('1 rows have a source that no message can have')
+    expect(ran.stderr).toContain('1 rows have a type that no message can have')
+    expect(ran.stderr).toContain('3 rows have a time that is not from the year 1 to 9999')
+    expect(ran.code).toBe(0)
+  })
+
   test('of several times of one id the latest counts', async () => {
     const twice = ['--from-table', 'twice', '--id-column', 'id', '--at-column', 'at', '--source', 'twice']
     const ran = await oncebox([...twice, '--consumer', 'mail', '--yes', '--json'])
@@ -159,6 +192,11 @@ describe('import', () => {
       'has no column',
     ],
     ['a time that is none', [...SEEN, '--at-column', 'n'], 'is bigint, and no time'],
+    [
+      'a time without a date',
+      ['--from-table', 'strange', '--id-column', 'id', '--consumer', 'bill', '--at-column', 'clock'],
+      'a time without its date',
+    ],
     ['two sources', [...SEEN, '--source', 'a', '--source-column', 'at'], 'exclude each other'],
     ['half a criterion', [...SEEN, '--only', 'n'], 'column=value'],
   ])('refuses %s', async ([, argv, words]) => {

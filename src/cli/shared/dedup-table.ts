@@ -4,6 +4,7 @@
  */
 import { nameProblem, nearest } from '../../check-options.js'
 import type { HandledId } from '../../admin/index.js'
+import { isOnCalendar } from '../../figures.js'
 import type { Driver } from '../../postgres/driver.js'
 import { misused } from '../exit.js'
 
@@ -25,10 +26,13 @@ export interface DedupTable {
   page(after: string | undefined): Promise<Page>
 }
 
+/** What a row may have that no message can. */
+export type Unfit = 'id' | 'source' | 'type' | 'time'
+
 export interface Page {
   readonly ids: readonly HandledId[]
-  /** Rows that were read, with those whose id no message can have. */
-  readonly rows: number
+  /** Of each row that is not among the ids, what is wrong with it. */
+  readonly unfit: readonly Unfit[]
   /** The last id, as text: all of its rows are in the page. Undefined at the end. */
   readonly next: string | undefined
 }
@@ -37,6 +41,8 @@ interface Column {
   readonly name: string
   readonly quoted: string
   readonly type: string
+  /** The type under a domain. */
+  readonly base: string
   readonly category: string
 }
 
@@ -48,7 +54,8 @@ const FIND = `select pg_catalog.to_regclass($1::text)::pg_catalog.oid::text foun
 const NAME = `select pg_catalog.format('%I.%I', n.nspname, c.relname) as name
 from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace where c.oid = $1::text::pg_catalog.oid`
 const COLUMNS = `select a.attname::text as name, pg_catalog.format('%I', a.attname) as quoted,
-  pg_catalog.format_type(a.atttypid, a.atttypmod) as type, t.typcategory::text as category
+  pg_catalog.format_type(a.atttypid, a.atttypmod) as type, t.typcategory::text as category,
+  pg_catalog.format_type(coalesce(nullif(t.typbasetype, 0), t.oid), null) as base
 from pg_catalog.pg_attribute a join pg_catalog.pg_type t on t.oid = a.atttypid
 where a.attrelid = $1::text::pg_catalog.oid and a.attnum > 0 and not a.attisdropped`
 
@@ -77,9 +84,11 @@ export async function openDedupTable(
     },
     async page(after) {
       const rows = after === undefined ? await query(text.first, values) : await query(text.behind, [...values, after])
-      const ids = rows.map(toHandled).filter(({ id }) => nameProblem(id) === undefined)
+      const read = rows.map(toHandled)
+      const ids = read.filter((one) => unfitOf(one) === undefined)
+      const unfit = read.map(unfitOf).filter((one) => one !== undefined)
       const next = rows.length < PAGE_ROWS ? undefined : rows.at(-1)!['id']!
-      return { ids, rows: rows.length, next }
+      return { ids, unfit, next }
     },
   }
 }
@@ -94,6 +103,14 @@ function toHandled(row: Row): HandledId {
   }
 }
 
+/** As markHandled would refuse it, and all rows behind it. */
+function unfitOf({ id, source = '', type = '', at }: HandledId): Unfit | undefined {
+  if (nameProblem(id)) return 'id'
+  if (source !== '' && nameProblem(source)) return 'source'
+  if (type !== '' && nameProblem(type)) return 'type'
+  return at === undefined || isOnCalendar(at) ? undefined : 'time'
+}
+
 /**
  * The statements. Several rows may have one id, of several sources or types, or of none that is named here: a page ends with all
  * rows of its last id, and the next one begins behind that id.
@@ -104,11 +121,13 @@ function statementsOf(table: string, known: readonly Column[], columns: Columns)
   const source = columns.source === undefined ? undefined : column(columns.source)
   const at = columns.at === undefined ? undefined : column(columns.at)
   if (at && at.category !== 'D') throw misused(`column ${at.name} of ${table} is ${at.type}, and no time`)
+  if (at && /^time\b/.test(at.base))
+    throw misused(`column ${at.name} of ${table} is ${at.type}: a time without its date`)
   const selected = [
     `${id.quoted}::text as id`,
     ...(source ? [`coalesce(${source.quoted}::text, '') as source`] : []),
     ...(columns.type === undefined ? [] : [`${column(columns.type).quoted}::text as type`]),
-    ...(at ? [`(extract(epoch from ${at.quoted}::timestamptz) * 1000)::bigint::text as at`] : []),
+    ...(at ? [`${msOf(`${at.quoted}::timestamptz`)} as at`] : []),
   ]
   const values = columns.only.map(({ value }) => value)
   const where = [
@@ -123,6 +142,11 @@ function statementsOf(table: string, known: readonly Column[], columns: Columns)
     count: `select count(*)::text as count from ${table} where ${where}`,
     text: { first: read(''), behind: read(behind) },
   }
+}
+
+/** Infinity is no number of milliseconds, and no time of a message. */
+function msOf(time: string): string {
+  return `case when isfinite(${time}) then (extract(epoch from ${time}) * 1000)::bigint::text when ${time} is not null then 'infinite' end`
 }
 
 function columnOf(table: string, known: readonly Column[], name: string): Column {
