@@ -195,6 +195,18 @@ describe('markHandled()', () => {
     expect(
       await box.receive([note('any', { data: { id: 'o-1' } }), note('else', { data: { id: 'o-2' } })]),
     ).toMatchObject([{ status: 'duplicate' }, { status: 'stored' }])
+    const found = await box.admin.message({ id: 'note:o-1', consumer: 'mail' })
+    expect(found).toMatchObject([{ state: 'handled', message: { id: 'note:o-1', type: 'note' } }])
+  })
+
+  test('business keys have at most 512 bytes, without their type', async () => {
+    const box = await mailBox({ identity: (message) => (message.data as { id: string }).id })
+    const [longest, longer] = ['k'.repeat(512), 'k'.repeat(513)]
+    expect(
+      await box.receive([note('a', { data: { id: longest } }), note('b', { data: { id: longer } })]),
+    ).toMatchObject([{ status: 'stored' }, { status: 'quarantined', reason: 'no-id' }])
+    expect(await box.admin.markHandled('mail', [{ id: longest, type: 'bad' }])).toBe(1)
+    await expect(box.admin.markHandled('mail', [{ id: longer, type: 'bad' }])).rejects.toThrow('at most 512 bytes')
   })
 
   test('a type that is given is part of the message', async () => {
