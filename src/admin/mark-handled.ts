@@ -20,8 +20,10 @@ import type { HandledId, MarkOptions } from './types.js'
 const AT_ONCE = 2_000
 /** Whoever holds a copy on arrival is waited for so long; then the rest goes first. */
 const WAIT = '200ms'
-/** For so long all in all: longer than a handler may take, unless somebody allows it more. */
+/** What somebody holds is tried again for so long, after all others: longer than a handler may take, unless it is allowed more. */
 const HELD_MS = 60_000
+/** So many of the ids that are still held are named. */
+const NAMED = 5
 
 type Given = Iterable<string | HandledId> | AsyncIterable<string | HandledId>
 
@@ -41,9 +43,12 @@ interface Job {
   readonly runtime: Runtime
   readonly target: Target
   readonly progress: { given: number; count: number }
-  /** What somebody holds on arrival. */
-  readonly putOff: MarkRow[]
+  /** What somebody holds, a worker or a delivery on arrival, by its key. */
+  readonly putOff: Map<string, MarkRow>
 }
+
+// No source has a NUL.
+const keyOf = (source: string, id: string): string => `${source}\0${id}`
 
 export async function markHandled(
   marking: Marking,
@@ -60,7 +65,7 @@ export async function markHandled(
   // An array is checked as a whole, before anything is written.
   const rows = Array.isArray(ids) ? (ids as readonly (string | HandledId)[]).map(read) : undefined
   const progress = { given: 0, count: 0 }
-  const job: Job = { runtime, target, progress, putOff: [] }
+  const job: Job = { runtime, target, progress, putOff: new Map() }
   try {
     for await (const batch of batches(rows ?? ids, rows ? undefined : read)) {
       await mark(job, batch)
@@ -138,20 +143,22 @@ async function* batches(
   if (batch.length > 0) yield batch
 }
 
-/** Marks them, but for those that somebody holds on arrival: these are put off, and the others do not wait for them. */
-async function mark(job: Job, marks: readonly MarkRow[]): Promise<void> {
+/** Marks them, but for those that somebody holds: these are put off, and the others do not wait for them. */
+async function mark(job: Job, marks: readonly MarkRow[], until = Infinity): Promise<void> {
+  if (performance.now() > until) return putOff(job, marks)
   try {
     await markAll(job, marks)
   } catch (error) {
     if (sqlState(error) !== '55P03') throw error
-    if (marks.length === 1) {
-      job.putOff.push(marks[0]!)
-      return
-    }
+    if (marks.length === 1) return putOff(job, marks)
     const half = Math.ceil(marks.length / 2)
-    await mark(job, marks.slice(0, half))
-    await mark(job, marks.slice(half))
+    await mark(job, marks.slice(0, half), until)
+    await mark(job, marks.slice(half), until)
   }
+}
+
+function putOff(job: Job, marks: readonly MarkRow[]): void {
+  for (const one of marks) job.putOff.set(keyOf(one.s, one.i), one)
 }
 
 async function markAll(job: Job, marks: readonly MarkRow[]): Promise<void> {
@@ -163,39 +170,36 @@ async function markAll(job: Job, marks: readonly MarkRow[]): Promise<void> {
 }
 
 /** Those that the consumer knows: handled ones, and what nobody has to run any more. */
-async function settle({ runtime: { db }, target, progress }: Job, marks: readonly MarkRow[]): Promise<void> {
+async function settle(job: Job, marks: readonly MarkRow[]): Promise<void> {
+  const { runtime, target, progress } = job
   const keys = marks.map(({ s, i }) => [target.name, s, i] as const)
-  await patiently(target, async () => {
-    const [row] = await db.run(SETTLE_MARKED, { keys })
-    progress.count += Number(row!.settled)
-    return row!.held === '0' ? undefined : row!.first!
-  })
+  const [row] = await runtime.db.run(SETTLE_MARKED, { keys })
+  progress.count += Number(row!.settled)
+  const held = new Set((JSON.parse(row!.held) as [string, string][]).map(([source, id]) => keyOf(source, id)))
+  if (held.size > 0)
+    putOff(
+      job,
+      marks.filter(({ s, i }) => held.has(keyOf(s, i))),
+    )
 }
 
-/** Until nobody holds one of them any more. */
+/** Tries all that were put off again, until nobody holds one of them any more, or the time is over. */
 async function finish(job: Job): Promise<void> {
-  for (const one of job.putOff.splice(0)) {
-    await patiently(job.target, async () => {
-      await mark(job, [one])
-      return job.putOff.pop()?.i
-    })
-  }
-}
-
-/** Again while `attempt` answers the id of a message that somebody holds. */
-async function patiently({ name }: Target, attempt: () => Promise<string | undefined>): Promise<void> {
   const deadline = performance.now() + HELD_MS
-  for (let tries = 0; ; tries++) {
-    const held = await attempt()
-    if (held === undefined) return
-    if (performance.now() > deadline) throw busy(name, held)
+  for (let tries = 0; job.putOff.size > 0; tries++) {
+    if (performance.now() > deadline) throw busy(job)
     await sleep(backoffMs(tries, 50, 1_000))
+    const again = [...job.putOff.values()]
+    job.putOff.clear()
+    for await (const batch of batches(again, undefined)) await mark(job, batch, deadline)
   }
 }
 
-function busy(consumer: string, id: string): OnceboxError {
+function busy({ target, putOff: held }: Job): OnceboxError {
+  const ids = [...held.values()].map(({ i }) => i)
+  const named = `${ids.slice(0, NAMED).join(', ')}${ids.length > NAMED ? ', …' : ''}`
   return new OnceboxError(
     'BUSY',
-    `markHandled: message ${id} is being handled for ${consumer} right now; what was marked before stays marked. Call it again when that is over, with all ids`,
+    `markHandled: somebody is handling ${ids.length} of these ids for ${target.name} right now: ${named}; all others are marked. Call it again when that is over, with these or with all`,
   )
 }

@@ -171,8 +171,8 @@ export interface Admin<M extends MessageMap> {
   /**
    * Records messages as handled that something else has handled, such as what a dedup table of your own knows: copies are
    * duplicates from then on. What waits under such an id is settled without being run, and so is what is dead; what a worker
-   * holds is waited for, and if that takes longer than a minute it throws `BUSY`. Idempotent. Answers how many were not handled
-   * before.
+   * holds is waited for, after the others, and if that takes longer than a minute it throws `BUSY`. Idempotent. Answers how many
+   * were not handled before.
    */
   markHandled(
     consumer: string,

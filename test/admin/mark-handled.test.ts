@@ -1,5 +1,5 @@
 /** What something else has handled is recorded as handled: copies of it are duplicates, and nothing of it waits any more. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { Reject, RetryLater, type ConsumerOptions, type HandledId, type MessageMap } from 'oncebox'
 import { gate } from '../inbox/fixture.js'
 import { open, range, type Opened } from './open.js'
@@ -131,6 +131,37 @@ describe('markHandled()', () => {
     expect(box.ran).toEqual(['3'])
   })
 
+  test('after a minute it names what is still held; everything else is marked', async ({ onTestFinished }) => {
+    const box = await mailBox()
+    await box.receive({ id: 'stuck', type: 'slow', source: 'shop', data: 1 })
+    await box.start()
+    await expect.poll(() => box.ran, { timeout: 30_000 }).toEqual(['stuck'])
+    const client = await opened.pool.connect()
+    onTestFinished(() => client.release())
+    await client.query('begin')
+    await box.once(client, 'mail', { id: 'open', type: 'note', source: 'shop' }, () => 1)
+    const ids = ['stuck', 'open', ...range(4_500).map(String)]
+    const { now } = performance
+    let ahead = 0
+    const clock = vi.spyOn(performance, 'now').mockImplementation(() => now.call(performance) + ahead)
+    onTestFinished(() => clock.mockRestore())
+    const marking = box.admin.markHandled('mail', ids, { source: 'shop' }).catch((error: unknown) => error)
+    const handled = async () => (await box.admin.status()).consumers['mail']!.handled
+    await expect.poll(handled, { timeout: 30_000 }).toBe(4_500)
+    // One is let go, while the one before it is held on.
+    await client.query('rollback')
+    await expect.poll(handled, { timeout: 30_000 }).toBe(4_501)
+    ahead = 61_000
+    const error = await marking
+    expect(error).toMatchObject({ code: 'BUSY', message: expect.stringContaining('1 of these ids for mail') })
+    expect(error).toMatchObject({ message: expect.stringContaining('right now: stuck;') })
+    expect((await box.admin.audit()).records).toMatchObject([{ detail: { given: 4_502, count: 4_501 } }])
+    box.held.open()
+    expect(await box.admin.markHandled('mail', ids, { source: 'shop' })).toBe(0)
+    await box.stop()
+    expect(box.ran).toEqual(['stuck'])
+  })
+
   test('remembers from the given time on: beyond the horizon nothing is recorded', async () => {
     const box = await mailBox({ retainMs: 10 * DAY_MS })
     const at = (days: number): Date => new Date(Date.now() - days * DAY_MS)
@@ -164,6 +195,18 @@ describe('markHandled()', () => {
     expect(
       await box.receive([note('any', { data: { id: 'o-1' } }), note('else', { data: { id: 'o-2' } })]),
     ).toMatchObject([{ status: 'duplicate' }, { status: 'stored' }])
+    const found = await box.admin.message({ id: 'note:o-1', consumer: 'mail' })
+    expect(found).toMatchObject([{ state: 'handled', message: { id: 'note:o-1', type: 'note' } }])
+  })
+
+  test('business keys have at most 512 bytes, without their type', async () => {
+    const box = await mailBox({ identity: (message) => (message.data as { id: string }).id })
+    const [longest, longer] = ['k'.repeat(512), 'k'.repeat(513)]
+    expect(
+      await box.receive([note('a', { data: { id: longest } }), note('b', { data: { id: longer } })]),
+    ).toMatchObject([{ status: 'stored' }, { status: 'quarantined', reason: 'no-id' }])
+    expect(await box.admin.markHandled('mail', [{ id: longest, type: 'bad' }])).toBe(1)
+    await expect(box.admin.markHandled('mail', [{ id: longer, type: 'bad' }])).rejects.toThrow('at most 512 bytes')
   })
 
   test('a type that is given is part of the message', async () => {

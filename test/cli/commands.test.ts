@@ -312,7 +312,7 @@ describe('bulk verbs', () => {
 
 describe('the rest', () => {
   test('pauses and resumes a consumer, with who and why', async () => {
-    const paused = await asJson(['consumer', 'pause', 'pay', '--reason', 'provider down', '--by', 'bob'])
+    const paused = await asJson(['consumer', 'pause', 'pay', '--yes', '--reason', 'provider down', '--by', 'bob'])
     expect(paused.documents).toEqual([{ consumer: 'pay', paused: true }])
     expect((await oncebox(['consumer', 'ls'])).stdout).toMatch(/pay .*paused/)
     expect((await oncebox(['status'])).stdout).toMatch(/pay .*paused/)

@@ -1,4 +1,5 @@
 /** `oncebox import` over real tables: of any shape, page by page, again and again. */
+import { execFileSync } from 'node:child_process'
 import pg from 'pg'
 import { createBox } from 'oncebox'
 import { fromPg } from 'oncebox/pg'
@@ -18,6 +19,7 @@ beforeAll(async () => {
   pool = new pg.Pool({ connectionString: database.url, max: 4 })
   const box = boxOf()
   for (const name of ['mail', 'bill', 'ship']) box.consumer(name, { note: () => 1 })
+  for (const name of ['keyed', 'resumed']) box.consumer(name, { a: () => 1, b: () => 1 }, { identity: ({ id }) => id })
   await box.migrate()
   await pool.query(`
     create schema "Old Shop";
@@ -26,7 +28,18 @@ beforeAll(async () => {
       ('mail', '', 'shop', now()), ('else', 'c', 'shop', now());
     create table seen (n bigint primary key, at timestamp not null default now());
     insert into seen (n) select generate_series(1, 12000);
-    create table uuids (id uuid primary key); insert into uuids select gen_random_uuid() from generate_series(1, 10);`)
+    create table uuids (id uuid primary key); insert into uuids select gen_random_uuid() from generate_series(1, 10);
+    create table typed (id text, type text, at timestamptz not null, primary key (id, type));
+    insert into typed select lpad(n::text, 6, '0'), type, now() from generate_series(1, 5003) n, unnest(array['a', 'b']) type;
+    delete from typed where id = '000001' and type = 'a';
+    create table strange (id text primary key, origin text, kind text, at timestamptz, clock time, "when" date);
+    insert into strange values ('a', 'shop', 'note', now(), '12:00', current_date), ('b', 'shop', 'note', 'infinity', '12:00', '-infinity'),
+      ('c', 'shop', 'note', '0044-03-15 BC', '12:00', '0044-03-15 BC'), ('d', repeat('x', 513), 'note', now(), '12:00', current_date),
+      ('e', 'shop', repeat('x', 513), now(), '12:00', current_date), ('f', null, null, null, null, null), ('', 'shop', 'note', now(), '12:00', now()),
+      ('h', 'shop', 'note', '294276-01-01', '12:00', '12000-01-01');
+    create table twice (id text, at timestamptz);
+    insert into twice select lpad(n::text, 6, '0'), at from generate_series(1, 3000) n, unnest(array[now() - interval '90 days', now()]) at;
+    delete from twice where id = '000001' and at < now() - interval '80 days';`)
 })
 afterAll(async () => {
   await pool.end()
@@ -80,11 +93,72 @@ describe('import', () => {
     const stop = (text: string): void => (text.includes('recording') ? controller.abort() : undefined)
     const ran = await oncebox([...argv, '--yes'], { signal: controller.signal, onOutput: stop })
     expect(ran.code).toBe(130)
-    const [, after] = /--after "(\d+)"/.exec(ran.stderr) ?? []
+    const [, after] = /--after=(\d+)/.exec(ran.stderr) ?? []
     const rest = await oncebox([...argv, '--yes', '--after', after!])
     expect(rest.code).toBe(0)
     expect(Number(ran.documents[0]!['marked']) + Number(rest.documents[0]!['marked'])).toBe(12_000)
     expect(Number(rest.documents[0]!['marked'])).toBeGreaterThan(0)
+  })
+
+  test('records every row of an id, wherever a page ends', async () => {
+    const typed = ['--from-table', 'typed', '--id-column', 'id', '--type-column', 'type', '--yes', '--json']
+    const ran = await oncebox([...typed, '--consumer', 'keyed'])
+    expect(ran.documents).toMatchObject([{ rows: 10_005, marked: 10_005, skipped: 0 }])
+
+    const controller = new AbortController()
+    const stop = (text: string): void => (text.includes('recording') ? controller.abort() : undefined)
+    const part = [...typed, '--consumer', 'resumed']
+    const stopped = await oncebox(part, { signal: controller.signal, onOutput: stop })
+    const [, after] = /--after=(\d+)/.exec(stopped.stderr) ?? []
+    const rest = await oncebox([...part, `--after=${after}`])
+    expect([...stopped.documents, ...rest.documents].map(({ marked }) => marked)).toEqual([5_001, 5_004])
+  })
+
+  test.for(['at', 'when'])('leaves out rows that no message can be like, by %s, and takes the others', async (at) => {
+    const strange = [
+      '--from-table',
+      'strange',
+      '--id-column',
+      'id',
+      '--source-column',
+      'origin',
+      '--type-column',
+      'kind',
+    ]
+    const ran = await oncebox([
+      ...strange,
+      '--at-column',
+      at,
+      '--consumer',
+      at === 'at' ? 'bill' : 'ship',
+      '--yes',
+      '--json',
+    ])
+    expect(ran.documents).toMatchObject([{ rows: 8, marked: 2, skipped: 6 }])
+    expect(ran.stderr).toContain('1 rows have an id that no message can have')
+    expect(ran.stderr).toContain('1 rows have a source that no message can have')
+    expect(ran.stderr).toContain('1 rows have a type that no message can have')
+    expect(ran.stderr).toContain('3 rows have a time that is not from the year 1 to 9999')
+    expect(ran.code).toBe(0)
+  })
+
+  test('of several times of one id the latest counts', async () => {
+    const twice = ['--from-table', 'twice', '--id-column', 'id', '--at-column', 'at', '--source', 'twice']
+    const ran = await oncebox([...twice, '--consumer', 'mail', '--yes', '--json'])
+    expect(ran.documents).toMatchObject([{ rows: 5_999, marked: 3_000 }])
+  })
+
+  test.for(["it's $HOME", '-5', 'a"b'])('says where to go on as a shell takes it: %s', async (id) => {
+    await pool.query('drop table if exists odd; create table odd (id text primary key)')
+    await pool.query(`insert into odd select $1 || n from generate_series(1, 5000) n`, [id])
+    const controller = new AbortController()
+    const argv = ['--from-table', 'odd', '--id-column', 'id', '--consumer', 'ship', '--yes']
+    const stop = (text: string): void => (text.includes('recording') ? controller.abort() : undefined)
+    const ran = await oncebox(argv, { signal: controller.signal, onOutput: stop })
+    const [, after] = /go on with (.*)/.exec(ran.stderr) ?? []
+    const words = execFileSync('sh', ['-c', `printf %s ${after}`], { encoding: 'utf8' })
+    const { rows } = await pool.query<{ id: string }>('select id from odd order by id desc limit 1')
+    expect(words).toBe(`--after=${rows[0]!.id}`)
   })
 
   test('asks before it changes anything, and not in a pipe', async () => {
@@ -118,6 +192,11 @@ describe('import', () => {
       'has no column',
     ],
     ['a time that is none', [...SEEN, '--at-column', 'n'], 'is bigint, and no time'],
+    [
+      'a time without a date',
+      ['--from-table', 'strange', '--id-column', 'id', '--consumer', 'bill', '--at-column', 'clock'],
+      'a time without its date',
+    ],
     ['two sources', [...SEEN, '--source', 'a', '--source-column', 'at'], 'exclude each other'],
     ['half a criterion', [...SEEN, '--only', 'n'], 'column=value'],
   ])('refuses %s', async ([, argv, words]) => {

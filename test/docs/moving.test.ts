@@ -1,4 +1,5 @@
 /** The pages about moving in: their code runs as it stands, step after step, and each message has one effect. */
+import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import pg from 'pg'
 import { createBox, defineMessages, unchecked } from 'oncebox'
@@ -39,7 +40,9 @@ const reserved = async (): Promise<string[]> =>
   (await pool.query<{ id: string }>('select id from reserved order by id')).rows.map(({ id }) => id)
 
 describe('from a dedup table', () => {
-  const recipes = recipesOf('docs/moving-from-a-dedup-table.md')
+  const path = 'docs/moving-from-a-dedup-table.md'
+  const recipes = recipesOf(path)
+  const page = readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
   const step = async (title: string, box: ReturnType<typeof boxOf>) => {
     const { values } = await runRecipe(recipes.get(title)!, { values: { box, pool, reserve } })
     return values as { onOrder(given: Order): Promise<boolean | void>; marked: number }
@@ -60,13 +63,13 @@ describe('from a dedup table', () => {
 
     const after = await step('after.ts', box)
     await box.migrate()
-    const argv = ['import', '--from-table', 'public.processed', '--id-column', 'message_id']
-    const of = ['--at-column', 'processed_at', '--source', 'shop', '--consumer', 'reserve-stock', '--yes']
-    const imported = await cli([...argv, ...of, '--json'], { env: { DATABASE_URL: database.url } })
-    expect(imported.documents).toMatchObject([{ rows: 4, marked: 1 }])
+    const [, command] = /^npx oncebox (import [^`]*)$/m.exec(page)!
+    const argv = command!.split(/[\s\\]+/).filter(Boolean)
+    const imported = await cli([...argv, '--yes', '--json'], { env: { DATABASE_URL: database.url } })
+    expect(imported.documents).toMatchObject([{ rows: 4, marked: 2 }])
     expect((await step('history.ts', box)).marked).toBe(0)
 
-    for (const id of ['a', 'b', 'c', 'd']) expect(await after.onOrder(order(id))).toBe(true)
+    for (const id of ['a', 'b', 'c', 'd', 'old']) expect(await after.onOrder(order(id))).toBe(true)
     await beside.onOrder(order('e'))
     await box.drain()
     expect(await after.onOrder(order('e'))).toBe(true)

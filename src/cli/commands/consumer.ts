@@ -38,12 +38,15 @@ export const consumerLs = command({
   },
 })
 
+/** Can be taken back, so nobody is asked; `--yes` is taken as by all commands that change something. */
+const PAUSING = { yes: flag('Changes nothing here: nobody is asked.'), ...SIGNED }
+
 export const consumerPause = command({
   noun: 'consumer',
   verb: 'pause',
   summary: 'Let no process claim messages of a consumer. They are still received.',
   example: "oncebox consumer pause billing --reason 'the provider is down'",
-  options: SIGNED,
+  options: PAUSING,
   arguments: { name: argument('The consumer.') },
   connects: true,
   output: object({ consumer: string, paused: boolean }),
@@ -55,14 +58,14 @@ export const consumerResume = command({
   verb: 'resume',
   summary: 'Let processes claim messages of a consumer again.',
   example: 'oncebox consumer resume billing',
-  options: SIGNED,
+  options: PAUSING,
   arguments: { name: argument('The consumer.') },
   connects: true,
   output: object({ consumer: string, paused: boolean }),
   run: (context) => setPaused(context, 'resume'),
 })
 
-type PauseContext = Context<OptionsOf<typeof SIGNED>, { readonly name: string }>
+type PauseContext = Context<OptionsOf<typeof PAUSING>, { readonly name: string }>
 
 async function setPaused({ out, options, args, connect }: PauseContext, verb: 'pause' | 'resume'): Promise<void> {
   const { box } = await connect()

@@ -6,8 +6,9 @@ import { confirm } from '../confirm.js'
 import { EXIT, misused, type ExitCode } from '../exit.js'
 import { flag, text, texts, type OptionsOf } from '../option.js'
 import { showCount } from '../output/duration.js'
+import { escape } from '../output/escape.js'
 import { boolean, integer, object, string } from '../shape.js'
-import type { Columns, DedupTable, Position } from '../shared/dedup-table.js'
+import type { Columns, DedupTable, Unfit } from '../shared/dedup-table.js'
 import { SIGNED, signedBy } from '../shared/signed.js'
 
 const OPTIONS = {
@@ -18,9 +19,12 @@ const OPTIONS = {
   sourceColumn: text('The column that names the producer.', 'column'),
   type: text('The type of all of them; without one, copies of any type are duplicates.', 'name'),
   typeColumn: text('The column that names the type.', 'column'),
-  atColumn: text('The column with the time at which each was handled.', 'column'),
-  only: texts('Only rows with this value: column=value. May be given several times.', 'column=value'),
-  after: text('Go on from this id.', 'id'),
+  atColumn: text(
+    'The column with the time at which each was handled; what is older than the consumer retains is not recorded then. Only for messages that carry their time.',
+    'column',
+  ),
+  only: texts('Only rows with this value: column=value.', 'column=value'),
+  after: text('Go on behind this id, in the order of the column: an import that is stopped says which.', 'id'),
   dryRun: flag('Read and count, and change nothing.'),
   yes: flag('Do not ask.'),
   ...SIGNED,
@@ -33,8 +37,7 @@ export const importMarks = command({
     'Reads the table along its ids, which an index makes quick, and records them for the consumer: copies that come later are duplicates. Messages that wait under such an id are settled without being run.',
     'What is recorded already is not recorded twice: it can be run again, also while both are in use.',
   ],
-  example:
-    'oncebox import --from-table public.processed --id-column message_id --at-column processed_at --source shop --consumer billing',
+  example: 'oncebox import --from-table public.processed --id-column message_id --source shop --consumer billing',
   options: OPTIONS,
   connects: true,
   output: object({
@@ -60,10 +63,17 @@ export const importMarks = command({
     if (out.json) out.document({ table: table.name, consumer: wanted.consumer, rows, marked, skipped, dryRun: options.dryRun }) // prettier-ignore
     else if (options.dryRun) out.line(`${showCount(rows)} rows of ${table.name} would be recorded; nothing was changed`)
     else out.line(`${showCount(rows)} rows of ${table.name}: ${showCount(marked)} recorded as handled by ${wanted.consumer}, the others were already, or are beyond its horizon`) // prettier-ignore
-    if (skipped > 0) out.note(`${showCount(skipped)} rows have an id that no message can have, and were left out`)
+    for (const [what, count] of read.unfit) out.note(`${showCount(count)} rows have ${UNFIT[what]}, and were left out`)
     return read.code
   },
 })
+
+const UNFIT: Readonly<Record<Unfit, string>> = {
+  id: 'an id that no message can have',
+  source: 'a source that no message can have',
+  type: 'a type that no message can have',
+  time: 'a time that is not from the year 1 to 9999',
+}
 
 interface Wanted {
   readonly table: string
@@ -105,6 +115,8 @@ interface Read {
   readonly rows: number
   readonly marked: number
   readonly skipped: number
+  /** Of the skipped ones, what is wrong with how many. */
+  readonly unfit: ReadonlyMap<Unfit, number>
 }
 
 /** Reads and records, until the end or Ctrl-C. */
@@ -112,16 +124,18 @@ async function take(
   { options, out, signal }: Context<OptionsOf<typeof OPTIONS>>,
   { box, table, total, consumer }: Import,
 ): Promise<Read> {
-  const done = { rows: 0, skipped: 0 }
-  let last: Position | undefined = options.after === undefined ? undefined : { id: options.after }
+  const done = { rows: 0, skipped: 0, unfit: new Map<Unfit, number>() }
+  let last = options.after
   const progress = out.progress(options.dryRun ? 'reading' : 'recording', total)
+  let more = true
   async function* rows(): AsyncGenerator<HandledId> {
-    for (let more = true; more && !signal.aborted;) {
+    while (more && !signal.aborted) {
       const page = await table.page(last)
       for (const one of page.ids) yield one
       // When it is asked for more, all of the page is recorded or about to be.
-      done.rows += page.rows
-      done.skipped += page.rows - page.ids.length
+      done.rows += page.ids.length + page.unfit.length
+      done.skipped += page.unfit.length
+      for (const what of page.unfit) done.unfit.set(what, (done.unfit.get(what) ?? 0) + 1)
       progress.at(done.rows)
       more = page.next !== undefined
       last = page.next
@@ -140,7 +154,14 @@ async function take(
     progress.end()
   }
   if (!signal.aborted) return { code: EXIT.ok, marked, ...done }
-  if (last !== undefined)
-    out.note(`stopped after ${showCount(done.rows)} rows; go on with --after `, JSON.stringify(last.id))
+  const how = last === undefined ? undefined : inShell(`--after=${last}`)
+  const advice = how === undefined ? 'run it again' : `go on with ${how}`
+  if (more) out.note(`stopped after ${showCount(done.rows)} rows; ${advice}`)
   return { code: EXIT.interrupted, marked, ...done }
+}
+
+/** As a word of a command. Undefined for what cannot be copied from a terminal: to begin again is exact, too. */
+function inShell(word: string): string | undefined {
+  if (escape(word) !== word) return undefined
+  return /^[\w=.,:@%/+-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`
 }

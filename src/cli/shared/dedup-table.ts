@@ -4,6 +4,7 @@
  */
 import { nameProblem, nearest } from '../../check-options.js'
 import type { HandledId } from '../../admin/index.js'
+import { isOnCalendar } from '../../figures.js'
 import type { Driver } from '../../postgres/driver.js'
 import { misused } from '../exit.js'
 
@@ -21,28 +22,27 @@ export interface DedupTable {
   readonly name: string
   /** How many rows have an id. */
   count(): Promise<number>
-  /** Rows in the order of their ids, from this id on. */
-  page(after: Position | undefined): Promise<Page>
+  /** Rows in the order of their ids, behind this id. */
+  page(after: string | undefined): Promise<Page>
 }
+
+/** What a row may have that no message can. */
+export type Unfit = 'id' | 'source' | 'type' | 'time'
 
 export interface Page {
   readonly ids: readonly HandledId[]
-  /** Rows that were read, with those whose id no message can have. */
-  readonly rows: number
-  /** Behind the last row; undefined at the end. */
-  readonly next: Position | undefined
-}
-
-/** The last id, as text, and the last source. A position by hand has no source, and is read again: marks may be said twice. */
-export interface Position {
-  readonly id: string
-  readonly source?: string | undefined
+  /** Of each row that is not among the ids, what is wrong with it. */
+  readonly unfit: readonly Unfit[]
+  /** The last id, as text: all of its rows are in the page. Undefined at the end. */
+  readonly next: string | undefined
 }
 
 interface Column {
   readonly name: string
   readonly quoted: string
   readonly type: string
+  /** The type under a domain. */
+  readonly base: string
   readonly category: string
 }
 
@@ -54,7 +54,8 @@ const FIND = `select pg_catalog.to_regclass($1::text)::pg_catalog.oid::text foun
 const NAME = `select pg_catalog.format('%I.%I', n.nspname, c.relname) as name
 from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace where c.oid = $1::text::pg_catalog.oid`
 const COLUMNS = `select a.attname::text as name, pg_catalog.format('%I', a.attname) as quoted,
-  pg_catalog.format_type(a.atttypid, a.atttypmod) as type, t.typcategory::text as category
+  pg_catalog.format_type(a.atttypid, a.atttypmod) as type, t.typcategory::text as category,
+  pg_catalog.format_type(coalesce(nullif(t.typbasetype, 0), t.oid), null) as base
 from pg_catalog.pg_attribute a join pg_catalog.pg_type t on t.oid = a.atttypid
 where a.attrelid = $1::text::pg_catalog.oid and a.attnum > 0 and not a.attisdropped`
 
@@ -82,13 +83,12 @@ export async function openDedupTable(
       return Number(row!['count'])
     },
     async page(after) {
-      const sql = after === undefined ? text.first : after.source === undefined ? text.from : text.behind
-      const place = after === undefined ? [] : after.source === undefined ? [after.id] : [after.id, after.source]
-      const rows = await query(sql, [...values, ...place])
-      const last = rows.at(-1)
-      const ids = rows.map(toHandled).filter(({ id }) => nameProblem(id) === undefined)
-      const next = rows.length < PAGE_ROWS ? undefined : { id: last!['id']!, source: last!['source'] ?? undefined }
-      return { ids, rows: rows.length, next }
+      const rows = after === undefined ? await query(text.first, values) : await query(text.behind, [...values, after])
+      const read = rows.map(toHandled)
+      const ids = read.filter((one) => unfitOf(one) === undefined)
+      const unfit = read.map(unfitOf).filter((one) => one !== undefined)
+      const next = rows.length < PAGE_ROWS ? undefined : rows.at(-1)!['id']!
+      return { ids, unfit, next }
     },
   }
 }
@@ -103,40 +103,50 @@ function toHandled(row: Row): HandledId {
   }
 }
 
-/** The statements. By the source too, where there is one: ids are unique within it, and a page may end between two. */
+/** As markHandled would refuse it, and all rows behind it. */
+function unfitOf({ id, source = '', type = '', at }: HandledId): Unfit | undefined {
+  if (nameProblem(id)) return 'id'
+  if (source !== '' && nameProblem(source)) return 'source'
+  if (type !== '' && nameProblem(type)) return 'type'
+  return at === undefined || isOnCalendar(at) ? undefined : 'time'
+}
+
+/**
+ * The statements. Several rows may have one id, of several sources or types, or of none that is named here: a page ends with all
+ * rows of its last id, and the next one begins behind that id.
+ */
 function statementsOf(table: string, known: readonly Column[], columns: Columns) {
   const column = (name: string): Column => columnOf(table, known, name)
   const id = column(columns.id)
   const source = columns.source === undefined ? undefined : column(columns.source)
   const at = columns.at === undefined ? undefined : column(columns.at)
   if (at && at.category !== 'D') throw misused(`column ${at.name} of ${table} is ${at.type}, and no time`)
+  if (at && /^time\b/.test(at.base))
+    throw misused(`column ${at.name} of ${table} is ${at.type}: a time without its date`)
   const selected = [
     `${id.quoted}::text as id`,
     ...(source ? [`coalesce(${source.quoted}::text, '') as source`] : []),
     ...(columns.type === undefined ? [] : [`${column(columns.type).quoted}::text as type`]),
-    ...(at ? [`(extract(epoch from ${at.quoted}::timestamptz) * 1000)::bigint::text as at`] : []),
+    ...(at ? [`${msOf(`${at.quoted}::timestamptz`)} as at`] : []),
   ]
   const values = columns.only.map(({ value }) => value)
   const where = [
     `${id.quoted} is not null`,
     ...columns.only.map((one, n) => `${column(one.column).quoted}::text = $${n + 1}::text`),
   ].join(' and ')
-  const place = `$${values.length + 1}::text::${id.type}`
-  const behind = source
-    ? `(${id.quoted}, coalesce(${source.quoted}::text, '')) > (${place}, $${values.length + 2}::text)`
-    : `${id.quoted} > ${place}`
-  const order = `order by ${id.quoted}${source ? `, coalesce(${source.quoted}::text, '')` : ''} limit ${PAGE_ROWS}`
-  const read = (more: string): string => `select ${selected.join(', ')} from ${table} where ${where}${more} ${order}`
+  const behind = ` and ${id.quoted} > $${values.length + 1}::text::${id.type}`
+  const read = (more: string): string =>
+    `select ${selected.join(', ')} from ${table} where ${where}${more} order by ${id.quoted} fetch first ${PAGE_ROWS} rows with ties`
   return {
     values,
     count: `select count(*)::text as count from ${table} where ${where}`,
-    text: {
-      first: read(''),
-      // Where a person begins, or where the last row of a page had no other part: its own id is read once more.
-      from: read(source ? ` and ${id.quoted} >= ${place}` : ` and ${behind}`),
-      behind: read(` and ${behind}`),
-    },
+    text: { first: read(''), behind: read(behind) },
   }
+}
+
+/** Infinity is no number of milliseconds, and no time of a message. */
+function msOf(time: string): string {
+  return `case when isfinite(${time}) then (extract(epoch from ${time}) * 1000)::bigint::text when ${time} is not null then 'infinite' end`
 }
 
 function columnOf(table: string, known: readonly Column[], name: string): Column {

@@ -22,9 +22,9 @@ interface MarkHandledInput {
 }
 
 /**
- * Records messages as handled, in the order of their keys. Without a fingerprint: a copy is one by its id. Out: one row: how many
- * there are, and how many of them are recorded now. The others are known already, see SETTLE_MARKED, or so old that retention
- * would delete them at once. Index: the primary key.
+ * Records messages as handled, in the order of their keys; of several times of one message the latest counts, and none is now.
+ * Without a fingerprint: a copy is one by its id. Out: one row: how many there are, and how many of them are recorded now. The
+ * others are known already, see SETTLE_MARKED, or so old that retention would delete them at once. Index: the primary key.
  */
 export const MARK_HANDLED = statement<MarkHandledInput, { given: string; marked: string }>(`
 with input as materialized (
@@ -33,7 +33,7 @@ with input as materialized (
 mark as materialized (
   select distinct on (x->>'s', x->>'i') given->>'consumer' consumer, x->>'s' source, x->>'i' id, x->>'t' type,
     case when x->>'at' is not null then least((x->>'at')::timestamptz, ob.now()) end at
-  from input, jsonb_array_elements(given->'marks') x order by x->>'s', x->>'i', x->>'at'
+  from input, jsonb_array_elements(given->'marks') x order by x->>'s', x->>'i', x->>'at' desc
 ),
 young as materialized (
   select mark.* from input, mark where ob.is_fresh(mark.at, (given->>'retainMs')::float8, 'accept',
@@ -51,12 +51,9 @@ select (select count(*) from mark)::text given, (select count(*) from marked)::t
 /**
  * Settles known messages as handled that nobody holds: what waits, is dead, in quarantine for want of an outcome, or discarded. As
  * in DISCARD, a dead one that blocks its lane frees it, and a lease that has run out gets another token. Out: one row: how
- * many were settled, and how many, with the first of them, somebody holds: a worker, or who has it locked. Index: the primary keys.
+ * many were settled, and as JSON [source, id] those that somebody holds: a worker, or who has it locked. Index: the primary keys.
  */
-export const SETTLE_MARKED = statement<
-  { keys: readonly MessageKey[] },
-  { settled: string; held: string; first: string | null }
->(`
+export const SETTLE_MARKED = statement<{ keys: readonly MessageKey[] }, { settled: string; held: string }>(`
 with input as materialized (select $1::text::jsonb given),${chosenWork()},
 fitting as materialized (
   select w.consumer, w.source, w.id, w.parked from chosen c join ob.work w on ${same('w', 'c')}
@@ -84,6 +81,7 @@ freed as (
   where x.consumer = b.consumer and x.key = b.lane
 ),
 held as materialized (
-  select c.id from chosen c where not exists (select 1 from fitting f where ${same('f', 'c')})
+  select c.source, c.id from chosen c where not exists (select 1 from fitting f where ${same('f', 'c')})
 )
-select (select count(*) from settled)::text settled, (select count(*) from held)::text held, (select min(id) from held) first`)
+select (select count(*) from settled)::text settled,
+  (select coalesce(jsonb_agg(jsonb_build_array(source, id)), '[]') from held)::text held`)
