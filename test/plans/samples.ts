@@ -257,9 +257,9 @@ export const SAMPLES: ReadonlyMap<string, Sample> = new Map<string, Sample>([
   ['SEARCH_PATH', sample(server.SEARCH_PATH, null, '')],
   ['MISSING_RIGHTS', sample(server.MISSING_RIGHTS, { tables: { message: ['select'] }, functions: ['now'] }, '')],
   ['MISSING_ABILITY', sample(server.MISSING_ABILITY, null, '')],
-  ['SEQUENCES_BEHIND', sample(server.SEQUENCES_BEHIND, null, 'outbox_pkey quarantine_pkey', { work: SAMPLED, attempt: SAMPLED })],
+  ['SEQUENCES_BEHIND', sample(server.SEQUENCES_BEHIND, null, 'handled_pkey outbox_pkey quarantine_pkey', { work: SAMPLED, attempt: SAMPLED })],
   ['LOCK_SEQUENCES', sample(server.LOCK_SEQUENCES, null, '')],
-  ['REPAIR_SEQUENCES', sample(server.REPAIR_SEQUENCES, null, 'outbox_pkey quarantine_pkey', { work: SWITCHED, attempt: SWITCHED })],
+  ['REPAIR_SEQUENCES', sample(server.REPAIR_SEQUENCES, null, 'handled_pkey outbox_pkey quarantine_pkey', { work: SWITCHED, attempt: SWITCHED })],
   ['SESSION_DEFAULTS', sample(session.SESSION_DEFAULTS, null, '')],
   ['DEAF', sample(session.DEAF, { ms: 1_000, transactions: [] }, '')],
 
