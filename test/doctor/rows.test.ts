@@ -69,6 +69,21 @@ test('a consumer that nothing runs is named, registered or not', async () => {
   expect(await codes(box)).toEqual([])
 })
 
+test('a consumer that a process runs is not said to be unattended, whether it holds messages at this moment or not', async () => {
+  const box = await ward.admit()
+  box.consumer('busy', { t: () => undefined })
+  await box.receive(message('1'))
+  await later(box, 'work', 'due_at', '10 minutes')
+  await ward.sql(box, `insert into ob.consumer_process (consumer, process, host) values ('busy', gen_random_uuid(), 'here')`)
+  expect(await codes(box)).not.toContain('consumer-unattended')
+  for (const gone of ['stopped = true', `stopped = false, seen_at = now() - interval '2 minutes'`]) {
+    await ward.sql(box, `update ob.consumer_process set ${gone}`)
+    const { fix } = await finding(box, 'consumer-unattended')
+    expect(fix).toMatch(/^start a process/)
+    expect(fix).not.toContain('discard')
+  }
+}) // prettier-ignore
+
 test('a consumer at work that is far behind is named, and not as one that nothing runs', async () => {
   const box = await ward.admit()
   const held = gate()

@@ -42,6 +42,8 @@ export interface ConsumerFacts {
   readonly due: number
   /** Some worker, anywhere, holds messages of it. */
   readonly held: boolean
+  /** Processes that run it, and were seen within `goneMs`. */
+  readonly processes: number
   /** Messages and keys whose lease is over and that nobody took since, and for how long it is over. */
   readonly expired: number
   readonly expiredMs: number | null
@@ -54,13 +56,13 @@ export interface ConsumerFacts {
 }
 
 /**
- * What waits for each consumer, and who is at it. In: nothing. Indexes: work_due, lane_due, work_lane, message_received, and the
- * primary keys.
+ * What waits for each consumer, and who is at it. In: after which time a process that was not seen is gone. Indexes: work_due,
+ * lane_due, work_lane, message_received, and the primary keys.
  */
-export const LOOK_CONSUMERS = statement<null, { facts: Json<ConsumerFacts> }>(`
-with recursive input as (select $1::text),${CONSUMER_NAMES}
+export const LOOK_CONSUMERS = statement<{ goneMs: number }, { facts: Json<ConsumerFacts> }>(`
+with recursive input as materialized (select (given->>'goneMs')::float8 gone_ms from (select $1::text::jsonb given) x),${CONSUMER_NAMES}
 select jsonb_build_object('consumer', c.name, 'registered', o.name is not null, 'paused', coalesce(o.paused, false),
-  'ordered', coalesce(o.ordered, false), 'retainMs', o.retain_ms, 'dueMs', due.ms, 'due', due.n, 'held', held.loose or held.lane,
+  'ordered', coalesce(o.ordered, false), 'retainMs', o.retain_ms, 'dueMs', due.ms, 'due', due.n, 'held', held.loose or held.lane, 'processes', running.n,
   'expired', due.expired, 'expiredMs', due.expired_ms, 'neverDue', never.n, 'arrived', arrived.n, 'oldestHandledMs', handled.ms
 )::text facts
 from consumer c left join ob.consumer o on o.name = c.name
@@ -87,6 +89,10 @@ cross join lateral (
       select l.token from ob.lane l where l.consumer = c.name and l.due_at > ob.now() and l.due_at < 'infinity'
       order by l.due_at limit 100000) ahead where ahead.token is not null) lane
 ) held
+cross join lateral (
+  select count(*) n from ob.consumer_process p where p.consumer = c.name and not p.stopped
+    and p.seen_at >= ob.now() - (select gone_ms from input) * interval '1 ms'
+) running
 cross join lateral (
   select count(*) n from (
     select 1 from ob.work w where w.consumer = c.name and w.lane is null and w.parked is null and w.due_at = 'infinity'
