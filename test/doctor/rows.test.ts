@@ -182,6 +182,19 @@ test('effects that wait for an answer are named', async () => {
   expect(await box.admin.doctor()).toMatchObject([{ code: 'effects-unanswered', severity: 'note', figures: { messages: 1 } }]) // prettier-ignore
 })
 
+test('a key that an effect without an outcome blocks is mended by an answer', async () => {
+  const box = await ward.admit()
+  const handler = async (_: unknown, { effect }: { effect: (name: string, run: () => never, options: object) => Promise<unknown> }) => {
+    await effect('charge', () => { throw new Error('nobody knows') }, { onUnknown: 'park' })
+  } // prettier-ignore
+  box.consumer('e', { t: handler }, { order: 'key' })
+  await box.receive([message('1', { key: 'k' }), message('2', { key: 'k' })])
+  await box.drain()
+  const { fix } = await finding(box, 'keys-blocked')
+  expect(fix).toContain('box.admin.answer or oncebox effects answer')
+  expect(fix).not.toContain('retry')
+})
+
 test('what failed on arrival and was never delivered again is named', async () => {
   const box = await ward.admit()
   box.consumer('f', { t: () => Promise.reject(new Error('not now')) }, { mode: 'inline' })
