@@ -142,6 +142,7 @@ test('what retention should have deleted long ago is named', async () => {
   box.consumer('old', { t: () => undefined }, { retainMs: 3_600_000 })
   await box.handle(message('1'))
   await later(box, 'message', 'received_at', '3 days')
+  await later(box, 'handled', 'at', '3 days')
   expect(await box.admin.doctor()).toMatchObject([
     { code: 'retention-behind', figures: { consumer: 'old', retainMs: 3_600_000 }, fix: 'await box.admin.prune()' },
   ])
@@ -193,6 +194,21 @@ test('a key that an effect without an outcome blocks is mended by an answer', as
   const { fix } = await finding(box, 'keys-blocked')
   expect(fix).toContain('box.admin.answer or oncebox effects answer')
   expect(fix).not.toContain('retry')
+})
+
+test('an old dead letter that was handled just now is not said to be kept for too long', async () => {
+  const box = await ward.admit()
+  let isFit = false
+  box.consumer('d', { t: () => { if (!isFit) throw new Reject('no') } }) // prettier-ignore
+  await box.receive(message('1'))
+  await box.drain()
+  await later(box, 'message', 'received_at', '90 days')
+  isFit = true
+  await box.admin.retry({ consumer: 'd', state: 'dead' })
+  await box.drain()
+  expect(await codes(box)).toEqual([])
+  await later(box, 'handled', 'at', '2 hours')
+  expect(await codes(box)).toEqual(['retention-behind'])
 })
 
 test('what failed on arrival and was never delivered again is named', async () => {

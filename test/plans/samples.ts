@@ -124,7 +124,7 @@ export const SAMPLES: ReadonlyMap<string, Sample> = new Map<string, Sample>([
   ['DRAIN_UNTIL', sample(claim.DRAIN_UNTIL, null, '')],
   ['NEXT_DUE', sample(claim.NEXT_DUE, { consumer: 'orders' }, 'work_due lane_due')],
 
-  ['LOOK_CONSUMERS', sample(doctorRows.LOOK_CONSUMERS, { goneMs: 90_000 }, 'work_due lane_due message_received work_pkey', { work: COUNTED, message: COUNTED })],
+  ['LOOK_CONSUMERS', sample(doctorRows.LOOK_CONSUMERS, { goneMs: 90_000 }, 'work_due lane_due message_received work_pkey handled_pkey', { work: COUNTED, message: COUNTED })],
   ['LOOK_PARKED', sample(doctorRows.LOOK_PARKED, null, 'work_parked message_pkey', { work: COUNTED, message: COUNTED })],
   ['LOOK_STRAYS', sample(doctorRows.LOOK_STRAYS, null, 'message_pkey lane_pkey', { work: SAMPLED, message: SAMPLED })],
   ['LOOK_SINKS', sample(doctorRows.LOOK_SINKS, { goneMs: 1_000 }, 'delivery_live delivery_waiting delivery_parked outbox_pkey', { delivery: COUNTED, outbox: COUNTED })],

@@ -51,7 +51,10 @@ export interface ConsumerFacts {
   readonly neverDue: number
   /** Received within the last five minutes. */
   readonly arrived: number
-  /** The age of the oldest of its messages that is handled and still there, of those among the first 1 000; null if none is. */
+  /**
+   * The age of the oldest of its messages that was handled more than an hour ago and is still there, of those among the first 1 000;
+   * null if none is. An old dead letter that was handled just now is left to retention for a while.
+   */
   readonly oldestHandledMs: number | null
 }
 
@@ -105,8 +108,9 @@ cross join lateral (
 ) arrived
 cross join lateral (
   select max(${age('m.received_at')}) ms from (
-    select m.consumer, m.source, m.id, m.received_at from ob.message m where m.consumer = c.name order by m.received_at limit 1000) m
+    select m.consumer, m.source, m.id, m.n, m.received_at from ob.message m where m.consumer = c.name order by m.received_at limit 1000) m
   where not exists (select 1 from ob.work w where w.consumer = m.consumer and w.source = m.source and w.id = m.id)
+    and not exists (select 1 from ob.handled h where h.n = m.n and h.at > ob.now() - interval '1 hour')
 ) handled
 order by c.name`)
 
