@@ -269,6 +269,8 @@ cross join lateral (
 order by s.name`)
 
 export interface UnwantedFacts {
+  /** There is a sink, or was. */
+  readonly sinks: boolean
   readonly count: number
   readonly oldestMs: number | null
 }
@@ -276,7 +278,8 @@ export interface UnwantedFacts {
 /** Events that no sink has wanted so far. In: nothing. Out: one row. Indexes: delivery_waiting, outbox_pkey. */
 export const LOOK_UNWANTED = statement<null, { facts: Json<UnwantedFacts> }>(`
 with input as (select $1::text)
-select jsonb_build_object('count', count(*), 'oldestMs', max(${age('o.created_at')}))::text facts from (
+select jsonb_build_object('count', count(*), 'oldestMs', max(${age('o.created_at')}),
+  'sinks', exists (select 1 from ob.sink) or exists (select 1 from ob.removed_sink))::text facts from (
   select d.n from ob.delivery d where d.sink = '' and d.parked is null and d.waiting order by d.due_at limit ${COUNTED_TO}) d
 cross join lateral (select o.created_at from ob.outbox o where o.n = d.n limit 1) o`)
 
