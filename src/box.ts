@@ -111,7 +111,8 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
   const endpoints = new Map<string, ConsumerWorker['consumer']>()
   const declared = () => [...[...workers.values()].map(({ consumer }) => consumer), ...endpoints.values()]
   const running = createRunning(workers)
-  const janitor = createJanitor(runtime, declared)
+  const run = () => [...[...running.workers().values()].map(({ consumer }) => consumer), ...endpoints.values()]
+  const janitor = createJanitor(runtime, declared, run)
   const advice = createAdvice(runtime, workers, running)
 
   const sources = createSources((name, source) => ({

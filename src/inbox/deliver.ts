@@ -14,6 +14,7 @@ import { quarantined, type Ackable } from './outcome.js'
 import { prepare, type Prepared, type PrepareOptions, type Refused } from './prepare.js'
 import { quarantine, refuse } from './quarantine.js'
 import { receive, sumUpAll, withoutRefused } from './receive.js'
+import { reroute } from './reroute.js'
 import type { Worker } from './run.js'
 
 export interface DeliverOptions {
@@ -46,8 +47,11 @@ async function take(runtime: Runtime, incoming: readonly Incoming[], options: De
   }
   const { only, unrouted } = options
   const now = options.consumers.filter(({ consumer }) => options.how(consumer) !== 'store' && isMeant(consumer, only))
-  if (now.length === 0) return receive(runtime, messages, { consumers: declared, only, unrouted })
-  return withoutRefused(runtime, messages, only, (accepted) => deliverNow(runtime, accepted, options, now))
+  const outcomes =
+    now.length === 0
+      ? await receive(runtime, messages, { consumers: declared, only, unrouted })
+      : await withoutRefused(runtime, messages, only, (accepted) => deliverNow(runtime, accepted, options, now))
+  return reroute(runtime, messages, outcomes, { consumers: declared, only })
 }
 
 /** A source of the user's may hand over anything: what cannot even be looked at is refused, and its neighbours are not. */

@@ -163,10 +163,14 @@ const PASS_MS = 60_000
 /** So often a pass begins at the oldest message again: one that had to stay may be free to go by now. */
 const FRESH_LOOK_PASSES = 30
 
-/** Prunes about once a minute, and never at the same moment as its neighbours. */
-export function createJanitor(runtime: Runtime, consumers: () => readonly ConsumerDeclaration[]): Janitor {
+/** Prunes about once a minute, and never at the same moment as its neighbours. `run`: those that this process runs. */
+export function createJanitor(
+  runtime: Runtime,
+  consumers: () => readonly ConsumerDeclaration[],
+  run: () => readonly ConsumerDeclaration[],
+): Janitor {
   const memory = createMemory(runtime)
-  const presence = createPresence(runtime, consumers)
+  const presence = createPresence(runtime, run)
   let timer: NodeJS.Timeout | undefined
   let running: Promise<void> = Promise.resolve()
   let passes = 0

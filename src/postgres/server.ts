@@ -42,16 +42,34 @@ async function repairSequences(db: Database): Promise<void> {
     })
   } catch (error) {
     if (sqlState(error) !== '42501') throw error
-    const repair = behind.map(setval).join('; ')
-    const what = behind.map(({ sequence }) => sequence).join(', ')
+    const repair = sequenceRepairs(behind)
+    const what = repair.map(({ sequence }) => sequence).join(', ')
+    const run = repair.map(({ statement }) => statement).join('; ')
     throw new OnceboxError(
       'SEQUENCE_BEHIND',
-      `sequences are behind their tables, as after a switch-over by logical replication: ${what}. Run, as their owner: ${repair}`,
+      `sequences are behind their tables, as after a switch-over by logical replication: ${what}. Run, as their owner: ${run}`,
       { cause: error },
     )
   }
 }
 
-function setval({ sequence, numbered, col }: BehindRow): string {
-  return `select setval('${sequence}', (select max(${col}) from ${numbered}))`
+export interface SequenceRepair {
+  readonly sequence: string
+  /** The columns that have its numbers, for people. */
+  readonly columns: string
+  readonly statement: string
+}
+
+/** What mends each sequence, in one statement: of several the last would decide. */
+export function sequenceRepairs(behind: readonly BehindRow[]): SequenceRepair[] {
+  const sequences = [...new Set(behind.map(({ sequence }) => sequence))]
+  return sequences.map((sequence) => {
+    const own = behind.filter((row) => row.sequence === sequence)
+    const newest = own.map(({ numbered, col }) => `(select max(${col}) from ${numbered})`)
+    return {
+      sequence,
+      columns: own.map(({ numbered, col }) => `${numbered}.${col}`).join(', '),
+      statement: `select setval('${sequence}', ${newest.length > 1 ? `greatest(${newest.join(', ')})` : newest[0]!})`,
+    }
+  })
 }

@@ -69,6 +69,21 @@ test('a consumer that nothing runs is named, registered or not', async () => {
   expect(await codes(box)).toEqual([])
 })
 
+test('a consumer that a process runs is not said to be unattended, whether it holds messages at this moment or not', async () => {
+  const box = await ward.admit()
+  box.consumer('busy', { t: () => undefined })
+  await box.receive(message('1'))
+  await later(box, 'work', 'due_at', '10 minutes')
+  await ward.sql(box, `insert into ob.consumer_process (consumer, process, host) values ('busy', gen_random_uuid(), 'here')`)
+  expect(await codes(box)).not.toContain('consumer-unattended')
+  for (const gone of ['stopped = true', `stopped = false, seen_at = now() - interval '2 minutes'`]) {
+    await ward.sql(box, `update ob.consumer_process set ${gone}`)
+    const { fix } = await finding(box, 'consumer-unattended')
+    expect(fix).toMatch(/^start a process/)
+    expect(fix).not.toContain('discard')
+  }
+}) // prettier-ignore
+
 test('a consumer at work that is far behind is named, and not as one that nothing runs', async () => {
   const box = await ward.admit()
   const held = gate()
@@ -127,6 +142,7 @@ test('what retention should have deleted long ago is named', async () => {
   box.consumer('old', { t: () => undefined }, { retainMs: 3_600_000 })
   await box.handle(message('1'))
   await later(box, 'message', 'received_at', '3 days')
+  await later(box, 'handled', 'at', '3 days')
   expect(await box.admin.doctor()).toMatchObject([
     { code: 'retention-behind', figures: { consumer: 'old', retainMs: 3_600_000 }, fix: 'await box.admin.prune()' },
   ])
@@ -165,6 +181,46 @@ test('effects that wait for an answer are named', async () => {
   await box.receive(message('1'))
   await box.drain()
   expect(await box.admin.doctor()).toMatchObject([{ code: 'effects-unanswered', severity: 'note', figures: { messages: 1 } }]) // prettier-ignore
+})
+
+test('a key that an effect without an outcome blocks is mended by an answer', async () => {
+  const box = await ward.admit()
+  const handler = async (_: unknown, { effect }: { effect: (name: string, run: () => never, options: object) => Promise<unknown> }) => {
+    await effect('charge', () => { throw new Error('nobody knows') }, { onUnknown: 'park' })
+  } // prettier-ignore
+  box.consumer('e', { t: handler }, { order: 'key' })
+  await box.receive([message('1', { key: 'k' }), message('2', { key: 'k' })])
+  await box.drain()
+  const { fix } = await finding(box, 'keys-blocked')
+  expect(fix).toContain('box.admin.answer or oncebox effects answer')
+  expect(fix).not.toContain('retry')
+})
+
+test('an old dead letter that was handled just now is not said to be kept for too long', async () => {
+  const box = await ward.admit()
+  let isFit = false
+  box.consumer('d', { t: () => { if (!isFit) throw new Reject('no') } }) // prettier-ignore
+  await box.receive(message('1'))
+  await box.drain()
+  await later(box, 'message', 'received_at', '90 days')
+  isFit = true
+  await box.admin.retry({ consumer: 'd', state: 'dead' })
+  await box.drain()
+  expect(await codes(box)).toEqual([])
+  await later(box, 'handled', 'at', '2 hours')
+  expect(await codes(box)).toEqual(['retention-behind'])
+})
+
+test('events of a box that never had a sink are no finding', async () => {
+  const box = await ward.admit()
+  await send(box, 'event', 'e1')
+  await box.drain()
+  await ward.sql(box, 'update ob.delivery set waiting = true')
+  await later(box, 'outbox', 'created_at', '20 days')
+  await later(box, 'delivery', 'due_at', '20 days')
+  expect(await codes(box)).toEqual([])
+  await ward.sql(box, `insert into ob.sink (name) values ('broker')`)
+  expect(await codes(box)).toEqual(['events-unwanted'])
 })
 
 test('what failed on arrival and was never delivered again is named', async () => {

@@ -51,6 +51,7 @@ describe('the schema', () => {
     ['another function', `create or replace function ob.margin(retain_ms float8) returns interval language sql immutable as 'select interval ''1 s'''`, 'object-changed', /^function margin is not/],
     ['a trigger that is off', 'alter table ob.quarantine disable trigger quarantine_added', 'object-broken', /^trigger quarantine\.quarantine_added is switched off/],
     ['an index', 'drop index ob.work_due', 'index-missing', /^index work_due is missing/],
+    ['a primary key', 'alter table ob.audit drop constraint audit_pkey', 'index-missing', /^index audit_pkey is missing/],
     ['another index', 'drop index ob.work_due; create index work_due on ob.work (consumer)', 'object-changed', /^index work_due is not/],
     ['an index that is not valid', `update pg_index set indisvalid = false where indexrelid = 'ob.work_due'::regclass`, 'object-broken', /^index work_due is not valid/],
     ['a trigger of somebody', 'create trigger mine after insert on ob.message for each row execute function ob.count_quarantine()', 'object-extra', /trigger message\.mine/],
@@ -68,6 +69,19 @@ describe('the schema', () => {
       expect(await codes(box)).not.toContain(code)
     }
   }) // prettier-ignore
+
+  test('a primary key is mended as one, and not as an index', async () => {
+    const box = await ward.admit()
+    await ward.sql(box, 'alter table ob.attempt drop constraint attempt_pkey')
+    const { fix } = await finding(box, 'index-missing')
+    expect(fix).toMatch(
+      /^alter table .*"attempt" add constraint "attempt_pkey" primary key \(consumer, source, id, n\);$/,
+    )
+    await mend(fix)
+    const keys = `select 1 from pg_constraint where conrelid = 'ob.attempt'::regclass and contype = 'p'`
+    expect(await ward.sql(box, keys)).toHaveLength(1)
+    expect(await codes(box)).toEqual([])
+  })
 
   test('the description of the schema holds on this server, whatever the name of the schema', async () => {
     for (const schema of ['Odd "name" %s', 'ob']) expect(await codes(await ward.admit({ schema }))).toEqual([])

@@ -3,6 +3,7 @@ import { createBox, type ConsumerOptions, type Incoming, type MessageMap, type O
 import { link } from 'oncebox/link'
 import { fromPg } from 'oncebox/pg'
 import { describe, expect, test } from 'vitest'
+import { waitUntil } from '../support/wait.js'
 import { note, recorder, useServer, type Bench } from './fixture.js'
 
 const server = useServer('registry')
@@ -170,4 +171,33 @@ describe('options that differ between processes', () => {
     await forgetful.drain()
     expect((await box.ids()).sort()).toEqual(['0', '1', '2', '3'])
   })
+})
+
+describe('a consumer that is registered while a message of its type comes in', () => {
+  for (const door of ['receive', 'handle'] as const) {
+    test(`gets it, though ${door} had found nobody: it does not stay in quarantine`, async () => {
+      await using box = await server.open()
+      const receiver = processOf(box)
+      // So that handle() has something that it could run.
+      if (door === 'handle') receiver.consumer('other', { else() {} })
+      const worker = processOf(box, {})
+      const holder = await server.pool.connect()
+      await holder.query(`begin; lock table ${box.schema}.quarantine in exclusive mode`)
+      const arrival = receiver[door](note('1'))
+      await waitUntil(() => isWaiting(box), { what: 'the receiver to put it in quarantine' })
+      await worker.start()
+      await holder.query('commit')
+      holder.release()
+      expect(await arrival).toMatchObject({ status: 'stored', ack: true, consumers: [{ consumer: 'a' }] })
+      await waitUntil(async () => (await box.ids()).length > 0, { what: 'the message to be handled' })
+      await worker.stop()
+      expect(await box.ids()).toEqual(['1'])
+      expect(await box.quarantine()).toEqual([])
+    })
+  }
+
+  async function isWaiting(box: Bench): Promise<boolean> {
+    const rows = await box.sql(`select 1 from pg_locks where not granted and relation = 'ob.quarantine'::regclass`)
+    return rows.length > 0
+  }
 })

@@ -86,3 +86,16 @@ test.each([
   const refusal = { code: 'OPTION_INVALID', message: expect.stringContaining(words) }
   await expect(box.start({ consumers: consumers as string[] })).rejects.toMatchObject(refusal)
 })
+
+test('a process is named as one that runs a consumer only where it does', async () => {
+  await using box = await server.open()
+  box.consumer('a', { note() {} })
+  box.consumer('b', { note() {} })
+  await box.start({ consumers: ['a'] })
+  const running = async () => (await box.admin.consumers()).map(({ name, processes }) => [name, processes.length])
+  expect(await running()).toEqual([['a', 1], ['b', 0]]) // prettier-ignore
+  await box.stop()
+  await box.start()
+  expect(await running()).toEqual([['a', 1], ['b', 1]]) // prettier-ignore
+  await box.stop()
+})

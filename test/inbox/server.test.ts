@@ -271,6 +271,36 @@ describe('start()', () => {
     expect(ran).toEqual([...Array.from({ length: 9 }, (_, n) => `old${n}`), 'new'])
   })
 
+  test('sets the sequence of a box that had handled all: a new message has no number of a handled one', async () => {
+    const { box, sql } = open()
+    box.consumer('a', { note() {} })
+    await box.migrate()
+    await box.receive(Array.from({ length: 9 }, (_, n) => note(`old${n}`)))
+    await box.drain()
+    for (const sequence of SEQUENCES) await sql(`select setval('${sequence}', 1, false)`)
+    const [behind] = (await box.admin.doctor()).filter(({ code }) => code === 'sequence-behind')
+    expect(behind?.fix).toMatch(/^select setval\('.*seq', greatest\(.*handled/)
+    await box.start()
+    await box.admin.pause('a')
+    await box.receive(note('new'))
+    await box.stop()
+    const shared = await sql(`select m.id from ob.message m join ob.handled h using (n) where m.id = 'new'`)
+    expect(shared).toEqual([])
+    expect((await box.admin.doctor()).map(({ code }) => code)).not.toContain('sequence-behind')
+  })
+
+  test('does not set the numbers of events back behind a sink that was removed', async () => {
+    const { box, sql } = open()
+    box.consumer('a', { note() {} })
+    await box.migrate()
+    // All its events are published and deleted: nothing else remembers their numbers.
+    await sql(`insert into ob.removed_sink (sink, n) values ('gone', 40)`)
+    await box.start()
+    await box.stop()
+    await send(box, 1)
+    expect(await sql('select n::int from ob.outbox')).toEqual([{ n: 41 }])
+  })
+
   test('says SEQUENCE_BEHIND with the statement to run, where it may not', async () => {
     const { schema, sql } = await switchOver()
     const role = await openRole(

@@ -124,7 +124,7 @@ export const SAMPLES: ReadonlyMap<string, Sample> = new Map<string, Sample>([
   ['DRAIN_UNTIL', sample(claim.DRAIN_UNTIL, null, '')],
   ['NEXT_DUE', sample(claim.NEXT_DUE, { consumer: 'orders' }, 'work_due lane_due')],
 
-  ['LOOK_CONSUMERS', sample(doctorRows.LOOK_CONSUMERS, null, 'work_due lane_due message_received work_pkey', { work: COUNTED, message: COUNTED })],
+  ['LOOK_CONSUMERS', sample(doctorRows.LOOK_CONSUMERS, { goneMs: 90_000 }, 'work_due lane_due message_received work_pkey handled_pkey', { work: COUNTED, message: COUNTED })],
   ['LOOK_PARKED', sample(doctorRows.LOOK_PARKED, null, 'work_parked message_pkey', { work: COUNTED, message: COUNTED })],
   ['LOOK_STRAYS', sample(doctorRows.LOOK_STRAYS, null, 'message_pkey lane_pkey', { work: SAMPLED, message: SAMPLED })],
   ['LOOK_SINKS', sample(doctorRows.LOOK_SINKS, { goneMs: 1_000 }, 'delivery_live delivery_waiting delivery_parked outbox_pkey', { delivery: COUNTED, outbox: COUNTED })],
@@ -257,9 +257,9 @@ export const SAMPLES: ReadonlyMap<string, Sample> = new Map<string, Sample>([
   ['SEARCH_PATH', sample(server.SEARCH_PATH, null, '')],
   ['MISSING_RIGHTS', sample(server.MISSING_RIGHTS, { tables: { message: ['select'] }, functions: ['now'] }, '')],
   ['MISSING_ABILITY', sample(server.MISSING_ABILITY, null, '')],
-  ['SEQUENCES_BEHIND', sample(server.SEQUENCES_BEHIND, null, 'outbox_pkey quarantine_pkey', { work: SAMPLED, attempt: SAMPLED })],
+  ['SEQUENCES_BEHIND', sample(server.SEQUENCES_BEHIND, null, 'handled_pkey outbox_pkey quarantine_pkey', { work: SAMPLED, attempt: SAMPLED })],
   ['LOCK_SEQUENCES', sample(server.LOCK_SEQUENCES, null, '')],
-  ['REPAIR_SEQUENCES', sample(server.REPAIR_SEQUENCES, null, 'outbox_pkey quarantine_pkey', { work: SWITCHED, attempt: SWITCHED })],
+  ['REPAIR_SEQUENCES', sample(server.REPAIR_SEQUENCES, null, 'handled_pkey outbox_pkey quarantine_pkey', { work: SWITCHED, attempt: SWITCHED })],
   ['SESSION_DEFAULTS', sample(session.SESSION_DEFAULTS, null, '')],
   ['DEAF', sample(session.DEAF, { ms: 1_000, transactions: [] }, '')],
 

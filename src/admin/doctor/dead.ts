@@ -29,7 +29,7 @@ const KEYS_BLOCKED = check<Facts>({
       .map(({ consumer, parked: state, blockedKeys, blockedMessages, oldestMs }) => ({
         what: `${blockedKeys} keys of consumer ${consumer} are blocked by ${state} messages, and ${blockedMessages} messages wait behind them`,
         figures: { consumer, keys: blockedKeys, waiting: blockedMessages, oldestMs },
-        fix: `await box.admin.retry({ consumer: ${quoted(consumer)}, state: ${quoted(state)} })   // or discard them; onDead: 'skip' lets later ones pass`,
+        fix: state === 'quarantined' ? answered(consumer) : `await box.admin.retry({ consumer: ${quoted(consumer)}, state: ${quoted(state)} })   // or discard them; onDead: 'skip' lets later ones pass`, // prettier-ignore
       })),
 })
 
@@ -42,7 +42,7 @@ const UNANSWERED = check<Facts>({
       severity: unlessYoung(oldestMs, limits.deadMs),
       what: `${many(count)} messages of consumer ${consumer} wait for somebody to say whether their effect happened`,
       figures: { consumer, messages: count, oldestMs },
-      fix: `await box.admin.messages({ consumer: ${quoted(consumer)}, reason: 'effect-unknown' })   // then admin.answer for each`,
+      fix: answered(consumer),
     })),
 })
 
@@ -66,6 +66,11 @@ export const DEAD = family('what waits for a person', readParked, [
   UNANSWERED,
   NOT_REDELIVERED,
 ])
+
+/** A retry asks nobody whether it happened: it parks again. */
+function answered(consumer: string): string {
+  return `await box.admin.messages({ consumer: ${quoted(consumer)}, reason: 'effect-unknown' })   // then for each, box.admin.answer or oncebox effects answer: whether it happened`
+}
 
 function of(parked: Facts, state: ParkedFacts['parked']): Facts {
   return parked.filter((one) => one.parked === state)

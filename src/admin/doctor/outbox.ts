@@ -73,8 +73,9 @@ const UNWANTED = check<Facts>({
   code: 'events-unwanted',
   severity: 'warning',
   why: 'No sink takes events of these types: they stay in the outbox until one does.',
-  find({ unwanted: { count, oldestMs } }, { limits }) {
-    if (count === 0 || oldestMs === null || oldestMs <= limits.lagMs) return []
+  find({ unwanted: { sinks, count, oldestMs } }, { limits }) {
+    // Where there never was a sink, send() is the end of it: a journal, or a box whose sinks are still to come.
+    if (!sinks || count === 0 || oldestMs === null || oldestMs <= limits.lagMs) return []
     return [
       {
         what: `${many(count)} events wait for a sink that wants them, the oldest sent ${span(oldestMs)} ago`,

@@ -98,7 +98,7 @@ const INDEX_MISSING = check<Drift>({
       .map(({ name, detail }) => ({
         what: `index ${name} is missing`,
         figures: { name },
-        fix: `${look.runtime.db.bind(detail)};`,
+        fix: `${look.runtime.db.bind(keyOrIndex(name, detail))};`,
       })),
 })
 
@@ -174,6 +174,12 @@ function tableOf({ kind, name, detail }: ObjectRow): string {
 
 function rebuilt({ runtime: { db } }: Look): Found['fix'] {
   return `restore it from what migrationSql({ schema: ${JSON.stringify(db.schema)} }) prints`
+}
+
+/** A primary key is more than its index: its columns are not null, and what replicates the table goes by it. */
+function keyOrIndex(name: string, detail: string): string {
+  const [, table, columns] = /^CREATE UNIQUE INDEX \w+_pkey ON ob\.(\w+) USING btree (\(.*\))$/.exec(detail) ?? []
+  return columns === undefined ? detail : `alter table ob."${table}" add constraint "${name}" primary key ${columns}`
 }
 
 function recreated({ runtime: { db } }: Look, name: string, was: string): string {

@@ -1,16 +1,17 @@
 /** Sequences: whether they are behind the numbers in their tables. */
+import { sequenceRepairs } from '../../postgres/server.js'
 import { SEQUENCES_BEHIND, type BehindRow } from '../../postgres/sql/server.js'
 import { check, family } from './check.js'
 
 const SEQUENCE_BEHIND = check<readonly BehindRow[]>({
   code: 'sequence-behind',
   severity: 'serious',
-  why: 'New rows would get numbers that others have, and be refused: as after a switch-over by logical replication, which copies no sequences.',
+  why: 'New rows would get numbers that others have: they are refused, or a message counts as handled that is not. As after a switch-over by logical replication, which copies no sequences.',
   find: (behind) =>
-    behind.map(({ sequence, numbered, col }) => ({
-      what: `sequence ${sequence} is behind ${numbered}.${col}`,
+    sequenceRepairs(behind).map(({ sequence, columns, statement }) => ({
+      what: `sequence ${sequence} is behind ${columns}`,
       figures: { sequence },
-      fix: `select setval('${sequence}', (select max(${col}) from ${numbered}));`,
+      fix: `${statement};`,
     })),
 })
 

@@ -1,5 +1,6 @@
 /** Work: messages that wait, who is at them, and rows that no loop will ever reach. */
 import { DEFAULT_RETAIN_MS } from '../../figures.js'
+import { GONE_MS } from '../../inbox/presence.js'
 import { LOOK_CONSUMERS, LOOK_STRAYS, type ConsumerFacts, type StrayFacts } from '../../postgres/sql/doctor-rows.js'
 import { readJson } from '../../postgres/statement.js'
 import { check, family, type Look } from './check.js'
@@ -10,13 +11,16 @@ interface Facts {
   readonly strays: StrayFacts
 }
 
+/** Between two claims nothing is held, and the process is there. */
+const isAttended = ({ held, processes }: ConsumerFacts): boolean => held || processes > 0
+
 const UNATTENDED = check<Facts>({
   code: 'consumer-unattended',
   severity: 'serious',
   why: 'Messages are stored for it and nothing runs it: they wait for ever. As when a consumer was renamed or removed, or no process calls box.start().',
   find: ({ consumers }, { limits, consumers: local }) =>
     consumers
-      .filter(({ paused, held, dueMs }) => !paused && !held && dueMs !== null && dueMs > limits.waitingMs)
+      .filter((one) => !one.paused && !isAttended(one) && one.dueMs !== null && one.dueMs > limits.waitingMs)
       .map(({ consumer, registered, due, dueMs }) => ({
         consumer,
         due,
@@ -26,7 +30,7 @@ const UNATTENDED = check<Facts>({
       .map(({ consumer, declared, due, dueMs }) => ({
         what: `${many(due)} messages of consumer ${consumer} are due, the oldest for ${span(dueMs)}, and nothing runs it${declared ? '' : '; no process has declared it either'}`,
         figures: { consumer, due, dueMs, declared: String(declared) },
-        fix: `start a process that declares box.consumer(${quoted(consumer)}, …); if it is gone for good: await box.admin.discard({ consumer: ${quoted(consumer)}, state: 'pending' }, { reason: 'the consumer is gone' })`,
+        fix: `start a process that declares box.consumer(${quoted(consumer)}, …) and runs it; one that is gone for good: await box.admin.removeConsumer(${quoted(consumer)})   // says what waits, and removes nothing of it unasked`,
       })),
 })
 
@@ -36,7 +40,7 @@ const BEHIND = check<Facts>({
   why: 'More comes in than is handled, or handlers are stuck: everything after it waits as long.',
   find: ({ consumers }, { limits }) =>
     consumers
-      .filter(({ paused, held, dueMs }) => !paused && held && dueMs !== null && dueMs > limits.lagMs)
+      .filter((one) => !one.paused && isAttended(one) && one.dueMs !== null && one.dueMs > limits.lagMs)
       .map(({ consumer, due, dueMs, arrived }) => ({
         what: `consumer ${consumer} is at work and ${span(dueMs!)} behind, with ${many(due)} messages due`,
         figures: { consumer, due, dueMs: dueMs!, arrivedInFiveMinutes: arrived },
@@ -157,7 +161,7 @@ export const WORK = family('work', readWork, [
 ])
 
 async function readWork({ ask }: Look): Promise<Facts> {
-  const consumers = await ask(LOOK_CONSUMERS, null)
+  const consumers = await ask(LOOK_CONSUMERS, { goneMs: GONE_MS })
   const [strays] = await ask(LOOK_STRAYS, null)
   return { consumers: consumers.map(({ facts }) => readJson(facts)), strays: readJson(strays!.facts) }
 }

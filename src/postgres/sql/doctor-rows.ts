@@ -42,6 +42,8 @@ export interface ConsumerFacts {
   readonly due: number
   /** Some worker, anywhere, holds messages of it. */
   readonly held: boolean
+  /** Processes that run it, and were seen within `goneMs`. */
+  readonly processes: number
   /** Messages and keys whose lease is over and that nobody took since, and for how long it is over. */
   readonly expired: number
   readonly expiredMs: number | null
@@ -49,18 +51,21 @@ export interface ConsumerFacts {
   readonly neverDue: number
   /** Received within the last five minutes. */
   readonly arrived: number
-  /** The age of the oldest of its messages that is handled and still there, of those among the first 1 000; null if none is. */
+  /**
+   * The age of the oldest of its messages that was handled more than an hour ago and is still there, of those among the first 1 000;
+   * null if none is. An old dead letter that was handled just now is left to retention for a while.
+   */
   readonly oldestHandledMs: number | null
 }
 
 /**
- * What waits for each consumer, and who is at it. In: nothing. Indexes: work_due, lane_due, work_lane, message_received, and the
- * primary keys.
+ * What waits for each consumer, and who is at it. In: after which time a process that was not seen is gone. Indexes: work_due,
+ * lane_due, work_lane, message_received, and the primary keys.
  */
-export const LOOK_CONSUMERS = statement<null, { facts: Json<ConsumerFacts> }>(`
-with recursive input as (select $1::text),${CONSUMER_NAMES}
+export const LOOK_CONSUMERS = statement<{ goneMs: number }, { facts: Json<ConsumerFacts> }>(`
+with recursive input as materialized (select (given->>'goneMs')::float8 gone_ms from (select $1::text::jsonb given) x),${CONSUMER_NAMES}
 select jsonb_build_object('consumer', c.name, 'registered', o.name is not null, 'paused', coalesce(o.paused, false),
-  'ordered', coalesce(o.ordered, false), 'retainMs', o.retain_ms, 'dueMs', due.ms, 'due', due.n, 'held', held.loose or held.lane,
+  'ordered', coalesce(o.ordered, false), 'retainMs', o.retain_ms, 'dueMs', due.ms, 'due', due.n, 'held', held.loose or held.lane, 'processes', running.n,
   'expired', due.expired, 'expiredMs', due.expired_ms, 'neverDue', never.n, 'arrived', arrived.n, 'oldestHandledMs', handled.ms
 )::text facts
 from consumer c left join ob.consumer o on o.name = c.name
@@ -88,6 +93,10 @@ cross join lateral (
       order by l.due_at limit 100000) ahead where ahead.token is not null) lane
 ) held
 cross join lateral (
+  select count(*) n from ob.consumer_process p where p.consumer = c.name and not p.stopped
+    and p.seen_at >= ob.now() - (select gone_ms from input) * interval '1 ms'
+) running
+cross join lateral (
   select count(*) n from (
     select 1 from ob.work w where w.consumer = c.name and w.lane is null and w.parked is null and w.due_at = 'infinity'
     order by w.seq limit ${COUNTED_TO}) x
@@ -99,8 +108,9 @@ cross join lateral (
 ) arrived
 cross join lateral (
   select max(${age('m.received_at')}) ms from (
-    select m.consumer, m.source, m.id, m.received_at from ob.message m where m.consumer = c.name order by m.received_at limit 1000) m
+    select m.consumer, m.source, m.id, m.n, m.received_at from ob.message m where m.consumer = c.name order by m.received_at limit 1000) m
   where not exists (select 1 from ob.work w where w.consumer = m.consumer and w.source = m.source and w.id = m.id)
+    and not exists (select 1 from ob.handled h where h.n = m.n and h.at > ob.now() - interval '1 hour')
 ) handled
 order by c.name`)
 
@@ -259,6 +269,8 @@ cross join lateral (
 order by s.name`)
 
 export interface UnwantedFacts {
+  /** There is a sink, or was. */
+  readonly sinks: boolean
   readonly count: number
   readonly oldestMs: number | null
 }
@@ -266,7 +278,8 @@ export interface UnwantedFacts {
 /** Events that no sink has wanted so far. In: nothing. Out: one row. Indexes: delivery_waiting, outbox_pkey. */
 export const LOOK_UNWANTED = statement<null, { facts: Json<UnwantedFacts> }>(`
 with input as (select $1::text)
-select jsonb_build_object('count', count(*), 'oldestMs', max(${age('o.created_at')}))::text facts from (
+select jsonb_build_object('count', count(*), 'oldestMs', max(${age('o.created_at')}),
+  'sinks', exists (select 1 from ob.sink) or exists (select 1 from ob.removed_sink))::text facts from (
   select d.n from ob.delivery d where d.sink = '' and d.parked is null and d.waiting order by d.due_at limit ${COUNTED_TO}) d
 cross join lateral (select o.created_at from ob.outbox o where o.n = d.n limit 1) o`)
 

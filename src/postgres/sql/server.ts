@@ -42,21 +42,35 @@ export const MISSING_ABILITY = statement<null, { missing: string | null }>(
 )
 
 /**
- * Sequences that are behind the numbers in their tables. In: nothing. Out: one row for each, with the table and its column.
- * Of tables without an index by number a sample is looked at: a sequence that was not copied is behind nearly all of it.
- * What this role may not look at is left out.
+ * Every column that holds numbers of a sequence, with the greatest in it. `seq` numbers the journal too, which has no index by
+ * number: what is handled of it is in `handled`, and the rest has work, whose number was drawn after that of its message. What a
+ * removed sink is remembered by is the number of an event that may be gone.
  */
-export const SEQUENCES_BEHIND = statement<null, BehindRow>(`
-select s.sequence::text, s.numbered, s.col from (values
-  ('ob.seq'::regclass, 'ob.work', 'seq', (select max(w.seq) from (select seq from ob.work limit 10000) w)),
+const numbers = (work: string, attempt: string): string => `
+numbers(sequence, numbered, col, newest) as materialized (values
+  ('ob.seq'::regclass, 'ob.work', 'seq', (select max(w.seq) from ${work} w)),
+  ('ob.seq'::regclass, 'ob.handled', 'n', (select max(n) from ob.handled)),
   (pg_get_serial_sequence('ob.outbox', 'n')::regclass, 'ob.outbox', 'n', (select max(n) from ob.outbox)),
+  (pg_get_serial_sequence('ob.outbox', 'n')::regclass, 'ob.removed_sink', 'n', (select max(n) from ob.removed_sink)),
   (pg_get_serial_sequence('ob.quarantine', 'n')::regclass, 'ob.quarantine', 'n', (select max(n) from ob.quarantine)),
   (pg_get_serial_sequence('ob.audit', 'n')::regclass, 'ob.audit', 'n', (select max(n) from ob.audit)),
-  (pg_get_serial_sequence('ob.attempt', 'n')::regclass, 'ob.attempt', 'n',
-    (select max(a.n) from (select n from ob.attempt limit 10000) a))
-) s(sequence, numbered, col, newest)
-where $1::text is not null and case when has_sequence_privilege(s.sequence, 'USAGE, SELECT')
-  then s.newest > coalesce(pg_sequence_last_value(s.sequence), 0) else false end`)
+  (pg_get_serial_sequence('ob.attempt', 'n')::regclass, 'ob.attempt', 'n', (select max(a.n) from ${attempt} a))
+),
+behind as materialized (
+  select s.sequence, s.newest from (select sequence, max(newest) newest from numbers group by sequence) s
+  where case when has_sequence_privilege(s.sequence, 'USAGE, SELECT')
+    then s.newest > coalesce(pg_sequence_last_value(s.sequence), 0) else false end
+)`
+
+/**
+ * Sequences that are behind the numbers in their tables. In: nothing. Out: for each, one row for every column that has its numbers.
+ * Of tables without an index by number a sample is looked at: a sequence that was not copied is behind nearly all of it.
+ * What this role may not look at is left out. Indexes: the primary keys.
+ */
+export const SEQUENCES_BEHIND = statement<null, BehindRow>(`
+with${numbers('(select seq from ob.work limit 10000)', '(select n from ob.attempt limit 10000)')}
+select n.sequence::text, n.numbered, n.col from behind join numbers n on n.sequence = behind.sequence
+where $1::text is not null`)
 
 export interface BehindRow {
   readonly sequence: string
@@ -72,14 +86,7 @@ export const LOCK_SEQUENCES = statement<null>(`
 with limited as materialized (select set_config('lock_timeout', '15000', true) it where $1::text is not null)
 select 1 from limited, ob.sink_set s for update of s`)
 
-/** Sets every sequence that is behind to the last number of its table, never back. In: nothing. */
+/** Sets every sequence that is behind to the last of its numbers, never back. In: nothing. */
 export const REPAIR_SEQUENCES = statement<null>(`
-select setval(s.sequence, s.newest) from (values
-  ('ob.seq'::regclass, (select max(seq) from ob.work)),
-  (pg_get_serial_sequence('ob.outbox', 'n')::regclass, (select max(n) from ob.outbox)),
-  (pg_get_serial_sequence('ob.quarantine', 'n')::regclass, (select max(n) from ob.quarantine)),
-  (pg_get_serial_sequence('ob.audit', 'n')::regclass, (select max(n) from ob.audit)),
-  (pg_get_serial_sequence('ob.attempt', 'n')::regclass, (select max(n) from ob.attempt))
-) s(sequence, newest)
-where $1::text is not null and case when has_sequence_privilege(s.sequence, 'USAGE, SELECT')
-  then s.newest > coalesce(pg_sequence_last_value(s.sequence), 0) else false end`)
+with${numbers('ob.work', 'ob.attempt')}
+select setval(behind.sequence, behind.newest) from behind where $1::text is not null`)
