@@ -236,6 +236,23 @@ describe('bulk verbs', () => {
     })
   })
 
+  test('take no empty text for a criterion or an id: that is a variable of the shell that is not set', async () => {
+    const discard = ['dead', 'discard', '--reason', 'cleanup', '--dry-run']
+    for (const name of ['--error', '--key', '--type', '--source', '--consumer']) {
+      expect(await oncebox([...discard, name, '']), name).toMatchObject({
+        ...{ code: 2, stdout: '', stderr: expect.stringContaining(`${name} is empty`) },
+      })
+    }
+    for (const argv of [
+      [...discard, ''],
+      ['messages', 'show', ''],
+      ['dead', 'ls', '--error='],
+      ['consumer', 'rm', ''],
+    ]) {
+      expect(await oncebox(argv)).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('is empty') })
+    }
+  })
+
   test('say who did it where nobody does: the user and the host', async () => {
     const ran = await asJson(['dead', 'discard', 'bad-2', '--reason', 'a test', '--yes'])
     expect(ran.documents).toEqual([{ count: 1, dryRun: false, interrupted: false }])
