@@ -22,6 +22,12 @@ stdout.on('error', ({ code, message }: NodeJS.ErrnoException) => {
 // What is said beside the data is worth no work: that goes on.
 stderr.on('error', () => undefined)
 
+// Nothing is left that could go on, and the command has not ended: Node.js would end with 13, without a word.
+process.once('beforeExit', () => {
+  const advice = 'is there an await in the config whose promise never settles?'
+  stderr.write(`oncebox: the command waits for what never comes\n  ${advice}\n`, () => process.exit(EXIT.failed))
+})
+
 const code = await run(process.argv.slice(2), {
   ...{ stdin, stdout, stderr, env, cwd: process.cwd() },
   signal: interrupt.signal,

@@ -224,6 +224,11 @@ describe('bulk verbs', () => {
     expect(table.stdout).toMatch(/retry +alice +\S+ +1 +why not/)
   })
 
+  test('take the end of stdin, as Ctrl-D makes it, for a no', async () => {
+    const ended = await oncebox(['dead', 'retry', '--all'], { columns: 80, stdin: '' })
+    expect(ended).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('nothing was changed') })
+  })
+
   test('want to know which, and why', async () => {
     expect(await oncebox(['dead', 'retry', '--yes'])).toMatchObject({
       code: 2,

@@ -121,6 +121,16 @@ describe('in a pipe', () => {
     },
   )
 
+  test('a config that awaits what never comes ends with 1, in words', async () => {
+    const config = path.join(project, 'endless.config.mjs')
+    await writeFile(config, 'await new Promise(() => undefined)\nexport default {}\n')
+    const { code, stderr } = await inPipe(['status', '--config', config], {})
+    expect({ code, stderr }).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/never comes\n.*await in the config/),
+    })
+  })
+
   test('Ctrl-C ends what goes on for ever with 130, also while it waits for the database', async () => {
     const locker = new pg.Client({ connectionString: database.url })
     const watcher = new pg.Client({ connectionString: database.url })
