@@ -3,14 +3,15 @@ import { OnceboxError } from '../errors.js'
 import { cannotConnect, isAway } from './connect/problem.js'
 import { EXIT, Exit, failed, misused } from './exit.js'
 
-export function explain(error: unknown): Exit {
+/** `flags` lead a further command to the same database: ` --schema billing`. */
+export function explain(error: unknown, flags = ''): Exit {
   if (error instanceof Exit) return error
-  if (error instanceof OnceboxError) return explainCode(error)
+  if (error instanceof OnceboxError) return explainCode(error, flags)
   if (isAway(error)) return cannotConnect(error, 'the database')
   return failed(error instanceof Error ? error.message : String(error))
 }
 
-function explainCode(error: OnceboxError): Exit {
+function explainCode(error: OnceboxError, flags: string): Exit {
   const text = `${error.message} (${error.code})`
   switch (error.code) {
     case 'OPTION_INVALID':
@@ -20,7 +21,7 @@ function explainCode(error: OnceboxError): Exit {
     case 'SCHEMA_OUTDATED':
       return failed(
         error.message.replace(/;? run box\.migrate\(\) first$/, ` (${error.code})`),
-        'run: oncebox migrate up',
+        `run: oncebox migrate up${flags}`,
       )
     default:
       return isAway(error.cause) ? cannotConnect(error.cause, 'the database') : failed(text)

@@ -178,6 +178,16 @@ describe('migrate', () => {
     })
   })
 
+  test('where the schema is not up to date, the command that mends it names the same database', async () => {
+    const argv = ['--url', database.url, '--schema', 'not there']
+    const mend = `run: oncebox migrate up --url ${database.url} --schema 'not there'\n`
+    for (const words of [['status'], ['migrate', 'status']]) {
+      const { stderr } = await cli([...words, ...argv])
+      expect(stderr, words.join(' ')).toContain(mend)
+    }
+    expect((await oncebox(['status', '--schema', 'none'])).stderr).toContain('run: oncebox migrate up --schema none\n')
+  })
+
   test('sql makes the same schema as up does', async () => {
     await oncebox(['migrate', 'up', '--schema', 'by_program'])
     const { stdout, code } = await cli(['migrate', 'sql', '--schema', 'by_hand'])
