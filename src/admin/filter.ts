@@ -53,7 +53,7 @@ export function checkFilter(filter: Filter | undefined): CheckedFilter {
     source: text(criteria, 'source'),
     key: text(criteria, 'key'),
     reason: criteria['reason'] === undefined ? undefined : oneOf('reason', criteria['reason'], REASONS),
-    error: text(criteria, 'error'),
+    error: part(criteria, 'error'),
     states,
     type: list(criteria, 'type', (type) => storable('type', type)),
     ids: list(criteria, 'id', (id) => storable('id', id)),
@@ -74,6 +74,13 @@ export function checkSelection(verb: string, filter: Filter | 'all'): CheckedFil
 
 function text(criteria: Record<string, unknown>, name: string): string | undefined {
   return criteria[name] === undefined ? undefined : storable(name, criteria[name])
+}
+
+/** A text that others have in them: the empty one is in all of them. */
+function part(criteria: Record<string, unknown>, name: string): string | undefined {
+  const value = text(criteria, name)
+  if (value !== '') return value
+  throw invalid(`filter: ${name} is empty, which would match everything; leave it out, or give it a value`)
 }
 
 function storable(name: string, value: unknown): string {

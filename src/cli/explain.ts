@@ -4,20 +4,20 @@ import { cannotConnect, isAway } from './connect/problem.js'
 import { EXIT, Exit, failed, misused } from './exit.js'
 import { masked } from './secrets.js'
 
-/** Without passwords, whoever quotes what was typed. */
-export function explain(error: unknown): Exit {
-  const { code, message, advice } = meaningOf(error)
+/** Without passwords, whoever quotes what was typed. `flags` lead a further command to the same database: ` --schema billing`. */
+export function explain(error: unknown, flags = ''): Exit {
+  const { code, message, advice } = meaningOf(error, flags)
   return new Exit(code, masked(message), advice === undefined ? undefined : masked(advice))
 }
 
-function meaningOf(error: unknown): Exit {
+function meaningOf(error: unknown, flags: string): Exit {
   if (error instanceof Exit) return error
-  if (error instanceof OnceboxError) return explainCode(error)
+  if (error instanceof OnceboxError) return explainCode(error, flags)
   if (isAway(error)) return cannotConnect(error, 'the database')
   return failed(error instanceof Error ? error.message : String(error))
 }
 
-function explainCode(error: OnceboxError): Exit {
+function explainCode(error: OnceboxError, flags: string): Exit {
   const text = `${error.message} (${error.code})`
   switch (error.code) {
     case 'OPTION_INVALID':
@@ -27,7 +27,7 @@ function explainCode(error: OnceboxError): Exit {
     case 'SCHEMA_OUTDATED':
       return failed(
         error.message.replace(/;? run box\.migrate\(\) first$/, ` (${error.code})`),
-        'run: oncebox migrate up',
+        `run: oncebox migrate up${flags}`,
       )
     default:
       return isAway(error.cause) ? cannotConnect(error.cause, 'the database') : failed(text)

@@ -13,8 +13,24 @@ export interface Io {
   readonly stderr: Stream
   readonly env: Readonly<Record<string, string | undefined>>
   readonly cwd: string
-  /** Aborted by Ctrl-C. */
+  /** Aborted by Ctrl-C, and with an `OutputClosed` where stdout takes nothing more. */
   readonly signal: AbortSignal
+}
+
+/** `oncebox messages ls | head -1`: a command ends where it can, and nobody has interrupted it. */
+export class OutputClosed extends Error {
+  override readonly name = 'OutputClosed'
+  /** EPIPE: nobody reads on, and that is no failure. */
+  readonly code: string
+
+  constructor(code: string) {
+    super(`what was printed could not be written: ${code === 'ENOSPC' ? 'no space is left (ENOSPC)' : code}`)
+    this.code = code
+  }
+}
+
+export function isOutputClosed({ reason }: AbortSignal): boolean {
+  return reason instanceof OutputClosed
 }
 
 /** May somebody be asked? Never in CI, and only where both the question and the answer have a terminal. */

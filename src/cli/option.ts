@@ -37,12 +37,14 @@ export function flag(summary: string): Option<boolean> {
 }
 
 export function text(summary: string, value = 'text'): Option<string | undefined> {
-  return { ...PLAIN, summary, value, read: (_, given) => given[0] }
+  return { ...PLAIN, summary, value, read: (name, given) => filled(name, given)[0] }
 }
 
 /** Given any number of times: all of them. */
 export function texts(summary: string, value = 'text'): Option<readonly string[] | undefined> {
-  return { ...PLAIN, summary, value, multiple: true, read: (_, given) => (given.length > 0 ? given : undefined) }
+  const read = (name: string, given: readonly string[]): readonly string[] | undefined =>
+    given.length > 0 ? filled(name, given) : undefined
+  return { ...PLAIN, summary, value, multiple: true, read }
 }
 
 export interface Range {
@@ -129,16 +131,33 @@ export function mapped<T, R>(option: Option<T>, map: (name: string, value: T) =>
 }
 
 export function argument(summary: string): Argument<string> {
-  return { summary, required: true, multiple: false, choices: undefined, read: (_, given) => given[0]! }
+  return {
+    summary,
+    required: true,
+    multiple: false,
+    choices: undefined,
+    read: (name, given) => filled(name, given)[0]!,
+  }
 }
 
 export function optionalArgument(summary: string): Argument<string | undefined> {
-  return { summary, required: false, multiple: false, choices: undefined, read: (_, given) => given[0] }
+  return {
+    summary,
+    required: false,
+    multiple: false,
+    choices: undefined,
+    read: (name, given) => filled(name, given)[0],
+  }
 }
 
 /** What is left: any number of them, possibly none. */
 export function restArguments(summary: string): Argument<readonly string[]> {
-  return { summary, required: false, multiple: true, choices: undefined, read: (_, given) => given }
+  return { summary, required: false, multiple: true, choices: undefined, read: filled }
+}
+
+/** The words of another program, which may be empty. */
+export function foreignArguments(summary: string): Argument<readonly string[]> {
+  return { ...restArguments(summary), read: (_, given) => given }
 }
 
 export function choiceArgument<const T extends string>(summary: string, choices: readonly T[]): Argument<T> {
@@ -146,6 +165,12 @@ export function choiceArgument<const T extends string>(summary: string, choices:
     ...{ summary, required: true, multiple: false, choices },
     read: (name, given) => oneOf(name, given[0]!, choices),
   }
+}
+
+/** `--error "$MSG"` with MSG unset names nothing, and would find everything. */
+function filled(name: string, given: readonly string[]): readonly string[] {
+  if (!given.includes('')) return given
+  throw misused(`${name} is empty`, 'is a variable not set? Leave it out, or give it a text')
 }
 
 function oneOf<const T extends string>(name: string, given: string, choices: readonly T[]): T {

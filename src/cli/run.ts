@@ -7,7 +7,7 @@ import type { Connection } from './connect/connect.js'
 import type { ConnectionOptions } from './connect/place.js'
 import { EXIT, Exit, misused, type ExitCode } from './exit.js'
 import { commandHelp, overview } from './help.js'
-import type { Io } from './io.js'
+import { isOutputClosed, type Io } from './io.js'
 import { createLogger } from './logger.js'
 import { createOutput, type Output } from './output/output.js'
 import { paint } from './output/text.js'
@@ -28,6 +28,7 @@ export async function run(argv: readonly string[], io: Io): Promise<ExitCode> {
     // What it takes to explain an error is loaded when there is one.
     const { explain } = await import('./explain.js')
     const { code, message, advice } = explain(error)
+    if (code === EXIT.interrupted && isOutputClosed(io.signal)) return EXIT.ok
     out.note(paint(code === EXIT.interrupted ? 'yellow' : 'red', 'oncebox:'), ' ', message)
     if (advice !== undefined) out.note('  ', advice)
     return code
@@ -112,8 +113,9 @@ async function runWith(
   }
   try {
     if (command.endless) return (await command.run(context)) ?? EXIT.ok
-    const code = await untilInterrupted(command.run(context), io.signal)
-    return io.signal.aborted ? EXIT.interrupted : (code ?? EXIT.ok)
+    const code = (await untilInterrupted(command.run(context), io.signal)) ?? EXIT.ok
+    if (isOutputClosed(io.signal)) return code === EXIT.interrupted ? EXIT.ok : code
+    return io.signal.aborted ? EXIT.interrupted : code
   } finally {
     for (const connection of await Promise.allSettled(opened)) {
       if (connection.status === 'fulfilled')
@@ -131,7 +133,8 @@ async function untilInterrupted<T>(work: Promise<T>, signal: AbortSignal): Promi
   let wait: (() => void) | undefined
   const late = new Promise<never>((_, reject) => {
     const giveUp = (): void => reject(new Exit(EXIT.interrupted, 'interrupted'))
-    wait = () => void (timer = setTimeout(giveUp, GRACE_MS))
+    // Where nobody reads on, nobody waits either: it has the time to leave nothing half done.
+    wait = () => void (isOutputClosed(signal) || (timer = setTimeout(giveUp, GRACE_MS)))
     if (signal.aborted) wait()
     else signal.addEventListener('abort', wait, { once: true })
   })

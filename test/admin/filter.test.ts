@@ -40,6 +40,8 @@ const refused: Record<string, unknown> = {
   'data with an endless number': { data: { a: { b: Infinity } } },
   'a key with NUL': { key: 'a\0b' },
   'an error text with a lone surrogate': { error: '\ud800' },
+  'an empty error text, which every error has': { error: '' },
+  'an empty error text beside a good criterion': { consumer: 'c', error: '' },
   'a list instead of a filter': [{ consumer: 'c' }],
   'a string that is not all': 'everything',
   'a number': 5,

@@ -207,6 +207,16 @@ describe('migrate', () => {
     })
   })
 
+  test('where the schema is not up to date, the command that mends it names the same database', async () => {
+    const argv = ['--url', database.url, '--schema', 'not there']
+    const mend = `run: oncebox migrate up --url ${database.url} --schema 'not there'\n`
+    for (const words of [['status'], ['migrate', 'status']]) {
+      const { stderr } = await cli([...words, ...argv])
+      expect(stderr, words.join(' ')).toContain(mend)
+    }
+    expect((await oncebox(['status', '--schema', 'none'])).stderr).toContain('run: oncebox migrate up --schema none\n')
+  })
+
   test('sql makes the same schema as up does', async () => {
     await oncebox(['migrate', 'up', '--schema', 'by_program'])
     const { stdout, code } = await cli(['migrate', 'sql', '--schema', 'by_hand'])
@@ -253,6 +263,11 @@ describe('bulk verbs', () => {
     expect(table.stdout).toMatch(/retry +alice +\S+ +1 +why not/)
   })
 
+  test('take the end of stdin, as Ctrl-D makes it, for a no', async () => {
+    const ended = await oncebox(['dead', 'retry', '--all'], { columns: 80, stdin: '' })
+    expect(ended).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('nothing was changed') })
+  })
+
   test('want to know which, and why', async () => {
     expect(await oncebox(['dead', 'retry', '--yes'])).toMatchObject({
       code: 2,
@@ -263,6 +278,23 @@ describe('bulk verbs', () => {
       code: 2,
       stderr: expect.stringContaining('--reason'),
     })
+  })
+
+  test('take no empty text for a criterion or an id: that is a variable of the shell that is not set', async () => {
+    const discard = ['dead', 'discard', '--reason', 'cleanup', '--dry-run']
+    for (const name of ['--error', '--key', '--type', '--source', '--consumer']) {
+      expect(await oncebox([...discard, name, '']), name).toMatchObject({
+        ...{ code: 2, stdout: '', stderr: expect.stringContaining(`${name} is empty`) },
+      })
+    }
+    for (const argv of [
+      [...discard, ''],
+      ['messages', 'show', ''],
+      ['dead', 'ls', '--error='],
+      ['consumer', 'rm', ''],
+    ]) {
+      expect(await oncebox(argv)).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('is empty') })
+    }
   })
 
   test('say who did it where nobody does: the user and the host', async () => {

@@ -82,6 +82,55 @@ describe('in a pipe', () => {
     expect(stderr).toBe('')
   })
 
+  /** With a shell's own exit code; `script` has the program as `$0`. */
+  const inShell = async (script: string): Promise<Piped> => {
+    const env = { ...process.env, DATABASE_URL: database.url, NODE_OPTIONS: '' }
+    return run('bash', ['-c', script, program], { env, cwd: project }).then(
+      ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),
+      (error: Piped) => error,
+    )
+  }
+
+  test('nobody reads what a bulk verb says: it finishes its work all the same', async () => {
+    await seed(database.url, 'unread')
+    const discard = `dead discard --all --schema unread --rps 20 --reason unread --yes`
+    const { code, stdout } = await inShell(`"$0" ${discard} 2>&1 | head -1; exit "\${PIPESTATUS[0]}"`)
+    expect({ code, stdout }).toEqual({ code: 0, stdout: '5 dead messages to discard\n' })
+    expect(await inPipe(['dead', 'ls', '--json', '--schema', 'unread'])).toMatchObject({ stdout: '' })
+    const { stdout: audit } = await inPipe(['audit', 'ls', '--json', '--limit', '1', '--schema', 'unread'])
+    expect(JSON.parse(audit)).toMatchObject({ action: 'discard', detail: { count: 5 } })
+  })
+
+  test('nobody reads what bench says: it drops its schema all the same', async () => {
+    const { stdout } = await inShell(`"$0" bench --seconds 1 2>&1 | head -1`)
+    const [, schema] = /in the schema (oncebox_bench_\w+)/.exec(stdout)!
+    const client = new pg.Client({ connectionString: database.url })
+    await client.connect()
+    const { rowCount } = await client.query('select 1 from pg_namespace where nspname = $1', [schema])
+    await client.end()
+    expect(rowCount).toBe(0)
+  })
+
+  test.for(['migrate sql', 'dead ls', 'messages ls --json', '--help'])(
+    'a full disk is told in a line, and ends %s with 1',
+    async (words) => {
+      const { code, stderr } = await inShell(`exec "$0" ${words} > /dev/full`)
+      expect({ code, stderr }).toEqual({
+        ...{ code: 1, stderr: 'oncebox: what was printed could not be written: no space is left (ENOSPC)\n' },
+      })
+    },
+  )
+
+  test('a config that awaits what never comes ends with 1, in words', async () => {
+    const config = path.join(project, 'endless.config.mjs')
+    await writeFile(config, 'await new Promise(() => undefined)\nexport default {}\n')
+    const { code, stderr } = await inPipe(['status', '--config', config], {})
+    expect({ code, stderr }).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/never comes\n.*await in the config/),
+    })
+  })
+
   test('Ctrl-C ends what goes on for ever with 130, also while it waits for the database', async () => {
     const locker = new pg.Client({ connectionString: database.url })
     const watcher = new pg.Client({ connectionString: database.url })

@@ -12,7 +12,7 @@ import { showHappening } from '../dev/show.js'
 import { watchSources } from '../dev/watch.js'
 import { EXIT, failed, misused, type ExitCode } from '../exit.js'
 import type { Io } from '../io.js'
-import { flag, restArguments, text } from '../option.js'
+import { flag, foreignArguments, text } from '../option.js'
 import type { Output } from '../output/output.js'
 import { paint } from '../output/text.js'
 
@@ -31,7 +31,7 @@ export const dev = command({
     url: text('Use this database instead: its schema is migrated, and its messages are handled.', 'url'),
     once: flag('Do not watch files.'),
   },
-  arguments: { command: restArguments('A command to run on the database, with its arguments.') },
+  arguments: { command: foreignArguments('A command to run on the database, with its arguments.') },
   endless: true,
   async run({ options, args, io, out }) {
     const project = projectOf(io.cwd)

@@ -35,8 +35,9 @@ export const migrateStatus = command({
     ...{ schema: string, version: integer, needs: integer },
     state: oneOf('current', 'missing', 'behind', 'ahead', 'newer'),
   }),
-  async run({ out, connect }) {
+  async run({ out, options, connect }) {
     const { db, schema } = await connect({ schema: 'any' })
+    const { flagsOf } = await import('../connect/place.js')
     const { readVersion, SCHEMA_VERSION: needs } = await import('../../postgres/migrate.js')
     const { version, compatibleFrom } = await readVersion(db)
     const state = stateOf(version, compatibleFrom, needs)
@@ -44,7 +45,7 @@ export const migrateStatus = command({
     if (out.json) out.document({ schema, version, needs, state })
     else {
       out.line(`schema ${schema}: `, paint(usable ? 'green' : 'yellow', state), `, version ${version}, needs ${needs}`)
-      if (!usable) out.note(state === 'newer' ? 'upgrade oncebox here' : 'run: oncebox migrate up')
+      if (!usable) out.note(state === 'newer' ? 'upgrade oncebox here' : `run: oncebox migrate up${flagsOf(options)}`)
     }
     return usable ? EXIT.ok : EXIT.unhealthy
   },

@@ -9,9 +9,10 @@ import { checkVersion } from '../../postgres/migrate.js'
 import type { ConnectNeeds } from '../command.js'
 import type { Config } from '../config.js'
 import { failed } from '../exit.js'
+import { explain } from '../explain.js'
 import type { Io } from '../io.js'
 import { openClient } from './client.js'
-import { findPlace, type ConnectionOptions, type Place } from './place.js'
+import { findPlace, flagsOf, type ConnectionOptions, type Place } from './place.js'
 import { cannotConnect, describePlace } from './problem.js'
 
 export type AnyBox = Box<MessageMap, unknown>
@@ -45,7 +46,11 @@ export async function connect(
     await db.driver.query('select 1', []).catch((error: unknown) => {
       throw cannotConnect(error, where)
     })
-    if (wanted === 'current') await checkVersion(db)
+    if (wanted === 'current') {
+      await checkVersion(db).catch((error: unknown) => {
+        throw explain(error, flagsOf(options))
+      })
+    }
   } catch (error) {
     await opened.close()
     throw error

@@ -59,6 +59,19 @@ export async function findPlace({ io, options, ownBox, config }: Search): Promis
   )
 }
 
+/** What was given, to be given again: ` --url postgres://app@localhost/x --schema billing`. A URL with a password was refused. */
+export function flagsOf({ url, urlFile, schema, config }: Partial<ConnectionOptions>): string {
+  const given = { '--url': url, '--url-file': urlFile, '--schema': schema, '--config': config }
+  return Object.entries(given)
+    .map(([name, value]) => (value === undefined ? '' : ` ${name} ${quoted(value)}`))
+    .join('')
+}
+
+/** As a word of a shell. */
+function quoted(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
+}
+
 /** In an argument, a password would be seen by whoever lists processes, and be kept in the shell's history. */
 function checkArgument(url: string): string {
   if (hasPassword(url)) throw inArgument()
