@@ -1,4 +1,7 @@
 /** Every command over a real database: what it prints in a pipe, as JSON, and how it ends. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createBox, defineMessages } from 'oncebox'
@@ -160,6 +163,15 @@ describe('status', () => {
     await waitUntil(async () => ((await asJson(['status'])).documents[0]!['maxLagMs'] as number) > 5)
     expect((await oncebox(['status', '--max-lag', '5ms'])).code).toBe(3)
     expect((await oncebox(['status', '--max-lag', '1d'])).code).toBe(0)
+  })
+
+  test('a box of the config that is none is told with its file', async () => {
+    const directory = await mkdtemp(path.join(tmpdir(), 'oncebox-no-box-'))
+    const file = path.join(directory, 'oncebox.config.mjs')
+    await writeFile(file, 'export default { box() {} }\n')
+    const { code, stderr } = await cli(['status'], { cwd: directory })
+    await rm(directory, { recursive: true })
+    expect({ code, stderr }).toMatchObject({ code: 1, stderr: expect.stringContaining(`${file}: the function box`) })
   })
 
   test('with --watch it goes on, line by line in a pipe, drawn again on a terminal', async () => {

@@ -7,7 +7,7 @@ import { bindDatabase, type Database } from '../../postgres/database.js'
 import type { Driver } from '../../postgres/driver.js'
 import { checkVersion } from '../../postgres/migrate.js'
 import type { ConnectNeeds } from '../command.js'
-import type { Config } from '../config.js'
+import { boxOf, findConfig, type Config } from '../config.js'
 import { failed } from '../exit.js'
 import { explain } from '../explain.js'
 import type { Io } from '../io.js'
@@ -40,7 +40,7 @@ export async function connect(
   const { io, options } = deps
   const place = await findPlace({ io, options, ownBox, config: () => deps.config() })
   const where = describePlace(place, io.env)
-  const opened = 'box' in place ? await boxOfConfig(place, options) : await boxOnClient(deps, place)
+  const opened = 'box' in place ? await boxOfConfig(place, deps) : await boxOnClient(deps, place)
   const db = bindDatabase(opened.driver, opened.schema)
   try {
     await db.driver.query('select 1', []).catch((error: unknown) => {
@@ -77,11 +77,12 @@ async function boxOnClient(deps: ConnectDeps, place: Extract<Place, { from: stri
 /** Its client is the user's, and stays open until the process ends. */
 async function boxOfConfig(
   { box: given }: Extract<Place, { box: unknown }>,
-  options: ConnectionOptions,
+  { io, options }: ConnectDeps,
 ): Promise<Opened> {
-  const box = (typeof given === 'function' ? await given() : given) as AnyBox & { [INBOX]?: InboxTarget }
+  const file = findConfig(io.cwd, options.config) ?? 'the config'
+  const box = (await boxOf({ file, config: { box: given } })) as unknown as AnyBox & { [INBOX]?: InboxTarget }
   const target = box[INBOX]
-  if (target === undefined) throw failed('box of the config is not what createBox() answers')
+  if (target === undefined) throw failed(`${file}: box is not what createBox() answers`)
   const schema = target.schema.replace(/^"|"$/g, '').replaceAll('""', '"')
   if (options.schema !== undefined && options.schema !== schema) {
     throw failed(`the box of the config has schema ${schema}`, 'leave --schema out, or give the database with --url')
