@@ -92,7 +92,7 @@ test('a new project sees its example handled, changes a file, crashes, goes on w
 
   dev.kill('SIGINT')
   expect(await dev.exited).toBe(0)
-  expect(isAlive(server!)).toBe(false)
+  await waitUntil(() => !isAlive(server!), { what: 'the end of the server' })
 
   // The data is still there, and --fresh begins anew.
   const again = project.oncebox(['dev'])
@@ -109,7 +109,7 @@ test('a new project sees its example handled, changes a file, crashes, goes on w
   await fresh.exited
   const last = project.oncebox(['dev', '--', process.execPath, '-e', ''])
   expect(await last.exited, last.stderr).toBe(0)
-  expect(isAlive(before.server!)).toBe(false)
+  await waitUntil(() => !isAlive(before.server!), { what: 'the end of the server' })
 })
 
 test('a box that is on another database than that of oncebox dev is not touched', async () => {

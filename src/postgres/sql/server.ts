@@ -69,7 +69,7 @@ behind as materialized (
  */
 export const SEQUENCES_BEHIND = statement<null, BehindRow>(`
 with${numbers('(select seq from ob.work limit 10000)', '(select n from ob.attempt limit 10000)')}
-select n.sequence::text, n.numbered, n.col from behind join numbers n on n.sequence = behind.sequence
+select n.sequence::text, n.numbered, n.col from behind join numbers n on n.sequence::oid = behind.sequence::oid
 where $1::text is not null`)
 
 export interface BehindRow {
