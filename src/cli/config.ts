@@ -132,7 +132,7 @@ function checked(file: string, module: Readonly<Record<string, unknown>>): Confi
     const [field, what, hint] = problem
     throw failed(`${at(new RegExp(`\\b${field}\\b\\s*[:,(}]`))}: ${field} ${what}`, hint)
   }
-  return config as Config
+  return config
 }
 
 /** A module of CommonJS is the default export itself, and its transpiled `default` is inside of it. */
