@@ -21,17 +21,12 @@ export function traceIdOf(headers: Headers): string | undefined {
 /** W3C allows nothing else in any of the three, and so do the headers of HTTP, which they may end up in. */
 const PRINTABLE = /^[ -~]+$/
 
-/**
- * What of a message's headers goes on with what it causes, where no span is active. Nobody has read them yet, so they are
- * checked here; a state says nothing without its trace.
- */
+/** What of a message's headers goes on with what it causes, where no span is active. Whether it is a trace its readers judge. */
 export function handedOn(headers: Headers): Record<string, string> {
   const kept: Record<string, string> = {}
-  const isInTrace = traceIdOf(headers) !== undefined
   for (const name of TRACE_HEADERS) {
     const value = Object.hasOwn(headers, name) ? headers[name]! : ''
-    if (value.length > MAX_LENGTH || !PRINTABLE.test(value)) continue
-    if (isInTrace || name === 'baggage') kept[name] = value
+    if (value.length <= MAX_LENGTH && PRINTABLE.test(value)) kept[name] = value
   }
   return kept
 }

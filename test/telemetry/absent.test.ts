@@ -314,14 +314,12 @@ describe('headers of a stranger', () => {
 
   const { traceparent } = REMOTE.headers
   test.each<[what: string, headers: Record<string, string>, kept: Record<string, string>]>([
-    ['no trace', { traceparent: 'x\r\nx-evil: 1', tracestate: 'rojo=1' }, {}],
-    ['a state without its trace', { tracestate: 'rojo=1' }, {}],
-    ['a trace that goes on too long', { traceparent: `${traceparent}-00` }, {}],
+    ['a header in a header', { traceparent: 'x\r\nx-evil: 1' }, {}],
     ['a trace with a line end', { traceparent: `${traceparent}\n` }, {}],
     ['control characters', { traceparent, tracestate: '\x1b[2J', baggage: 'a=b\nset-cookie: c' }, { traceparent }],
     ['what is not ASCII', { traceparent, tracestate: '🎈=1', baggage: 'a=\u202e' }, { traceparent }],
     ['baggage alone', { baggage: 'tenant=acme' }, { baggage: 'tenant=acme' }],
-  ])('of %s only what is trace context is handed on where nobody makes spans', async (_, headers, kept) => {
+  ])('of %s only printable ASCII is handed on where nobody makes spans', async (_, headers, kept) => {
     for (const options of [{ headers }, { headers, telemetry: false }] as const) {
       const { sent, state } = await passThrough(options)
       const { correlationid, causationid, ...rest } = sent as Record<string, string>
