@@ -36,10 +36,8 @@ export const deadRetry = command({
   output: BULK_RESULT,
   run(context) {
     const criteria = filterOf(context.options, context.args.ids)
-    return changeMany(context, {
-      ...{ verb: 'retry', ask: 'retry', done: 'retried', thing: 'dead message' },
-      ...{ chosen: Object.keys(criteria).length > 0, filter: { ...criteria, state: 'dead' } },
-    })
+    const words = { verb: 'retry', ask: 'retry', done: 'retried', thing: 'dead message' } as const
+    return changeMany(context, { ...words, criteria, of: { state: 'dead' } })
   },
 })
 
@@ -54,9 +52,7 @@ export const deadDiscard = command({
   output: BULK_RESULT,
   run(context) {
     const criteria = filterOf(context.options, context.args.ids)
-    return changeMany(context, {
-      ...{ verb: 'discard', ask: 'discard', done: 'discarded', thing: 'dead message' },
-      ...{ chosen: Object.keys(criteria).length > 0, filter: { ...criteria, state: 'dead' } },
-    })
+    const words = { verb: 'discard', ask: 'discard', done: 'discarded', thing: 'dead message' } as const
+    return changeMany(context, { ...words, criteria, of: { state: 'dead' } })
   },
 })

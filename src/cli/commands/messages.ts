@@ -79,10 +79,8 @@ export const messagesReplay = command({
   output: BULK_RESULT,
   run(context) {
     const criteria = filterOf(context.options, context.args.ids)
-    return changeMany(context, {
-      ...{ verb: 'retry', ask: 'replay', done: 'pending again', thing: 'handled message' },
-      ...{ chosen: Object.keys(criteria).length > 0, filter: { ...criteria, state: 'handled' } },
-    })
+    const words = { verb: 'retry', ask: 'replay', done: 'pending again', thing: 'handled message' } as const
+    return changeMany(context, { ...words, criteria, of: { state: 'handled' } })
   },
 })
 

@@ -42,13 +42,8 @@ export const outboxRetry = command({
   output: BULK_RESULT,
   run(context) {
     const criteria = filterOf(context.options, context.args.ids)
-    return changeMany(context, {
-      ...{ verb: 'retry', ask: 'publish again', done: 'to be published again', thing: 'event' },
-      ...{
-        chosen: Object.keys(criteria).length > 0,
-        filter: { ...criteria, box: 'outbox', state: ['dead', 'discarded'] },
-      },
-    })
+    const words = { verb: 'retry', ask: 'publish again', done: 'to be published again', thing: 'event' } as const
+    return changeMany(context, { ...words, criteria, of: { box: 'outbox', state: ['dead', 'discarded'] } })
   },
 })
 
@@ -69,9 +64,7 @@ export const outboxDiscard = command({
   run(context) {
     const criteria = filterOf(context.options, context.args.ids)
     const { state = 'dead' } = context.options
-    return changeMany(context, {
-      ...{ verb: 'discard', ask: 'discard', done: 'discarded', thing: `${state} event` },
-      ...{ chosen: Object.keys(criteria).length > 0, filter: { ...criteria, box: 'outbox', state } },
-    })
+    const words = { verb: 'discard', ask: 'discard', done: 'discarded', thing: `${state} event` } as const
+    return changeMany(context, { ...words, criteria, of: { box: 'outbox', state } })
   },
 })

@@ -49,10 +49,8 @@ export const quarantineRelease = command({
   output: BULK_RESULT,
   run(context) {
     const criteria = criteriaOf(context.options, context.args.ids)
-    return changeMany(context, {
-      ...{ verb: 'retry', ask: 'release', done: 'released', thing: 'quarantined message' },
-      ...{ chosen: Object.keys(criteria).length > 0, filter: { ...criteria, state: 'quarantined' } },
-    })
+    const words = { verb: 'retry', ask: 'release', done: 'released', thing: 'quarantined message' } as const
+    return changeMany(context, { ...words, criteria, of: { state: 'quarantined' } })
   },
 })
 
@@ -67,9 +65,7 @@ export const quarantineDiscard = command({
   output: BULK_RESULT,
   run(context) {
     const criteria = criteriaOf(context.options, context.args.ids)
-    return changeMany(context, {
-      ...{ verb: 'discard', ask: 'discard', done: 'discarded', thing: 'quarantined message' },
-      ...{ chosen: Object.keys(criteria).length > 0, filter: { ...criteria, state: 'quarantined' } },
-    })
+    const words = { verb: 'discard', ask: 'discard', done: 'discarded', thing: 'quarantined message' } as const
+    return changeMany(context, { ...words, criteria, of: { state: 'quarantined' } })
   },
 })

@@ -29,22 +29,23 @@ export interface BulkVerb {
   readonly done: string
   /** `dead message` */
   readonly thing: string
-  /** Whether somebody has said which: the states are ours. */
-  readonly chosen: boolean
-  readonly filter: Filter
+  /** What somebody has said of which. */
+  readonly criteria: Filter
+  /** The states are ours: they choose nothing. */
+  readonly of: Filter
 }
 
 export async function changeMany(
   context: Context<OptionsOf<typeof BULK>, unknown>,
-  { verb, ask, done, thing, chosen, filter }: BulkVerb,
+  { verb, ask, done, thing, criteria, of }: BulkVerb,
 ): Promise<ExitCode> {
   const { io, out, options, signal } = context
-  checkChosen(chosen, options.all, thing)
+  checkChosen(Object.keys(criteria).length > 0, options.all, thing)
   const { by, reason } = signedBy(options)
   if (verb === 'discard' && !reason?.trim()) throw misused(`${ask} needs a reason`, `add --reason 'sent by mistake'`)
   const { box } = await context.connect()
   const change = (bulk: object): Promise<number> =>
-    box.admin[verb](filter as Criteria<Filter>, { by, reason: reason as string, signal, ...bulk })
+    box.admin[verb]({ ...criteria, ...of } as Criteria<Filter>, { by, reason: reason as string, signal, ...bulk })
 
   const count = await change({ dryRun: true, limit: options.limit })
   const answer = (changed: number): void => {
