@@ -5,7 +5,7 @@
  * somebody holds, is left alone. Lanes are locked first, in the order of their keys, as everywhere.
  */
 import { statement, type Flag, type Json } from '../statement.js'
-import { chosenWork, MARKED, same, wakeLanes, type MessageKey } from './rules.js'
+import { chosenWork, freeLanes, MARKED, same, wakeLanes, type MessageKey } from './rules.js'
 
 /** Messages, and the states that each must be in. */
 interface Chosen {
@@ -133,18 +133,7 @@ changed as (
   update ob.work w set parked = 'discarded', token = null, suspect = false, due_at = 'infinity'
   from fitting f where ${same('w', 'f')}
   returning w.consumer, w.source, w.id, w.lane, f.parked was
-),
-left_behind as materialized (
-  select consumer, lane, bool_or(was is not null) frees from changed where lane is not null group by consumer, lane
-),
-freed as (
-  update ob.lane x set
-    token = case when x.token is not null and not lane.live then gen_random_uuid() else x.token end,
-    blocked = x.blocked and not b.frees,
-    due_at = case when x.blocked and b.frees and x.token is null then ob.now() else x.due_at end
-  from left_behind b join lane on lane.consumer = b.consumer and lane.key = b.lane
-  where x.consumer = b.consumer and x.key = b.lane
-)
+),${freeLanes('changed')}
 select consumer, source, id from changed`)
 
 /** Discards what is in quarantine. In: the numbers of rows, and why. Out: the rows that were changed. */

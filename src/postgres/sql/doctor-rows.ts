@@ -4,7 +4,7 @@
  * row, so that numbers are numbers.
  */
 import { statement, type Json } from '../statement.js'
-import { messageOf } from './rules.js'
+import { messageOf, quarantinePairs } from './rules.js'
 
 /** Where counts end. */
 export const COUNTED_TO = 10_000
@@ -295,14 +295,7 @@ export interface QuarantineFacts {
 
 /** What is in quarantine, by consumer and reason. In: nothing. Index: quarantine_reason. */
 export const LOOK_QUARANTINE = statement<null, { facts: Json<QuarantineFacts> }>(`
-with recursive input as (select $1::text),
-kind(consumer, reason) as (
-  (select q.consumer, q.reason from ob.quarantine q order by q.consumer, q.reason limit 1)
-  union all
-  select next.consumer, next.reason from kind cross join lateral (
-    select q.consumer, q.reason from ob.quarantine q where (q.consumer, q.reason) > (kind.consumer, kind.reason)
-    order by q.consumer, q.reason limit 1) next
-)
+with recursive input as (select $1::text),${quarantinePairs('kind')}
 select jsonb_build_object('consumer', kind.consumer, 'reason', kind.reason, 'count', kept.n, 'oldestMs', kept.ms,
   'envelopes', case when kind.reason = 'too-old' then late.found end)::text facts
 from kind

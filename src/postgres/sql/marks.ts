@@ -1,6 +1,6 @@
 /** Statements that record messages as handled which somebody else has handled. */
 import { statement } from '../statement.js'
-import { chosenWork, MARKED, messageOf, same, type MessageKey } from './rules.js'
+import { chosenWork, freeLanes, MARKED, messageOf, same, type MessageKey } from './rules.js'
 
 /** In single letters: there are many in one statement. */
 export interface MarkRow {
@@ -68,18 +68,7 @@ settled as (
 times as (
   insert into ob.handled (n, at) select m.n, ob.now() from settled s ${messageOf('s')} where m.n is not null
   on conflict (n) do update set at = excluded.at
-),
-left_behind as materialized (
-  select consumer, lane, bool_or(was is not null) frees from settled where lane is not null group by consumer, lane
-),
-freed as (
-  update ob.lane x set
-    token = case when x.token is not null and not lane.live then gen_random_uuid() else x.token end,
-    blocked = x.blocked and not b.frees,
-    due_at = case when x.blocked and b.frees and x.token is null then ob.now() else x.due_at end
-  from left_behind b join lane on lane.consumer = b.consumer and lane.key = b.lane
-  where x.consumer = b.consumer and x.key = b.lane
-),
+),${freeLanes('settled')},
 held as materialized (
   select c.source, c.id from chosen c where not exists (select 1 from fitting f where ${same('f', 'c')})
 )

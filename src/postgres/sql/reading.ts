@@ -1,5 +1,6 @@
 /** Statements that read the figures of the database for metrics, once for all processes of a box. */
 import { statement, type Flag, type Json } from '../statement.js'
+import { quarantinePairs } from './rules.js'
 
 /** What makes another reading due. One from the future was taken by another clock, before a failover. */
 const DUE = `(r.due_at <= ob.now() or r.taken_at > ob.now())`
@@ -123,14 +124,7 @@ export interface QuarantineFigures {
  * In: how many rows are looked at for each, the newest ones. Index: quarantine_reason.
  */
 export const READ_QUARANTINE = statement<readonly [most: number], QuarantineFigures>(`
-with recursive input as materialized (select ($1::text::jsonb->>0)::bigint most),
-pair(consumer, reason) as (
-  (select q.consumer, q.reason from ob.quarantine q order by q.consumer, q.reason limit 1)
-  union all
-  select next.consumer, next.reason from pair cross join lateral (
-    select q.consumer, q.reason from ob.quarantine q where (q.consumer, q.reason) > (pair.consumer, pair.reason)
-    order by q.consumer, q.reason limit 1) next
-)
+with recursive input as materialized (select ($1::text::jsonb->>0)::bigint most),${quarantinePairs('pair')}
 select pair.consumer, pair.reason, own.kept::text from pair
 cross join lateral (select count(*) filter (where x.discarded is null) kept from (
   select q.discarded from ob.quarantine q where q.consumer = pair.consumer and q.reason = pair.reason

@@ -58,6 +58,38 @@ export function wakeLanes(work: string, schema = 'ob'): string {
 }
 
 /**
+ * Frees the lanes of work that has left: rows with a `consumer`, a `lane`, and `was`, for what it had been parked. One that was
+ * blocked by it goes on. A lane that a worker claimed which is gone by now, as `lane` says, gets another token: what comes
+ * back of it finds its claim lost.
+ */
+export function freeLanes(left: string): string {
+  return `
+left_behind as materialized (
+  select consumer, lane, bool_or(was is not null) frees from ${left} where lane is not null group by consumer, lane
+),
+freed as (
+  update ob.lane x set
+    token = case when x.token is not null and not lane.live then gen_random_uuid() else x.token end,
+    blocked = x.blocked and not b.frees,
+    due_at = case when x.blocked and b.frees and x.token is null then ob.now() else x.due_at end
+  from left_behind b join lane on lane.consumer = b.consumer and lane.key = b.lane
+  where x.consumer = b.consumer and x.key = b.lane
+)`
+}
+
+/** Every pair of a consumer and a reason in quarantine, by index: as many steps as there are pairs. */
+export function quarantinePairs(pair: string): string {
+  return `
+${pair}(consumer, reason) as (
+  (select q.consumer, q.reason from ob.quarantine q order by q.consumer, q.reason limit 1)
+  union all
+  select next.consumer, next.reason from ${pair} cross join lateral (
+    select q.consumer, q.reason from ob.quarantine q where (q.consumer, q.reason) > (${pair}.consumer, ${pair}.reason)
+    order by q.consumer, q.reason limit 1) next
+)`
+}
+
+/**
  * The consumers that take messages of a box: those of the parameter, which is `given->'consumers'` of `input`, and those that
  * are registered. Local options win, but for a promise that another process makes: order.
  */
