@@ -11,6 +11,10 @@ export const DEFAULT_RETAIN_MS = 30 * DAY_MS
 /** Statements with more than that are split: jsonb takes 256 MiB, and far below it a statement stays cheap. */
 export const MAX_BATCH_BYTES = 8 * MIB
 
+/** A process says so often which consumers and sinks it has; one that was not seen for so long is gone. */
+export const SEEN_EVERY_MS = 20_000
+export const GONE_MS = 90_000
+
 /** Of several at work one may succeed while the next one fails: for so long nothing must fail before all is well again. */
 export const CALM_MS = 1_000
 

@@ -1,6 +1,6 @@
 /** Lists consumers: those that are registered, and those that this process has declared. */
 import type { ConsumerDeclaration } from '../inbox/consumer.js'
-import { GONE_MS } from '../inbox/presence.js'
+import { GONE_MS } from '../figures.js'
 import { REGISTERED, type RegisteredRow } from '../postgres/sql/consumers.js'
 import { readJson } from '../postgres/statement.js'
 import type { Runtime } from '../runtime.js'

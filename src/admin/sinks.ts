@@ -1,5 +1,5 @@
 /** Lists the sinks there are, and who has them. */
-import { GONE_MS } from '../outbox/assign.js'
+import { GONE_MS } from '../figures.js'
 import { SINKS } from '../postgres/sql/admin.js'
 import { readJson } from '../postgres/statement.js'
 import type { Runtime } from '../runtime.js'

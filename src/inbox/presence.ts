@@ -5,14 +5,11 @@
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { sleep } from '../backoff.js'
+import { GONE_MS, SEEN_EVERY_MS } from '../figures.js'
 import { LEFT, SEEN } from '../postgres/sql/consumers.js'
 import type { Runtime } from '../runtime.js'
 import type { ConsumerDeclaration } from './consumer.js'
 import { register } from './registry.js'
-
-/** A process that was not seen for so long is gone. It is seen every 20 s. */
-export const GONE_MS = 90_000
-const SEEN_EVERY_MS = 20_000
 
 export interface Presence {
   /** Resolves when it has been written down, or could not be: the next time will do. */

@@ -2,6 +2,7 @@
  * Assign: events find their sinks. Those that no sink wanted when they were looked at are put aside, and looked at again
  * when the sinks change: in small batches, by the relay of the sink that may want them, from where the last one got to.
  */
+import { GONE_MS } from '../figures.js'
 import { sqlState } from '../postgres/errors.js'
 import {
   ASSIGN, CATCH_UP, FINISH_LEFT, RECLAIM, REGISTER_SINKS, RETIRE_SINKS, type Differing,
@@ -11,9 +12,6 @@ import type { Runtime } from '../runtime.js'
 import type { Attached } from './options.js'
 
 const AT_ONCE = 1_000
-/** A process that was not seen for so long is gone, and so is what it said of its sinks. It is seen every 20 s. */
-export const GONE_MS = 90_000
-export const SEEN_EVERY_MS = 20_000
 
 /** A process, to the others: they share its sinks. */
 export interface Process {

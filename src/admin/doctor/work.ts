@@ -1,6 +1,5 @@
 /** Work: messages that wait, who is at them, and rows that no loop will ever reach. */
-import { DEFAULT_RETAIN_MS } from '../../figures.js'
-import { GONE_MS } from '../../inbox/presence.js'
+import { DEFAULT_RETAIN_MS, GONE_MS } from '../../figures.js'
 import { LOOK_CONSUMERS, LOOK_STRAYS, type ConsumerFacts, type StrayFacts } from '../../postgres/sql/doctor-rows.js'
 import { readJson } from '../../postgres/statement.js'
 import { check, family, type Look } from './check.js'
