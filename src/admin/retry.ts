@@ -6,7 +6,7 @@ import { REPLAY, RETRY, RETRY_DELIVERIES } from '../postgres/sql/bulk.js'
 import type { MessageKey } from '../postgres/sql/rules.js'
 import type { FoundRow } from '../postgres/sql/walk.js'
 import type { Runtime } from '../runtime.js'
-import { changeAll, checkBulkNames } from './bulk.js'
+import { changeAll, checkBulkNames, type Change } from './bulk.js'
 import type { Bulk, Filter } from './types.js'
 
 export async function retry(
@@ -16,7 +16,11 @@ export async function retry(
   options: Bulk = {},
 ): Promise<number> {
   checkBulkNames('retry', options, ['limit', 'perSecond', 'dryRun', 'by', 'reason'])
-  return changeAll(runtime, filter, options, {
+  return changeAll(runtime, filter, options, retrying(runtime, consumers))
+}
+
+export function retrying(runtime: Runtime, consumers: readonly ConsumerDeclaration[]): Change {
+  return {
     verb: 'retry',
     declared: consumers.map(({ name }) => name),
     takes: ['dead', 'quarantined', 'discarded', 'handled'],
@@ -31,7 +35,7 @@ export async function retry(
       )
     },
     outbox: (rows, states) => publishAgain(runtime, rows, states),
-  })
+  }
 }
 
 async function unpark({ db }: Runtime, rows: readonly FoundRow[], states: readonly State[]): Promise<number> {
