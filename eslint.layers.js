@@ -37,6 +37,7 @@ const MAY_IMPORT = {
   idempotency: ['leaf', 'shared', 'http', 'postgres', 'wiring'],
   testing: [...FLOW, 'admin', 'wiring'],
   nest: [...FLOW, 'wiring'],
+  dashboard: [...FLOW, 'admin', 'wiring', 'http'],
 }
 
 /** Database clients, brokers and ORMs are the user's: the core names their shapes, and imports none of them. */

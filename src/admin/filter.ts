@@ -33,7 +33,7 @@ export interface Judge {
 
 export const STATES: readonly State[] = ['pending', 'processing', 'handled', 'dead', 'quarantined', 'discarded']
 
-const REASONS: readonly QuarantineReason[] = [
+export const REASONS: readonly QuarantineReason[] = [
   'conflict', 'invalid', 'undecodable', 'no-id', 'too-old', 'too-large', 'unrouted', 'not-allowed',
   'effect-unknown',
 ] // prettier-ignore

@@ -2,7 +2,7 @@
 import { asReceiverSeesIt, type ConsumerDeclaration } from '../inbox/consumer.js'
 import { createRelease, type Held } from '../inbox/release.js'
 import type { State } from '../message.js'
-import { REPLAY, RETRY, RETRY_DELIVERIES } from '../postgres/sql/bulk.js'
+import { REPLAY, RETRY, RETRY_DELIVERIES, type KeyRow } from '../postgres/sql/bulk.js'
 import type { MessageKey } from '../postgres/sql/rules.js'
 import type { FoundRow } from '../postgres/sql/walk.js'
 import type { Runtime } from '../runtime.js'
@@ -19,7 +19,16 @@ export async function retry(
   return changeAll(runtime, filter, options, retrying(runtime, consumers))
 }
 
-export function retrying(runtime: Runtime, consumers: readonly ConsumerDeclaration[]): Change {
+/** `note` is told of the messages that run again. */
+export function retrying(
+  runtime: Runtime,
+  consumers: readonly ConsumerDeclaration[],
+  note: (keys: readonly MessageKey[]) => void = () => undefined,
+): Change {
+  const counted = (rows: readonly KeyRow[]): number => {
+    note(rows.map(({ consumer, source, id }) => [consumer, source, id]))
+    return rows.length
+  }
   return {
     verb: 'retry',
     declared: consumers.map(({ name }) => name),
@@ -29,8 +38,8 @@ export function retrying(runtime: Runtime, consumers: readonly ConsumerDeclarati
       const handled = rows.filter(({ state }) => state === 'handled')
       const parked = rows.filter(({ n, state }) => n === undefined && state !== 'handled')
       return (
-        (await unpark(runtime, parked, states)) +
-        (await replay(runtime, handled, consumers)) +
+        counted(await unpark(runtime, parked, states)) +
+        counted(await replay(runtime, handled, consumers)) +
         (await createRelease(runtime, { consumers, by: 'person' })(rows.flatMap(toHeld))).stored
       )
     },
@@ -38,18 +47,21 @@ export function retrying(runtime: Runtime, consumers: readonly ConsumerDeclarati
   }
 }
 
-async function unpark({ db }: Runtime, rows: readonly FoundRow[], states: readonly State[]): Promise<number> {
-  if (rows.length === 0) return 0
-  return (await db.run(RETRY, { keys: rows.map(keyOf), states })).length
+async function unpark(
+  { db }: Runtime,
+  rows: readonly FoundRow[],
+  states: readonly State[],
+): Promise<readonly KeyRow[]> {
+  return rows.length === 0 ? [] : db.run(RETRY, { keys: rows.map(keyOf), states })
 }
 
 async function replay(
   { db }: Runtime,
   rows: readonly FoundRow[],
   local: readonly ConsumerDeclaration[],
-): Promise<number> {
-  if (rows.length === 0) return 0
-  return (await db.run(REPLAY, { keys: rows.map(keyOf), consumers: local.map(asReceiverSeesIt) })).length
+): Promise<readonly KeyRow[]> {
+  if (rows.length === 0) return []
+  return db.run(REPLAY, { keys: rows.map(keyOf), consumers: local.map(asReceiverSeesIt) })
 }
 
 /** Of the rows, those that are in quarantine. */
