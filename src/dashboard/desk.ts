@@ -1,4 +1,5 @@
 /** The desk: what the routes work with. A part for each box, and what all of them share. */
+import { tellSafely } from '../http/report.js'
 import type { Runtime } from '../runtime.js'
 import type { Access } from './access.js'
 import { createJobs, type Jobs } from './bulk/jobs.js'
@@ -42,8 +43,9 @@ export function createDesk(insides: readonly Inside[], settings: Settings): Desk
   const parts = insides.map((inside): [string, Part] => {
     const { runtime } = inside.stage
     const reads = { ...runtime, db: boundReads(runtime.db, createGate()) }
-    const jobs = createJobs({ inside, reads, report: settings.onError })
-    return [inside.name, { ...inside, reads, jobs, hub: createHub({ inside, reads, jobs, report: settings.onError }) }]
+    const report = (error: unknown): void => tellSafely(settings.onError, error)
+    const jobs = createJobs({ inside, reads, report })
+    return [inside.name, { ...inside, reads, jobs, hub: createHub({ inside, reads, jobs, report }) }]
   })
   return { settings, parts: new Map(parts), signer: createSigner(settings.secret), buckets: createBuckets() }
 }

@@ -21,7 +21,7 @@ const VARYING: readonly (readonly [RegExp, string])[] = [
   [/`[^`\n]{0,400}`/g, '`‹text›`'],
   // An id: letters, digits, dashes and underscores, with a digit among them.
   [/\b(?=[\w-]{6,128}\b)(?=[a-z_-]{0,64}\d)(?=\d{0,64}[a-z_])[\w-]+/gi, '‹id›'],
-  [/(?<![a-z_])\d+(?:[.,]\d+)*/gi, '‹n›'],
+  [/\d+(?:[.,]\d+)*/g, '‹n›'],
 ]
 
 /** Constraint names, tables and columns are quoted in double quotes by PostgreSQL, and tell one error from another. */

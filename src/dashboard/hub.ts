@@ -25,6 +25,8 @@ export interface Hub {
   /** Throws BUSY if there are too many. `show` says what a stream may have of each event. */
   open(show: Show): ReadableStream<Uint8Array>
   readonly streams: number
+  /** Ends all streams. */
+  close(): void
 }
 
 export interface Show {
@@ -32,6 +34,7 @@ export interface Show {
 }
 
 interface Stream {
+  end(): void
   /** False if the client is gone, or has not taken what came before. */
   send(event: string, data: unknown): boolean
   readonly show: Show
@@ -95,6 +98,9 @@ export function createHub({ inside, reads, jobs, report }: HubDeps): Hub {
 
   return {
     overview: read,
+    close() {
+      for (const stream of streams) stream.end()
+    },
     get streams() {
       return streams.size
     },
@@ -117,13 +123,17 @@ export function createHub({ inside, reads, jobs, report }: HubDeps): Hub {
             }
             const own: Stream = {
               show,
+              end() {
+                end()
+                controller.close()
+              },
               lastJobs: '',
               send: (event, data) => write(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`),
             }
             stream = own
             streams.add(own)
             timers.push(setInterval(() => write(': still here\n\n'), BEAT_MS).unref())
-            timers.push(setTimeout(() => { end(); controller.close() }, LIFE_MS).unref()) // prettier-ignore
+            timers.push(setTimeout(() => own.end(), LIFE_MS).unref())
             write('retry: 1000\n\n')
             read().then(
               (overview) => own.send('overview', overview),

@@ -31,6 +31,8 @@ export type { Redact, Redactable } from './redact.js'
 export interface Dashboard {
   /** Takes a request from whatever serves HTTP. It may be passed on without its object. */
   fetch(request: Request): Promise<Response>
+  /** Ends streams, and cancels the changes that run here. For a process that stops: before its box does. */
+  close(): Promise<void>
 }
 
 const BODIES = { maxBytes: 2 * MIB, bodyTimeoutMs: 10_000, maxBufferedBytes: 16 * MIB }
@@ -40,6 +42,10 @@ export function dashboard(boxes: ShownBox | Readonly<Record<string, ShownBox>>, 
   const desk = createDesk(insidesOf(boxes), settings)
   const intake = createIntake(BODIES)
   return {
+    async close() {
+      for (const { hub } of desk.parts.values()) hub.close()
+      await Promise.all([...desk.parts.values()].map(({ jobs }) => jobs.close()))
+    },
     async fetch(request) {
       try {
         return await answer(desk, request, intake)

@@ -75,7 +75,8 @@ function redacted(row: Stored, redact: Redact): Seen {
   const result = read(row.result)
   if (row.body != null && node === undefined) return BLACK
   const before = messageOf(row, node?.value)
-  // A copy: what `redact` changes in place must not be what it is compared with.
+  // Before `redact`, which may change in place what it is given.
+  const asItWas = node && writeExact(node.value, node)
   const answer: unknown = redact({ ...before, headers: { ...before.headers }, ...(result && { result: result.value }) })
   if (answer === null || answer === undefined) return BLACK
   if (typeof answer !== 'object' || typeof (answer as { then?: unknown }).then === 'function') {
@@ -85,14 +86,19 @@ function redacted(row: Stored, redact: Redact): Seen {
   const headers = textsOf(after.headers)
   const written = after.data === undefined ? undefined : writeExact(after.data, node)
   const returned = after.result === undefined ? undefined : writeExact(after.result, result)
-  const gone = removed([node, result], [written, returned], { before: before.headers, after: headers })
+  const gone = longestFirst([
+    ...missing(leaves(node), leaves(read(written))),
+    ...missing(leaves(result), leaves(read(returned))),
+    ...missing(Object.values(before.headers), Object.values(headers)),
+    ...[before.key, before.subject].filter((value) => value !== after.key && value !== after.subject),
+  ])
   return {
     key: typeof after.key === 'string' ? after.key : undefined,
     subject: typeof after.subject === 'string' ? after.subject : undefined,
     headers,
     body: written,
     result: returned,
-    redacted: gone.length > 0,
+    redacted: written !== asItWas,
     unredactable: false,
     mask: (text) => gone.reduce((rest, value) => rest.replaceAll(value, MASK), text),
   }
@@ -126,15 +132,19 @@ function textsOf(headers: unknown): Record<string, string> {
 const LEAST = 3
 const MOST_VALUES = 2_000
 
-/** The values that were there and are not any more, longest first, so that none hides in a longer one. */
-function removed(
-  before: readonly (ExactNode | undefined)[],
-  after: readonly (string | undefined)[],
-  headers: { readonly before: Readonly<Record<string, string>>; readonly after: Readonly<Record<string, string>> },
-): string[] {
-  const had = new Set(Object.values(headers.before))
-  for (const node of before) if (node) for (const leaf of leavesOf(node)) had.add(leaf)
-  for (const value of Object.values(headers.after)) had.delete(value)
-  for (const text of after) for (const leaf of text === undefined ? [] : leavesOf(parseExact(text)!)) had.delete(leaf)
-  return [...had].filter(({ length }) => length >= LEAST).sort((a, b) => b.length - a.length).slice(0, MOST_VALUES) // prettier-ignore
+function leaves(node: ExactNode | undefined): Iterable<string> {
+  return node ? leavesOf(node) : []
+}
+
+/** What was there, and is not any more. */
+function missing(before: Iterable<string>, after: Iterable<string>): Set<string> {
+  const gone = new Set(before)
+  for (const value of after) gone.delete(value)
+  return gone
+}
+
+/** So that none hides in a longer one. */
+function longestFirst(values: readonly (string | undefined)[]): string[] {
+  const long = [...new Set(values)].filter((value): value is string => value !== undefined && value.length >= LEAST)
+  return long.sort((a, b) => b.length - a.length).slice(0, MOST_VALUES)
 }

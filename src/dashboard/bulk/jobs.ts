@@ -38,6 +38,8 @@ export interface Jobs {
   start(order: Order): Promise<ListedJob>
   /** Those that run, and those that ended lately; newest first. */
   list(): readonly ListedJob[]
+  /** Cancels what runs. Resolves when nothing does any more. */
+  close(): Promise<void>
   /** Throws NOT_FOUND for one that is not of this verb. */
   change(
     job: { readonly verb: Order['verb']; readonly id: string },
@@ -73,6 +75,7 @@ const LOOK_MS = 500
 
 export function createJobs(deps: JobsDeps): Jobs {
   const kept = new Map<string, Kept>()
+  const running = new Set<Promise<void>>()
   const { inside } = deps
   const find = (verb: Order['verb'], id: string): Kept => {
     const job = kept.get(id)
@@ -93,12 +96,20 @@ export function createJobs(deps: JobsDeps): Jobs {
         kept.delete(job.id)
         throw error
       }
-      void perform(deps, job)
+      const work = perform(deps, job).finally(() => running.delete(work))
+      running.add(work)
       return show(inside.name, job)
     },
     list() {
       forgetOld(kept)
       return [...kept.values()].reverse().map((job) => show(inside.name, job))
+    },
+    async close() {
+      for (const { control, changed } of kept.values()) {
+        control.cancelled = true
+        changed()
+      }
+      await Promise.all(running)
     },
     change({ verb, id }, { cancel, perSecond }) {
       const job = find(verb, id)
@@ -148,13 +159,15 @@ async function perform(deps: JobsDeps, job: Kept): Promise<void> {
   }
   job.endedAt = new Date()
   await note(deps, job, order.verb).catch(report)
-  await follow(job).catch(report)
+  // For the eye alone: a box that is gone by then has nothing to show.
+  await follow(job).catch(() => undefined)
 }
 
-async function follow({ follower }: Kept): Promise<void> {
-  for (const end = performance.now() + AFTERWARDS_MS; follower.open > 0 && performance.now() < end;) {
+async function follow({ follower, control }: Kept): Promise<void> {
+  for (const end = performance.now() + AFTERWARDS_MS; performance.now() < end && !control.cancelled;) {
     await follower.look()
-    if (follower.open > 0) await sleep(LOOK_MS)
+    if (follower.open === 0) return
+    await sleep(LOOK_MS, control.changed)
   }
 }
 
