@@ -41,7 +41,7 @@ export const DASHBOARD = {
   environment: optional(name(100), 'none'),
   readOnly: boolean(false),
   hosts: optional(checked(checkHosts), 'any'),
-  base: MOUNT.base,
+  base: { ...MOUNT.base, byDefault: { words: 'as the bridge says' } },
   secret: optional(
     checked((where, given: string) => {
       if (typeof given === 'string' && given.length >= 32) return given

@@ -5,44 +5,11 @@
  * Paths are below the base path of the dashboard. What stands behind a colon is a part of the input.
  */
 import type {
-  Action, Audit, Conflict, Conversation, Counted, Done, Failures, Job, Jobs, Keys, MessageAnswer, Messages, Outbox, Overview,
+  Audit, Conflict, Conversation, Counted, Done, Failures, Job, Jobs, Keys, MessageAnswer, Messages, Outbox, Overview,
   Quarantine, Session, Vocabulary,
 } from './answers/index.js' // prettier-ignore
-import { flag, integer, rate, required, text, type Fields, type InputOf } from './fields.js'
-
-/** `session`: whoever `authorize` knows. */
-export type Permission = 'session' | Action
-
-export interface Route<I extends Fields = Fields, Answer = unknown> {
-  readonly method: 'GET' | 'POST'
-  readonly path: `/${string}`
-  readonly needs: Permission
-  readonly input: I
-  /** For the page. */
-  readonly does: string
-  /** `json` is data. `events` is a stream of them, `text` a body as it is, `page` and `asset` the interface. */
-  readonly kind: 'json' | 'events' | 'text' | 'page' | 'asset'
-  /** Counts against the limit of searches. */
-  readonly search: boolean
-  /** Never there: by this the compiler knows the answer. */
-  readonly answer?: Answer
-}
-
-type Said = 'needs' | 'does'
-
-function get<Answer>() {
-  return <const P extends `/${string}`, I extends Fields>(
-    path: P,
-    rest: Pick<Route<I>, Said | 'input'> & Partial<Pick<Route, 'kind' | 'search'>>,
-  ): Route<I, Answer> => ({ method: 'GET', path, kind: 'json', search: false, ...rest })
-}
-
-function post<Answer>() {
-  return <const P extends `/${string}`, I extends Fields>(
-    path: P,
-    rest: Pick<Route<I>, Said | 'input'> & Partial<Pick<Route, 'search'>>,
-  ): Route<I, Answer> => ({ method: 'POST', path, kind: 'json', search: false, ...rest })
-}
+import { get, post, type Route } from './route.js'
+import { flag, integer, rate, required, text, type InputOf } from './fields.js'
 
 export const MOST_PER_PAGE = 200
 export const MOST_PER_SECOND = 10_000
@@ -129,6 +96,7 @@ export const ROUTES = {
   pageOf: get<never>()('/:page/:box', { needs: 'session', input: { page: required(name('the name of a page')), box }, kind: 'page', does: 'A page of the interface, of one box.' }),
 } satisfies Record<string, Route> // prettier-ignore
 
+export type { Permission, Route } from './route.js'
 export type Routes = typeof ROUTES
 export type RouteName = keyof Routes
 export type RouteInput<K extends RouteName> = InputOf<Routes[K]['input']>

@@ -128,7 +128,9 @@ export async function ask<K extends RouteName>(
   asked?: Asked,
 ): Promise<{ status: number; answer: never; text: string; headers: Headers }> {
   const response = await ops.fetch(requestFor(name, input, asked))
-  const text = await response.text()
+  const isStream = response.headers.get('content-type')?.startsWith('text/event-stream')
+  if (isStream) await response.body?.cancel()
+  const text = isStream ? '' : await response.text()
   const isJson = response.headers.get('content-type')?.startsWith('application/json')
   return {
     status: response.status,
