@@ -1,6 +1,6 @@
 /** Overview: one reading of a box. It is the same for everybody who looks, so it has nothing that not everybody may see. */
 import type { Counts as AdminCounts } from '../admin/types.js'
-import { status } from '../admin/status.js'
+import { consumerCounts, outboxCounts } from '../admin/status.js'
 import { GONE_MS } from '../outbox/assign.js'
 import { BLOCKED, DELIVERIES, VOCABULARY, type SinkRow } from '../postgres/sql/dashboard.js'
 import { readJson } from '../postgres/statement.js'
@@ -24,13 +24,13 @@ export async function readOverview({ name, box, stage }: Inside, reads: Runtime)
   const ms = Math.round((performance.now() - began) * 10) / 10
   const now = Date.now()
   const [counted, sinks, blocked, health] = await Promise.all([
-    status(reads, declared.map((one) => one.name)),
+    consumerCounts(reads, declared.map((one) => one.name)),
     readSinks(reads, EVERYBODY),
     runUnjitted(reads.db, BLOCKED, { consumer: null, position: '-1', limit: MOST_PARKED }),
     box.health(),
   ]) // prettier-ignore
   const registered = new Map(readJson(known!.consumers).map((one) => [one.name, one]))
-  const consumers = Object.entries(counted.consumers).map(([consumer, counts]): ConsumerStatus => {
+  const consumers = Object.entries(counted).map(([consumer, counts]): ConsumerStatus => {
     const local = declared.find((one) => one.name === consumer)
     const { paused, ...rest } = counts
     return {
@@ -50,7 +50,6 @@ export async function readOverview({ name, box, stage }: Inside, reads: Runtime)
     health: { ...healthy, reasons },
     server: { version: known!.server, ms },
     consumers,
-    outbox: typesOf(counted.outbox),
     sinks,
     blocked: { keys, complete: Number(blocked.at(-1)?.examined ?? 0) < MOST_PARKED },
   }
@@ -58,8 +57,8 @@ export async function readOverview({ name, box, stage }: Inside, reads: Runtime)
 }
 
 export async function readOutbox(reads: Runtime, viewer: Viewer): Promise<Outbox> {
-  const [counted, sinks] = await Promise.all([status(reads, []), readSinks(reads, viewer)])
-  return { types: typesOf(counted.outbox), sinks }
+  const [counted, sinks] = await Promise.all([outboxCounts(reads), readSinks(reads, viewer)])
+  return { types: typesOf(counted), sinks }
 }
 
 function typesOf(outbox: Readonly<Record<string, AdminCounts>>): Outbox['types'] {

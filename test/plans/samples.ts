@@ -125,7 +125,7 @@ export const SAMPLES: ReadonlyMap<string, Sample> = new Map<string, Sample>([
   ['EFFECTS_OF', sample(dashboard.EFFECTS_OF, [PENDING], 'effect_pkey')],
   ['DEAD', sample(dashboard.DEAD, { consumer: null, position: MAX_BIGINT, limit: 1_000 }, 'work_parked message_pkey attempt_pkey')],
   ['BLOCKED', sample(dashboard.BLOCKED, { consumer: null, position: '0', limit: 1_000 }, 'work_parked work_lane message_pkey attempt_pkey')],
-  ['BEHIND', sample(dashboard.BEHIND, { consumer: 'ledger', lane: 'k7', limit: 11 }, 'work_lane message_pkey')],
+  ['BEHIND', sample(dashboard.BEHIND, { lanes: [['ledger', 'k7'], ['ledger', 'k9']], limit: 11 }, 'work_lane message_pkey')],
   ['QUARANTINE_REASONS', sample(dashboard.QUARANTINE_REASONS, { limit: 500 }, 'quarantine_reason work_parked')],
   ['DELIVERIES', sample(dashboard.DELIVERIES, { limit: 500, goneMs: 1_000 }, 'delivery_live delivery_waiting delivery_parked delivery_failed outbox_pkey')],
   ['CAUSED', sample(dashboard.CAUSED, { ids: ['1'], from: Date.now() - 60_000, limit: 500 }, 'message_received')],

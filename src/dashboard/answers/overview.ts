@@ -77,7 +77,6 @@ export interface Overview {
   }
   readonly server: { readonly version: string; readonly ms: number }
   readonly consumers: readonly ConsumerStatus[]
-  readonly outbox: readonly (Counts & { readonly type: string })[]
   readonly sinks: readonly SinkStatus[]
   /** Keys that are blocked, as far as they were looked for. */
   readonly blocked: { readonly keys: number; readonly complete: boolean }

@@ -12,7 +12,7 @@ import { quote } from '../quote.js'
 import type { Seen } from '../redact.js'
 import type { RouteInput } from '../routes.js'
 
-const MOST = 10_000
+const MOST = 4_000
 const MOST_GROUPS = 500
 const MOST_TYPES = 5
 const HOURS = 24

@@ -23,7 +23,12 @@ export async function keys(call: BoxCall, { consumer, cursor }: RouteInput<'keys
   const all = rows.filter(({ lane }) => lane !== null)
   const shown = all.slice(0, MOST_KEYS)
   const seen = await seenFronts(call, shown)
-  const blocked = await Promise.all(shown.map((row, at) => toKey(call, row, seen[at]!)))
+  const lanes = shown.map(({ consumer: of, lane }) => [of, lane!] as const)
+  const next = lanes.length === 0 ? [] : await reads.db.run(BEHIND, { lanes, limit: MOST_NEXT })
+  const blocked = shown.map((row, at) => ({
+    ...toKey(call, row, seen[at]!),
+    next: next.filter(({ of }) => Number(of) === at).map(toNext),
+  }))
   // What is not shown of this look comes first on the next page.
   const last =
     all.length > shown.length ? shown.at(-1) : Number(rows[0]?.examined ?? 0) < MOST_PARKED ? undefined : rows.at(-1)
@@ -33,13 +38,8 @@ export async function keys(call: BoxCall, { consumer, cursor }: RouteInput<'keys
   }
 }
 
-async function toKey(
-  { part, viewer }: BoxCall,
-  row: BlockedRow,
-  seen: Pick<Seen, 'mask' | 'key'>,
-): Promise<BlockedKey> {
-  const { consumer, lane, type, parked, reason, name, code, message, attempts, at, waiting, first } = row
-  const next = await part.reads.db.run(BEHIND, { consumer, lane: lane!, limit: MOST_NEXT })
+function toKey({ viewer }: BoxCall, row: BlockedRow, seen: Pick<Seen, 'mask' | 'key'>): Omit<BlockedKey, 'next'> {
+  const { consumer, type, parked, reason, name, code, message, attempts, at, waiting, first } = row
   const words = name === null ? undefined : { name, code: code ?? undefined, message: message ?? '' }
   return {
     consumer,
@@ -57,8 +57,18 @@ async function toKey(
     waiting: Number(waiting),
     atLeast: Number(waiting) >= MOST_WAITING,
     ...(first !== null && { oldestWaitingAt: time(first) }),
-    next: next.map(({ source, id, type: own, received }) => ({ source, id, type: own, receivedAt: time(received) })),
   }
+}
+
+interface Next {
+  readonly source: string
+  readonly id: string
+  readonly type: string
+  readonly received: string
+}
+
+function toNext({ source, id, type, received }: Next): BlockedKey['next'][number] {
+  return { source, id, type, receivedAt: time(received) }
 }
 
 /** A key is shown as `redact` leaves it in the message that blocks it. */

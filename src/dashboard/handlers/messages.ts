@@ -9,7 +9,8 @@ import type { RouteInput } from '../routes.js'
 import type { Bearer } from '../sign.js'
 
 const BY_DEFAULT = 50
-const LEAN = { most: 20_000, atOnce: 2_000 }
+/** What one page may look through before it answers with what it has, and a cursor. */
+const LEAN = { most: 6_000, atOnce: 1_000 }
 /** Each may have a megabyte. */
 const WITH_BODIES = { most: 2_000, atOnce: 100 }
 

@@ -194,19 +194,19 @@ cross join lateral (
 ) behind
 order by s.seq`)
 
-/** The first messages that wait behind a key, in their order. Index: work_lane, and the primary key. */
+/** The first messages that wait behind each of some keys, in their order. Out: with the key's position. Indexes: work_lane, and the primary key. */
 export const BEHIND = statement<
-  { consumer: string; lane: string; limit: number },
-  { source: string; id: string; type: string; received: string }
+  { lanes: readonly (readonly [consumer: string, lane: string])[]; limit: number },
+  { of: string; source: string; id: string; type: string; received: string }
 >(`
 with input as materialized (select $1::text::jsonb given)
-select coalesce(m.origin_source, m.source) source, coalesce(m.origin_id, m.id) id, m.type,
+select (asked.ord - 1)::text "of", coalesce(m.origin_source, m.source) source, coalesce(m.origin_id, m.id) id, m.type,
   (extract(epoch from m.received_at) * 1000.0)::bigint::text received
-from (select w.consumer, w.source, w.id, w.seq from ob.work w
-  where w.consumer = (select given->>'consumer' from input) and w.lane = (select given->>'lane' from input)
-    and w.parked is null
+from input, jsonb_array_elements(given->'lanes') with ordinality asked(x, ord)
+cross join lateral (select w.consumer, w.source, w.id, w.seq from ob.work w
+  where w.consumer = x->>0 and w.lane = x->>1 and w.parked is null
   order by w.seq limit (select (given->>'limit')::int from input)) w ${messageOf('w')}
-order by w.seq`)
+order by asked.ord, w.seq`)
 
 /**
  * What is in quarantine, by consumer and reason, each counted up to `limit`, and when the oldest came. Indexes:
