@@ -1,3 +1,4 @@
+/* global Request -- of Node.js */
 /**
  * The dashboard on a large box: the time of every page on the server, by count of retained messages. A tenth of them wait, and a
  * hundredth are dead, in 500 groups.

@@ -13,7 +13,7 @@ import { EVERYBODY } from './everybody.js'
 
 /** Further is not counted. */
 const MOST_EVENTS = 10_000
-const MOST_PARKED = 2_000
+const MOST_PARKED = 500
 /** A consumer, or a sink, that is behind by more than this is said to be. */
 export const BEHIND_MS = 120_000
 

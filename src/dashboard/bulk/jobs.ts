@@ -91,7 +91,7 @@ export function createJobs(deps: JobsDeps): Jobs {
       const job = begin(order, deps.reads)
       kept.set(job.id, job)
       try {
-        await note(deps, job, `${order.verb}-started`)
+        await note(deps, job, { action: `${order.verb}-started`, state: 'running' })
       } catch (error) {
         kept.delete(job.id)
         throw error
@@ -149,16 +149,18 @@ async function perform(deps: JobsDeps, job: Kept): Promise<void> {
   const { order, control, progress, follower } = job
   const change = changeOf(inside, order, (keys) => follower.add(keys))
   const { filter, limit } = order
+  let state: Job['state'] = 'failed'
   try {
     const run = { runtime: stage.runtime, change, filter, limit, control, progress, follower, wake: () => stage.wake() }
-    job.state = await runAll(run)
+    state = await runAll(run)
   } catch (error) {
     report(error)
-    job.state = 'failed'
     job.problem = toProblem(error).message
   }
+  // Before it is shown as ended: whoever sees that finds it in the audit.
+  await note(deps, job, { action: order.verb, state }).catch(report)
+  job.state = state
   job.endedAt = new Date()
-  await note(deps, job, order.verb).catch(report)
   // For the eye alone: a box that is gone by then has nothing to show.
   await follow(job).catch(() => undefined)
 }
@@ -181,7 +183,11 @@ export function changeOf(
 }
 
 /** Who, what, how many, and why. */
-function note({ inside }: JobsDeps, { id, order, progress, state, control }: Kept, action: string): Promise<void> {
+function note(
+  { inside }: JobsDeps,
+  { id, order, progress, control }: Kept,
+  { action, state }: { readonly action: string; readonly state: Job['state'] },
+): Promise<void> {
   const { query, total, limit, reason, by } = order
   const detail = {
     filter: query,

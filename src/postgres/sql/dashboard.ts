@@ -87,7 +87,8 @@ export interface DeadRow {
 
 /**
  * Dead messages with the words of their last failure, newest first, no more than `limit` of each consumer, from `position`
- * on, which is a sequence number. Indexes: work_parked, and the primary keys.
+ * on, which is a sequence number. Errors are read last: with their stacks they would not fit into the memory of a sort.
+ * Indexes: work_parked, and the primary keys.
  */
 export const DEAD = statement<{ consumer: string | null; position: string; limit: number }, DeadRow>(`
 with recursive input as materialized (
@@ -104,15 +105,15 @@ consumer(name) as (
 ),
 dead as materialized (
   select w.* from consumer cross join lateral (
-    select w.consumer, w.source, w.id, w.seq, w.error from ob.work w
+    select w.consumer, w.source, w.id, w.seq from ob.work w
     where w.consumer = consumer.name and w.parked = 'dead' and w.seq < (select place from input)
     order by w.seq desc limit (select most from input)) w
   order by w.seq desc limit (select most from input)
 )
 select d.consumer, d.source, d.id, d.seq::text, m.type, left(f.j->>'name', 200) name, left(f.j->>'code', 100) code,
   left(f.j->>'message', 500) message, (extract(epoch from coalesce(a.at, m.received_at)) * 1000.0)::bigint::text "at"
-from dead d ${messageOf('d')}
-cross join lateral (select d.error::jsonb j) f
+from dead d ${messageOf('d')} ${workOf('d')}
+cross join lateral (select w.error::jsonb j) f
 left join lateral (select a.at from ob.attempt a
   where a.consumer = d.consumer and a.source = d.source and a.id = d.id order by a.n desc limit 1) a on true
 order by d.seq desc`)
@@ -160,7 +161,7 @@ consumer(name) as (
 examined as materialized (
   select w.*, row_number() over (order by w.seq) ord from (
     select w.* from consumer cross join (select unnest(array['dead', 'quarantined']) parked) state cross join lateral (
-      select w.consumer, w.source, w.id, w.seq, w.lane, w.parked, w.reason, w.error, w.attempts from ob.work w
+      select w.consumer, w.source, w.id, w.seq, w.lane, w.parked, w.reason from ob.work w
       where w.consumer = consumer.name and w.parked = state.parked and w.seq > (select place from input)
       order by w.seq limit (select most from input)) w
     order by w.seq limit (select most from input)) w
@@ -178,10 +179,10 @@ shown as materialized (
 )
 select s.seq::text, case when s.blocks then s.lane end lane, s.consumer, s.source, s.id, m.origin_source, m.origin_id, m.type,
   m.key, s.parked, s.reason, left(f.j->>'name', 200) name, left(f.j->>'code', 100) code, left(f.j->>'message', 500) message,
-  s.attempts::text, (extract(epoch from coalesce(a.at, m.received_at)) * 1000.0)::bigint::text "at",
+  w.attempts::text, (extract(epoch from coalesce(a.at, m.received_at)) * 1000.0)::bigint::text "at",
   behind.n::text waiting, (extract(epoch from behind.first) * 1000.0)::bigint::text "first", (select count(*) from examined)::text examined
-from shown s ${messageOf('s')}
-cross join lateral (select s.error::jsonb j) f
+from shown s ${messageOf('s')} ${workOf('s')}
+cross join lateral (select w.error::jsonb j) f
 left join lateral (select a.at from ob.attempt a
   where a.consumer = s.consumer and a.source = s.source and a.id = s.id order by a.n desc limit 1) a on true
 cross join lateral (
