@@ -59,6 +59,6 @@ async function causedIn(
     box: name, consumer, source, id: own, type, state: state as StateName, receivedAt: time(received),
     ...(cause !== null && { cause }),
   })) // prettier-ignore
-  // Of how many consumers they are is not known here: fewer than one's share is all of them, for sure.
-  return { links, complete: Number(rows[0]?.examined ?? 0) < MOST }
+  // How many were looked at stands in the rows. Where there is none, or one consumer's share is used up, there may be more.
+  return { links, complete: rows.length > 0 && Number(rows[0]!.examined) < MOST }
 }
