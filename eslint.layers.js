@@ -41,6 +41,7 @@ const MAY_IMPORT = {
   testing: [...FLOW, 'admin', 'wiring'],
   nest: [...FLOW, 'wiring'],
   cli: ['leaf', 'postgres', 'seam', 'shared', 'admin', 'wiring'],
+  dashboard: [...FLOW, 'admin', 'wiring', 'http'],
 }
 
 /** Database clients, brokers and ORMs are the user's: the core names their shapes, and imports none of them. */

@@ -16,3 +16,13 @@ for (const file of readdirSync(DIST, { recursive: true })) {
   copyFileSync(path.join(DIST, file), path.join(CJS, file))
 }
 writeFileSync(path.join(CJS, 'package.json'), '{ "type": "commonjs", "sideEffects": false }\n')
+
+// `import.meta` does not exist there: the interface of the dashboard is found from where this module is.
+writeFileSync(
+  path.join(CJS, 'dashboard/location.js'),
+  `"use strict";
+Object.defineProperty(exports, "__esModule", { value: true });
+exports.UI = void 0;
+exports.UI = require("node:path").join(__dirname, "../../dashboard/ui");
+`,
+)

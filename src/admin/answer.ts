@@ -18,18 +18,27 @@ export interface AnswerAt {
 export type Answer = { happened: true; result?: unknown } | { happened: false }
 
 export async function answer(runtime: Runtime, at: AnswerAt, given: Answer, options: Signed = {}): Promise<void> {
-  checkKnown('answer', at, ['consumer', 'id', 'source', 'effect'])
   if (typeof given?.happened !== 'boolean') {
     throw new OnceboxError('OPTION_INVALID', 'answer: say { happened: true, result } or { happened: false }')
   }
+  const { happened } = given
+  await record(runtime, at, { happened, result: given.happened ? resultText(given.result) : null }, options)
+}
+
+/** The same, with the result as JSON text: numbers stay as they were written. */
+export async function record(
+  runtime: Runtime,
+  at: AnswerAt,
+  { happened, result }: { readonly happened: boolean; readonly result: string | null },
+  options: Signed,
+): Promise<void> {
+  checkKnown('answer', at, ['consumer', 'id', 'source', 'effect'])
   const { by, reason: why } = checkOnlySigned('answer', options)
   const { consumer, id, source, effect } = at
   for (const [name, value] of Object.entries({ consumer, id, effect, ...(source !== undefined && { source }) })) {
     const problem = nameProblem(value)
     if (problem) throw new OnceboxError('OPTION_INVALID', `answer: ${name} ${problem}`)
   }
-  const { happened } = given
-  const result = given.happened ? resultText(given.result) : null
   const param = { consumer, id, source: source ?? null, effect, quoted: quoteEffect(effect), happened, result, by, why }
   const rows = await runtime.db.run(ANSWER_EFFECT, param)
   if (rows.some(({ answered }) => answered === 'true')) return

@@ -158,7 +158,7 @@ async function sleepUntil(at: number, signal: AbortSignal | undefined): Promise<
 }
 
 /** What arrives after the walk has begun is not part of it. */
-async function endOf({ db }: Runtime): Promise<Partial<Record<Place, string>>> {
+export async function endOf({ db }: Runtime): Promise<Partial<Record<Place, string>>> {
   const [end] = await db.run(WALK_END, null)
   const { at, seq, n, sent } = end!
   const quarantine = { quarantine: n, quarantineOf: n, quarantineIds: n }

@@ -4,7 +4,7 @@ import type { State } from '../message.js'
 import { DISCARD, DISCARD_DELIVERIES, DISCARD_QUARANTINED } from '../postgres/sql/bulk.js'
 import type { FoundRow } from '../postgres/sql/walk.js'
 import type { Runtime } from '../runtime.js'
-import { changeAll, checkBulkNames } from './bulk.js'
+import { changeAll, checkBulkNames, type Change } from './bulk.js'
 import { deliveryOf, keyOf } from './retry.js'
 import { checkSigned } from './signed.js'
 import type { Bulk, Filter } from './types.js'
@@ -16,25 +16,24 @@ export async function discard(
   options: Bulk & { reason: string },
 ): Promise<number> {
   const reason = checkReason(options)
-  return changeAll(
-    runtime,
-    filter,
-    { ...options, reason },
-    {
-      verb: 'discard',
-      declared,
-      takes: ['dead', 'quarantined', 'pending'],
-      unlessTold: ['dead', 'quarantined'],
-      async inbox(rows, states) {
-        const held = rows.flatMap(({ n }) => n ?? [])
-        const stored = rows.filter(({ n }) => n === undefined)
-        return (await discardStored(runtime, stored, states)) + (await discardHeld(runtime, held, reason))
-      },
-      async outbox(rows, states) {
-        return (await runtime.db.run(DISCARD_DELIVERIES, { keys: rows.map(deliveryOf), states })).length
-      },
+  return changeAll(runtime, filter, { ...options, reason }, discarding(runtime, declared, reason))
+}
+
+export function discarding(runtime: Runtime, declared: readonly string[], reason: string): Change {
+  return {
+    verb: 'discard',
+    declared,
+    takes: ['dead', 'quarantined', 'pending'],
+    unlessTold: ['dead', 'quarantined'],
+    async inbox(rows, states) {
+      const held = rows.flatMap(({ n }) => n ?? [])
+      const stored = rows.filter(({ n }) => n === undefined)
+      return (await discardStored(runtime, stored, states)) + (await discardHeld(runtime, held, reason))
     },
-  )
+    async outbox(rows, states) {
+      return (await runtime.db.run(DISCARD_DELIVERIES, { keys: rows.map(deliveryOf), states })).length
+    },
+  }
 }
 
 function checkReason(options: Bulk & { reason: string }): string {

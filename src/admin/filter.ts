@@ -3,6 +3,7 @@ import { nearest } from '../check-options.js'
 import { OnceboxError } from '../errors.js'
 import { isOnCalendar } from '../figures.js'
 import type { QuarantineReason, State } from '../message.js'
+import type { FoundRow } from '../postgres/sql/walk.js'
 import type { Filter } from './types.js'
 
 /** A checked filter, in the form that the statements of search.ts take; `data` is judged in JavaScript. */
@@ -19,11 +20,20 @@ export interface CheckedFilter {
   readonly before: string | undefined
   readonly after: string | undefined
   readonly data: Readonly<Record<string, unknown>> | undefined
+  /** What no statement can judge. */
+  readonly judge?: Judge
+}
+
+/** A criterion that is judged here, among the rows that the others select. */
+export interface Judge {
+  /** It looks at bodies: they have to be read. */
+  readonly bodies: boolean
+  fits(row: FoundRow): boolean
 }
 
 export const STATES: readonly State[] = ['pending', 'processing', 'handled', 'dead', 'quarantined', 'discarded']
 
-const REASONS: readonly QuarantineReason[] = [
+export const REASONS: readonly QuarantineReason[] = [
   'conflict', 'invalid', 'undecodable', 'no-id', 'too-old', 'too-large', 'unrouted', 'not-allowed',
   'effect-unknown',
 ] // prettier-ignore

@@ -34,12 +34,19 @@ export interface AdminDeps {
   announce(): Promise<unknown>
 }
 
+/** On an admin: what tools of ours need beside its public methods. */
+export const BACKSTAGE: unique symbol = Symbol.for('oncebox.backstage') as never
+
+export interface Backstage extends AdminDeps {
+  readonly runtime: Runtime
+}
+
 export function createAdmin<M extends MessageMap>(runtime: Runtime, deps: AdminDeps): Admin<M> {
   const local = (): string[] => deps.consumers().map(({ name }) => name)
   /** Even a run that failed halfway has changed something. */
   const waking = async <T>(work: Promise<T>): Promise<T> => work.finally(() => deps.wake())
   const registry = { announce: () => deps.announce(), get local() { return local() } } // prettier-ignore
-  return {
+  const admin: Admin<M> = {
     status: () => status(runtime, local()),
     messages: (filter, page) => messages(runtime, filter as Filter, page),
     message: (at) => message(runtime, at),
@@ -58,4 +65,5 @@ export function createAdmin<M extends MessageMap>(runtime: Runtime, deps: AdminD
     doctor: (options) => doctor(runtime, deps.consumers(), options),
     audit: (page) => audit(runtime, page),
   }
+  return Object.defineProperty(admin, BACKSTAGE, { value: { runtime, ...deps } satisfies Backstage })
 }

@@ -11,8 +11,7 @@ import type { Filter } from './types.js'
 import { placesOf, positionOf, possibleStates, startOf, step, type Place, type Position, type Step } from './walk.js'
 
 /** What one call may examine in one place before it answers with what it has, and a cursor. */
-const MAX_EXAMINED = 20_000
-const MAX_STEP = 2_000
+const BOUNDS: Bounds = { most: 20_000, atOnce: 2_000 }
 
 export interface Page {
   readonly cursor?: string | undefined
@@ -26,13 +25,41 @@ export async function messages<M extends MessageMap>(
 ): Promise<{ entries: Entry<M>[]; cursor?: string }> {
   checkKnown('messages', page, ['cursor', 'limit'])
   const limit = checkInteger('messages: limit', page.limit ?? 50, 1, 1_000)
-  const checked = checkFilter(filter)
-  const trails = await startTrails(runtime, checked, page.cursor)
-  const rows = await merge(runtime, checked, trails, limit)
-  const open = trails.filter(({ buffer, done }) => buffer.length > 0 || !done)
+  const { rows, cursor } = await find(runtime, checkFilter(filter), { cursor: page.cursor, limit, bodies: true })
   const entries = rows.map((row) => toEntry<M>(row))
-  if (open.length === 0) return { entries }
-  return { entries, cursor: writeCursor(checked, new Map(open.map((trail) => [trail.place, trail.consumed]))) }
+  return cursor === undefined ? { entries } : { entries, cursor }
+}
+
+export interface Wanted {
+  readonly cursor: string | undefined
+  readonly limit: number
+  readonly bodies: boolean
+  /** What one call may examine in one place, and how much of it at once. */
+  readonly examine?: Bounds
+}
+
+interface Bounds {
+  readonly most: number
+  readonly atOnce: number
+}
+
+/** A page of rows, newest first, and where the next one begins. */
+export async function find(
+  runtime: Runtime,
+  filter: CheckedFilter,
+  { cursor, limit, bodies, examine = BOUNDS }: Wanted,
+): Promise<{ rows: readonly FoundRow[]; cursor: string | undefined }> {
+  const trails = await startTrails(runtime, filter, { cursor, most: examine.most })
+  const rows = await merge(runtime, { filter, bodies, atOnce: examine.atOnce }, trails, limit)
+  const open = trails.filter(({ buffer, done }) => buffer.length > 0 || !done)
+  if (open.length === 0) return { rows, cursor: undefined }
+  return { rows, cursor: writeCursor(filter, new Map(open.map((trail) => [trail.place, trail.consumed]))) }
+}
+
+interface Search {
+  readonly filter: CheckedFilter
+  readonly bodies: boolean
+  readonly atOnce: number
 }
 
 /** The walk through one place. */
@@ -51,7 +78,11 @@ interface Trail {
   done: boolean
 }
 
-async function startTrails(runtime: Runtime, filter: CheckedFilter, cursor: string | undefined): Promise<Trail[]> {
+async function startTrails(
+  runtime: Runtime,
+  filter: CheckedFilter,
+  { cursor, most }: { readonly cursor: string | undefined; readonly most: number },
+): Promise<Trail[]> {
   const positions: [Place, Position | undefined][] = []
   if (cursor !== undefined) positions.push(...readCursor(filter, cursor))
   else {
@@ -65,23 +96,23 @@ async function startTrails(runtime: Runtime, filter: CheckedFilter, cursor: stri
     consumed: at,
     examined: at,
     frontier: Infinity,
-    left: MAX_EXAMINED,
+    left: most,
     done: false,
   }))
 }
 
 async function merge(
   runtime: Runtime,
-  filter: CheckedFilter,
+  search: Search,
   trails: readonly Trail[],
   limit: number,
 ): Promise<readonly FoundRow[]> {
   const page: FoundRow[] = []
-  let count = limit + 1
+  let count = Math.min(limit + 1, search.atOnce)
   for (;;) {
     for (const trail of trails) {
       while (trail.buffer.length === 0 && !trail.done && trail.left > 0) {
-        const found = await look(runtime, filter, trail, Math.min(count, MAX_STEP, trail.left))
+        const found = await look(runtime, search, trail, Math.min(count, search.atOnce, trail.left))
         trail.left -= found.examined
         count *= 2
       }
@@ -98,9 +129,9 @@ async function merge(
   }
 }
 
-async function look(runtime: Runtime, filter: CheckedFilter, trail: Trail, count: number): Promise<Step> {
+async function look(runtime: Runtime, { filter, bodies }: Search, trail: Trail, count: number): Promise<Step> {
   const states = possibleStates(filter, filter.states)
-  const options = { direction: 'newest', states, position: trail.examined, count, bodies: true } as const
+  const options = { direction: 'newest', states, position: trail.examined, count, bodies } as const
   const found = await step(runtime, trail.place, filter, options)
   trail.buffer = found.rows
   trail.examined = found.position

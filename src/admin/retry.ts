@@ -2,11 +2,11 @@
 import { asReceiverSeesIt, type ConsumerDeclaration } from '../inbox/consumer.js'
 import { createRelease, type Held } from '../inbox/release.js'
 import type { State } from '../message.js'
-import { REPLAY, RETRY, RETRY_DELIVERIES } from '../postgres/sql/bulk.js'
+import { REPLAY, RETRY, RETRY_DELIVERIES, type KeyRow } from '../postgres/sql/bulk.js'
 import type { MessageKey } from '../postgres/sql/rules.js'
 import type { FoundRow } from '../postgres/sql/walk.js'
 import type { Runtime } from '../runtime.js'
-import { changeAll, checkBulkNames } from './bulk.js'
+import { changeAll, checkBulkNames, type Change } from './bulk.js'
 import type { Bulk, Filter } from './types.js'
 
 export async function retry(
@@ -16,7 +16,20 @@ export async function retry(
   options: Bulk = {},
 ): Promise<number> {
   checkBulkNames('retry', options, ['limit', 'perSecond', 'dryRun', 'by', 'reason', 'signal', 'progress'])
-  return changeAll(runtime, filter, options, {
+  return changeAll(runtime, filter, options, retrying(runtime, consumers))
+}
+
+/** `note` is told of the messages that run again. */
+export function retrying(
+  runtime: Runtime,
+  consumers: readonly ConsumerDeclaration[],
+  note: (keys: readonly MessageKey[]) => void = () => undefined,
+): Change {
+  const counted = (rows: readonly KeyRow[]): number => {
+    note(rows.map(({ consumer, source, id }) => [consumer, source, id]))
+    return rows.length
+  }
+  return {
     verb: 'retry',
     declared: consumers.map(({ name }) => name),
     takes: ['dead', 'quarantined', 'discarded', 'handled'],
@@ -25,27 +38,30 @@ export async function retry(
       const handled = rows.filter(({ state }) => state === 'handled')
       const parked = rows.filter(({ n, state }) => n === undefined && state !== 'handled')
       return (
-        (await unpark(runtime, parked, states)) +
-        (await replay(runtime, handled, consumers)) +
+        counted(await unpark(runtime, parked, states)) +
+        counted(await replay(runtime, handled, consumers)) +
         (await createRelease(runtime, { consumers, by: 'person' })(rows.flatMap(toHeld))).stored
       )
     },
     outbox: (rows, states) => publishAgain(runtime, rows, states),
-  })
+  }
 }
 
-async function unpark({ db }: Runtime, rows: readonly FoundRow[], states: readonly State[]): Promise<number> {
-  if (rows.length === 0) return 0
-  return (await db.run(RETRY, { keys: rows.map(keyOf), states })).length
+async function unpark(
+  { db }: Runtime,
+  rows: readonly FoundRow[],
+  states: readonly State[],
+): Promise<readonly KeyRow[]> {
+  return rows.length === 0 ? [] : db.run(RETRY, { keys: rows.map(keyOf), states })
 }
 
 async function replay(
   { db }: Runtime,
   rows: readonly FoundRow[],
   local: readonly ConsumerDeclaration[],
-): Promise<number> {
-  if (rows.length === 0) return 0
-  return (await db.run(REPLAY, { keys: rows.map(keyOf), consumers: local.map(asReceiverSeesIt) })).length
+): Promise<readonly KeyRow[]> {
+  if (rows.length === 0) return []
+  return db.run(REPLAY, { keys: rows.map(keyOf), consumers: local.map(asReceiverSeesIt) })
 }
 
 /** Of the rows, those that are in quarantine. */

@@ -5,13 +5,18 @@ import type { Runtime } from '../runtime.js'
 import { STATES } from './filter.js'
 import type { Counts, Status } from './types.js'
 
-export async function status({ db }: Runtime, local: readonly string[]): Promise<Status> {
-  const inbox = await runUnjitted(db, STATUS, local)
-  const outbox = await runUnjitted(db, OUTBOX_STATUS, null)
-  return {
-    consumers: byName(inbox.map((row) => [row.name, { ...counts(row), ...(row.paused === 'true' && PAUSED) }])),
-    outbox: byName(outbox.map((row) => [row.type, counts(row)])),
-  }
+export async function status(runtime: Runtime, local: readonly string[]): Promise<Status> {
+  return { consumers: await consumerCounts(runtime, local), outbox: await outboxCounts(runtime) }
+}
+
+export async function consumerCounts({ db }: Runtime, local: readonly string[]): Promise<Status['consumers']> {
+  const rows = await runUnjitted(db, STATUS, local)
+  return byName(rows.map((row) => [row.name, { ...counts(row), ...(row.paused === 'true' && PAUSED) }]))
+}
+
+export async function outboxCounts({ db }: Runtime): Promise<Status['outbox']> {
+  const rows = await runUnjitted(db, OUTBOX_STATUS, null)
+  return byName(rows.map((row) => [row.type, counts(row)]))
 }
 
 const PAUSED = { paused: true } as const

@@ -101,15 +101,17 @@ export interface StepOptions {
 
 /** Examines the next rows of a place. */
 export async function step(runtime: Runtime, place: Place, filter: CheckedFilter, options: StepOptions): Promise<Step> {
-  const { box: _, states: __, data, ...criteria } = filter
+  const { box: _, states: __, data, judge, ...criteria } = filter
   const { direction, states, position, until, count, bodies } = options
-  const lean = !bodies && data === undefined
+  const lean = !bodies && data === undefined && !judge?.bodies
   const param = { ...criteria, states, position, until, limit: count, lean }
   const rows = await runUnjitted(runtime.db, PLACES[place][direction], param)
   const last = rows.at(-1)
   const examined = Number(last?.ord ?? 0)
   return {
-    rows: rows.filter((row) => row.fits === 'true' && (data === undefined || contains(dataOf(row), data))),
+    rows: rows.filter(
+      (row) => row.fits === 'true' && (data === undefined || contains(dataOf(row), data)) && (judge?.fits(row) ?? true),
+    ),
     position: last ? positionOf(place, last) : position,
     examined,
     receivedMs: last ? Number(last.received) : undefined,

@@ -11,6 +11,7 @@ import * as redis from '../../src/brokers/redis/options.js'
 import * as sqs from '../../src/brokers/sqs/options.js'
 import { CUSTOM } from '../../src/brokers/webhook/custom.js'
 import * as webhook from '../../src/brokers/webhook/options.js'
+import { DASHBOARD } from '../../src/dashboard/options.js'
 import { MOUNT } from '../../src/http/handler.js'
 import { ENDPOINT } from '../../src/idempotency/options.js'
 import { CONSUMER } from '../../src/inbox/options.js'
@@ -34,6 +35,7 @@ const TABLES: [what: string, page: string, n: number, declared: object, file: st
   ['to()', 'outbox.md', 1, SINK, 'outbox/options.ts'],
   ['link', 'link.md', 0, LINK, 'brokers/link/index.ts'],
   ['an endpoint', 'idempotency.md', 0, ENDPOINT, 'idempotency/options.ts'],
+  ['a dashboard', 'dashboard.md', 0, DASHBOARD, 'dashboard/options.ts'],
   ['a mount', 'frameworks.md', 0, MOUNT, 'http/handler.ts'],
   ['monitoring', 'monitoring.md', 0, MONITORING, 'monitoring/options.ts'],
   ['the Nest module', 'nest.md', 0, LIFECYCLE, 'nest/options.ts'],

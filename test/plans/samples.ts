@@ -3,6 +3,7 @@ import type { Statement } from '../../src/postgres/statement.js'
 import * as admin from '../../src/postgres/sql/admin.js'
 import * as audit from '../../src/postgres/sql/audit.js'
 import * as bulk from '../../src/postgres/sql/bulk.js'
+import * as dashboard from '../../src/postgres/sql/dashboard.js'
 import * as claim from '../../src/postgres/sql/claim.js'
 import * as consumers from '../../src/postgres/sql/consumers.js'
 import * as doctorRows from '../../src/postgres/sql/doctor-rows.js'
@@ -26,7 +27,7 @@ import * as searchQuarantine from '../../src/postgres/sql/search-quarantine.js'
 import * as server from '../../src/postgres/sql/server.js'
 import * as session from '../../src/postgres/sql/session.js'
 import * as settle from '../../src/postgres/sql/settle.js'
-import type { Criteria, Walk } from '../../src/postgres/sql/walk.js'
+import { MAX_BIGINT, type Criteria, type Walk } from '../../src/postgres/sql/walk.js'
 import { STATES } from '../../src/admin/filter.js'
 
 export interface Sample {
@@ -136,6 +137,17 @@ export const SAMPLES: ReadonlyMap<string, Sample> = new Map<string, Sample>([
   ['HIDDEN_SESSIONS', sample(doctorServer.HIDDEN_SESSIONS, null, '')],
   ['LOOK_TABLES', sample(doctorServer.LOOK_TABLES, null, '')],
   ['LOOK_OBJECTS', sample(doctorServer.LOOK_OBJECTS, { own: '"box".' }, '')],
+  ['BOUND_READS', sample(dashboard.BOUND_READS, { ms: '5000' }, '')],
+  ['VOCABULARY', sample(dashboard.VOCABULARY, null, '')],
+  ['FATES', sample(dashboard.FATES, [PENDING, HANDLED, PARKED], 'message_pkey work_pkey')],
+  ['BODIES', sample(dashboard.BODIES, [PENDING, HANDLED], 'message_pkey')],
+  ['EFFECTS_OF', sample(dashboard.EFFECTS_OF, [PENDING], 'effect_pkey')],
+  ['DEAD', sample(dashboard.DEAD, { consumer: null, position: MAX_BIGINT, limit: 1_000 }, 'work_parked message_pkey attempt_pkey')],
+  ['BLOCKED', sample(dashboard.BLOCKED, { consumer: null, position: '0', limit: 1_000 }, 'work_parked work_lane message_pkey attempt_pkey')],
+  ['BEHIND', sample(dashboard.BEHIND, { lanes: [['ledger', 'k7'], ['ledger', 'k9']], limit: 11 }, 'work_lane message_pkey')],
+  ['QUARANTINE_REASONS', sample(dashboard.QUARANTINE_REASONS, { limit: 500 }, 'quarantine_reason work_parked')],
+  ['DELIVERIES', sample(dashboard.DELIVERIES, { limit: 500, goneMs: 1_000 }, 'delivery_live delivery_waiting delivery_parked delivery_failed outbox_pkey')],
+  ['CAUSED', sample(dashboard.CAUSED, { ids: ['1'], from: Date.now() - 60_000, limit: 500 }, 'message_received')],
 
   ['READ_EFFECTS', sample(effects.READ_EFFECTS, { consumer: 'orders', source: 's1', id: '1' }, 'effect_pkey')],
   ['INTEND', sample(effects.INTEND, { ...CALL, token: TOKEN, call: OTHER, leaseMs: 1_000, park: false }, 'work_pkey')],

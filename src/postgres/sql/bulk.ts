@@ -13,7 +13,7 @@ interface Chosen {
   readonly states: readonly string[]
 }
 
-interface KeyRow {
+export interface KeyRow {
   readonly consumer: string
   readonly source: string
   readonly id: string

@@ -1,0 +1,114 @@
+/** What the answers about a whole box are made of. */
+import type { Action } from './change.js'
+import type { FailureHead, StateName } from './message.js'
+
+export interface Session {
+  readonly user?: string
+  readonly may: readonly Action[]
+  readonly title: string
+  readonly environment?: string
+  /** Nobody changes anything here, whatever they may elsewhere. */
+  readonly readOnly: boolean
+  readonly boxes: readonly { readonly name: string; readonly schema: string }[]
+  readonly limits: {
+    readonly pageSize: number
+    /** Above so many messages a change needs a rate. */
+    readonly rateAbove: number
+    readonly mostPerSecond: number
+  }
+}
+
+export type Counts = Readonly<Record<StateName, number>> & {
+  /** The age of the oldest message that is due, in ms. */
+  readonly lagMs: number
+  /** Some of the counts are estimates. */
+  readonly estimated?: true
+}
+
+export interface ConsumerStatus extends Counts {
+  /** `''` has what was refused before it reached a consumer. */
+  readonly name: string
+  readonly paused: boolean
+  readonly order: 'none' | 'key'
+  /** How its messages run; undefined if another process has declared it. */
+  readonly mode?: 'stored' | 'inline' | 'direct'
+  readonly types: readonly string[]
+}
+
+export interface SinkStatus {
+  /** `''` has events that no sink wants yet. */
+  readonly name: string
+  readonly types?: readonly string[]
+  /** Host and process of those that have it attached. */
+  readonly processes: readonly string[]
+  /** To be published now, and after a delay. `most` is as far as each is counted. */
+  readonly ready: number
+  readonly delayed: number
+  readonly dead: number
+  readonly most: number
+  /** The age of the oldest event that is due, in ms. */
+  readonly lagMs: number
+  /** A relay publishes to it right now. */
+  readonly held: boolean
+  /** The last failure of an event that waits for another try. */
+  readonly error?: FailureHead
+}
+
+/** Something that needs a person. The words are the interface's. */
+export interface Finding {
+  readonly code: 'behind' | 'sink-behind' | 'blocked' | 'quarantined' | 'dead' | 'unhealthy'
+  readonly severity: 'serious' | 'warning'
+  readonly consumer?: string
+  readonly sink?: string
+  readonly count?: number
+  readonly lagMs?: number
+  readonly text?: string
+}
+
+export interface Overview {
+  readonly at: string
+  readonly box: string
+  readonly health: {
+    readonly ok: boolean
+    readonly database: boolean
+    readonly sources: boolean
+    readonly lagMs: number
+    readonly reasons: readonly string[]
+  }
+  readonly server: { readonly version: string; readonly ms: number }
+  readonly consumers: readonly ConsumerStatus[]
+  readonly sinks: readonly SinkStatus[]
+  /** Keys that are blocked, as far as they were looked for. */
+  readonly blocked: { readonly keys: number; readonly complete: boolean }
+  /** Worst first. */
+  readonly findings: readonly Finding[]
+}
+
+export interface Vocabulary {
+  readonly qualifiers: readonly { readonly name: string; readonly words: string; readonly bodies: boolean }[]
+  readonly states: readonly StateName[]
+  readonly reasons: readonly string[]
+  readonly consumers: readonly { readonly name: string; readonly order: 'none' | 'key' }[]
+  readonly types: readonly string[]
+  readonly sinks: readonly string[]
+}
+
+export interface Outbox {
+  readonly types: readonly (Counts & { readonly type: string })[]
+  readonly sinks: readonly SinkStatus[]
+}
+
+export interface AuditRow {
+  readonly at: string
+  readonly action: string
+  readonly by?: string
+  readonly role?: string
+  readonly login?: string
+  /** What was asked for and done. What may quote a payload is left out unless bodies may be seen. */
+  readonly detail: Readonly<Record<string, unknown>>
+}
+
+export interface Audit {
+  readonly records: readonly AuditRow[]
+  readonly cursor?: string
+}

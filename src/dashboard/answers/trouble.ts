@@ -1,0 +1,75 @@
+/** What needs a person: failures, quarantine, keys. */
+import type { FailureHead } from './message.js'
+
+export interface FailureGroup {
+  readonly fingerprint: string
+  readonly consumer: string
+  readonly types: readonly string[]
+  readonly name: string
+  readonly code?: string
+  /** With ‹n›, ‹id› and ‹text› in place of what varies. Absent unless bodies may be seen. */
+  readonly message?: string
+  readonly count: number
+  readonly firstAt: string
+  readonly lastAt: string
+  /** By hour, the last one last. */
+  readonly hours: readonly number[]
+  /** The newest of them. */
+  readonly sample: { readonly source: string; readonly id: string }
+  /** The query that finds all of them. */
+  readonly query: string
+}
+
+export interface Failures {
+  readonly at: string
+  /** Largest first. */
+  readonly groups: readonly FailureGroup[]
+  readonly examined: number
+  /** False: there are more than were looked at, and counts are of these. */
+  readonly complete: boolean
+}
+
+export interface Quarantine {
+  readonly reasons: readonly {
+    readonly reason: string
+    readonly consumer: string
+    readonly count: number
+    /** There are at least so many. */
+    readonly atLeast: boolean
+    readonly oldestAt?: string
+  }[]
+}
+
+export interface BlockedKey {
+  readonly consumer: string
+  readonly key: string
+  /** The message that blocks it. */
+  readonly front: {
+    readonly source: string
+    readonly id: string
+    readonly type: string
+    readonly state: 'dead' | 'quarantined'
+    readonly reason?: string
+    readonly attempts: number
+    readonly error?: FailureHead
+  }
+  /** Since when. */
+  readonly blockedAt: string
+  readonly waiting: number
+  /** There are at least so many. */
+  readonly atLeast: boolean
+  readonly oldestWaitingAt?: string
+  /** The first of those that wait. */
+  readonly next: readonly {
+    readonly source: string
+    readonly id: string
+    readonly type: string
+    readonly receivedAt: string
+  }[]
+}
+
+export interface Keys {
+  /** Most waiting first, on this page. */
+  readonly keys: readonly BlockedKey[]
+  readonly cursor?: string
+}

@@ -1,0 +1,69 @@
+/** The desk: what the routes work with. A part for each box, and what all of them share. */
+import { tellSafely } from '../http/report.js'
+import type { Runtime } from '../runtime.js'
+import type { Access } from './access.js'
+import { createJobs, type Jobs } from './bulk/jobs.js'
+import { maySeeBodies, type Viewer } from './expose.js'
+import { createHub, type Hub } from './hub.js'
+import { boundReads, createBuckets, createGate, type Buckets } from './limits.js'
+import type { Inside, Settings } from './options.js'
+import { notFound } from './problem.js'
+import { createSigner, type Signer } from './sign.js'
+
+export interface Part extends Inside {
+  /** For reading: bounded. */
+  readonly reads: Runtime
+  readonly hub: Hub
+  readonly jobs: Jobs
+}
+
+export interface Desk {
+  readonly settings: Settings
+  readonly parts: ReadonlyMap<string, Part>
+  readonly signer: Signer
+  readonly buckets: Buckets
+}
+
+/** A request that was let in. */
+export interface Call {
+  readonly desk: Desk
+  readonly request: Request
+  readonly access: Access
+  readonly viewer: Viewer
+  /** Where the dashboard is mounted. */
+  readonly base: string
+}
+
+/** One about a box. */
+export interface BoxCall extends Call {
+  readonly part: Part
+}
+
+export function createDesk(insides: readonly Inside[], settings: Settings): Desk {
+  const parts = insides.map((inside): [string, Part] => {
+    const { runtime } = inside.stage
+    const reads = { ...runtime, db: boundReads(runtime.db, createGate()) }
+    const report = (error: unknown): void => tellSafely(settings.onError, error)
+    const jobs = createJobs({ inside, reads, report })
+    return [inside.name, { ...inside, reads, jobs, hub: createHub({ inside, reads, jobs, report }) }]
+  })
+  return { settings, parts: new Map(parts), signer: createSigner(settings.secret), buckets: createBuckets() }
+}
+
+/** A box that somebody does not get to see is not there for them. */
+export function partFor({ parts }: Desk, { boxes }: Access, name: string): Part {
+  const part = boxes && !boxes.has(name) ? undefined : parts.get(name)
+  if (!part) throw notFound('there is no such box here')
+  return part
+}
+
+export function partsFor({ desk, access }: Call): Part[] {
+  return [...desk.parts.values()].filter(({ name }) => !access.boxes || access.boxes.has(name))
+}
+
+/** With `redact`, a row is shown only once it has been through it, and for that its body is needed. */
+export function needsBodies({ viewer }: Call): boolean {
+  return viewer.redact !== undefined
+}
+
+export { maySeeBodies }

@@ -1,0 +1,58 @@
+/**
+ * Fingerprints: what failures have in common. Of the words of an error, what varies from one message to the next is replaced, and
+ * what is left, with the error's name and code, is hashed. Every pattern reads its input once.
+ */
+import { hash } from 'node:crypto'
+
+export interface Words {
+  readonly name: string | null
+  readonly code: string | null
+  readonly message: string | null
+}
+
+/** As DEAD cuts it, so that both see the same words. */
+const MOST = 500
+
+const VARYING: readonly (readonly [RegExp, string])[] = [
+  [/\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/gi, '‹id›'],
+  [/[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64}){1,8}/g, '‹text›'],
+  [/"[^"\n]{0,400}"/g, '"‹text›"'],
+  [/'[^'\n]{0,400}'/g, "'‹text›'"],
+  [/`[^`\n]{0,400}`/g, '`‹text›`'],
+  // An id: letters, digits, dashes and underscores, with a digit among them.
+  [/\b(?=[\w-]{6,128}\b)(?=[a-z_-]{0,64}\d)(?=\d{0,64}[a-z_])[\w-]+/gi, '‹id›'],
+  [/\d+(?:[.,]\d+)*/g, '‹n›'],
+]
+
+/** Constraint names, tables and columns are quoted in double quotes by PostgreSQL, and tell one error from another. */
+const OF_THE_SERVER = /^[0-9A-Z]{5}$/
+
+export function commonWords({ code, message }: Words): string {
+  const keepsNames = code !== null && OF_THE_SERVER.test(code)
+  return VARYING.reduce(
+    (text, [pattern, by]) => (keepsNames && by === '"‹text›"' ? text : text.replace(pattern, by)),
+    cut(message, MOST) ?? '',
+  )
+}
+
+export function fingerprintOf(words: Words): string {
+  const common = JSON.stringify([words.name ?? '', words.code ?? '', commonWords(words)])
+  return hash('sha256', common, 'hex').slice(0, 12)
+}
+
+/** Of a failure as it is stored. */
+export function fingerprintOfStored(error: string | null | undefined): string | undefined {
+  if (!error) return undefined
+  try {
+    const { name, code, message } = JSON.parse(error) as Record<string, unknown>
+    return fingerprintOf({ name: cut(name, 200), code: cut(code, 100), message: cut(message, MOST) })
+  } catch {
+    return undefined
+  }
+}
+
+/** By characters of Unicode, as PostgreSQL's left() counts them. */
+function cut(text: unknown, most: number): string | null {
+  if (typeof text !== 'string') return null
+  return text.length <= most ? text : [...text].slice(0, most).join('')
+}

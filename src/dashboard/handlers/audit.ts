@@ -1,0 +1,54 @@
+/** The audit: what people did. A filter may quote a payload, so it is shown to those who may see bodies. */
+import { audit as read } from '../../admin/audit.js'
+import type { Audit } from '../answers/index.js'
+import { maySeeBodies, type BoxCall } from '../desk.js'
+import { Problem } from '../problem.js'
+import type { RouteInput } from '../routes.js'
+
+const BY_DEFAULT = 50
+
+export async function audit(call: BoxCall, { cursor, limit = BY_DEFAULT }: RouteInput<'audit'>): Promise<Audit> {
+  const { desk, access, part, viewer } = call
+  const bearer = { kind: 'page', subject: access.subject, box: `audit ${part.name}` } as const
+  const place = cursor === undefined ? undefined : desk.signer.open(bearer, cursor)
+  if (cursor !== undefined && typeof place !== 'string') {
+    throw new Problem(
+      'CURSOR_INVALID',
+      'this cursor is of another list, reader, box or server process; begin again without it',
+    )
+  }
+  const page = await read(part.reads, { cursor: place as string | undefined, limit })
+  return {
+    records: page.records.map(({ at, action, detail, by, role, login }) => ({
+      at: at.toISOString(),
+      action,
+      ...(by !== undefined && { by }),
+      ...(role !== undefined && { role }),
+      ...(login !== undefined && { login }),
+      detail: maySeeBodies(viewer) ? detail : withoutSecrets(detail),
+    })),
+    ...(page.cursor !== undefined && { cursor: desk.signer.seal(bearer, page.cursor) }),
+  }
+}
+
+/** Details that are known to quote nothing; of filters, the criteria that do not. */
+const PLAIN = ['count', 'of', 'reason', 'limit', 'perSecond', 'state', 'job', 'consumer', 'source', 'id', 'effect', 'happened', 'sink', 'discard', 'forget'] // prettier-ignore
+const CRITERIA = ['box', 'consumer', 'state', 'type', 'key', 'id', 'source', 'reason', 'before', 'after']
+
+function withoutSecrets(detail: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const { filter } = detail
+  return { ...pick(detail, PLAIN), ...(filter !== undefined && { filter: plainFilter(filter) }) }
+}
+
+export function mayQuote(query: string): boolean {
+  return /(?:^|\s)(?:data\.|error:)/.test(query)
+}
+
+function plainFilter(filter: unknown): unknown {
+  if (typeof filter === 'string') return mayQuote(filter) ? '[hidden]' : filter
+  return typeof filter === 'object' && filter !== null ? pick(filter as Record<string, unknown>, CRITERIA) : '[hidden]'
+}
+
+function pick(from: Readonly<Record<string, unknown>>, names: readonly string[]): Record<string, unknown> {
+  return Object.fromEntries(names.filter((name) => Object.hasOwn(from, name)).map((name) => [name, from[name]]))
+}

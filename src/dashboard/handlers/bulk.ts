@@ -1,0 +1,105 @@
+/**
+ * Changes of many messages: count, confirm, run. The count is sealed into a confirmation, with the query and the time that its
+ * times were read at; what is confirmed is counted again, and refused if there are not as many any more.
+ */
+import type { Counted, Job, Jobs } from '../answers/index.js'
+import { changeOf, type ListedJob, type Order } from '../bulk/jobs.js'
+import { countAll } from '../bulk/count.js'
+import { maySeeBodies, type BoxCall } from '../desk.js'
+import type { Viewer } from '../expose.js'
+import { Problem } from '../problem.js'
+import { RATE_ABOVE, type RouteInput } from '../routes.js'
+import type { Bearer } from '../sign.js'
+import { readQuery } from './messages.js'
+
+type Verb = Order['verb']
+
+const HOLDS_MS = 600_000
+
+/** What was counted. */
+interface Sealed {
+  readonly q: string
+  readonly zone: number
+  readonly nowMs: number
+  readonly count: number
+}
+
+export async function count(
+  call: BoxCall,
+  verb: Verb,
+  { q = '', zone = 0 }: RouteInput<'countRetry'>,
+): Promise<Counted> {
+  return recount(call, verb, { q, zone, nowMs: Date.now() })
+}
+
+async function recount(call: BoxCall, verb: Verb, asked: Omit<Sealed, 'count'>): Promise<Counted> {
+  const { part, desk } = call
+  const { filter } = readQuery(call, asked.q, asked)
+  const total = await countAll(part.reads, filter, changeOf(part, { verb, reason: '' }))
+  const sealed: Sealed = { ...asked, count: total.count }
+  return {
+    ...total,
+    at: new Date().toISOString(),
+    confirmation: desk.signer.seal(bearerOf(call, verb), { ...sealed, at: Date.now() }),
+    needsRate: total.count > RATE_ABOVE,
+  }
+}
+
+export async function confirm(call: BoxCall, verb: Verb, input: RouteInput<'retry'>): Promise<Job> {
+  const { part, access } = call
+  const { limit, perSecond, reason } = input
+  const sealed = open(call, verb, input.confirmation)
+  const query = readQuery(call, sealed.q, sealed)
+  const most = Math.min(limit ?? Infinity, sealed.count)
+  if (most === 0) throw new Problem('NOTHING_MATCHES', 'no message matches; nothing was changed')
+  if (most > RATE_ABOVE && perSecond === undefined) {
+    throw new Problem('RATE_REQUIRED', `${most} messages at once may be too much for what they call; say perSecond`, {
+      field: 'perSecond',
+    })
+  }
+  if (verb === 'discard' && reason?.trim() === '') {
+    throw new Problem('REASON_REQUIRED', 'say why, for the audit', { field: 'reason' })
+  }
+  const now = await recount(call, verb, { q: sealed.q, zone: sealed.zone, nowMs: sealed.nowMs })
+  // Of more than there were, the number that was asked for is still that number. Of fewer, or of all, it is not.
+  const isAsCounted = limit !== undefined && limit <= sealed.count ? now.count >= limit : now.count === sealed.count
+  if (!isAsCounted) {
+    const what = `there were ${sealed.count} when you looked, and there are ${now.count} now`
+    throw new Problem('COUNT_CHANGED', `nothing was changed: ${what}`, { counted: now })
+  }
+  const job = await part.jobs.start({
+    ...{ verb, filter: query.filter, query: sealed.q, secret: query.needsBodies, total: sealed.count, limit: most },
+    ...{ perSecond, by: access.by, reason },
+  })
+  return shown(call.viewer, job)
+}
+
+function bearerOf({ access, part }: BoxCall, verb: Verb): Bearer {
+  return { kind: 'confirmation', subject: access.subject, box: `${verb} ${part.name}` }
+}
+
+function open(call: BoxCall, verb: Verb, confirmation: string): Sealed {
+  const sealed = call.desk.signer.open(bearerOf(call, verb), confirmation) as (Sealed & { at: number }) | undefined
+  if (sealed && Date.now() - sealed.at < HOLDS_MS) return sealed
+  throw new Problem('CONFIRMATION_INVALID', 'this confirmation is too old, or another’s; count again')
+}
+
+export function pace({ part, viewer }: BoxCall, verb: Verb, { job, perSecond }: RouteInput<'paceRetry'>): Job {
+  return shown(viewer, part.jobs.change({ verb, id: job }, { perSecond }))
+}
+
+export function cancel({ part, viewer }: BoxCall, verb: Verb, { job }: RouteInput<'cancelRetry'>): Job {
+  return shown(viewer, part.jobs.change({ verb, id: job }, { cancel: true }))
+}
+
+export function jobs({ part, viewer }: BoxCall): Jobs {
+  return { jobs: shownJobs(viewer, part.jobs.list()) }
+}
+
+export function shownJobs(viewer: Viewer, listed: readonly ListedJob[]): Job[] {
+  return listed.map((job) => shown(viewer, job))
+}
+
+function shown(viewer: Viewer, { secret, query, ...job }: ListedJob): Job {
+  return { ...job, ...((!secret || maySeeBodies(viewer)) && { query }) }
+}

@@ -1,0 +1,110 @@
+/** Keys: those that are blocked, by which message, and what waits behind it. */
+import { BEHIND, BLOCKED, BODIES, type BlockedRow } from '../../postgres/sql/dashboard.js'
+import { runUnjitted } from '../../postgres/unjitted.js'
+import type { FoundRow } from '../../postgres/sql/walk.js'
+import type { BlockedKey, Keys } from '../answers/index.js'
+import type { BoxCall } from '../desk.js'
+import { seenBy, time, toHead } from '../expose.js'
+import { Problem } from '../problem.js'
+import type { Seen } from '../redact.js'
+import type { RouteInput } from '../routes.js'
+
+/** So many parked messages are looked at for one page, and so many keys are shown with what waits behind them. */
+const MOST_PARKED = 2_000
+const MOST_KEYS = 100
+const MOST_NEXT = 11
+/** As far as BLOCKED counts. */
+const MOST_WAITING = 1_001
+
+export async function keys(call: BoxCall, { consumer, cursor }: RouteInput<'keys'>): Promise<Keys> {
+  const { reads } = call.part
+  const position = cursor === undefined ? '-1' : openCursor(call, consumer, cursor)
+  const rows = await runUnjitted(reads.db, BLOCKED, { consumer: consumer ?? null, position, limit: MOST_PARKED })
+  const all = rows.filter(({ lane }) => lane !== null)
+  const shown = all.slice(0, MOST_KEYS)
+  const seen = await seenFronts(call, shown)
+  const lanes = shown.map(({ consumer: of, lane }) => [of, lane!] as const)
+  const next = lanes.length === 0 ? [] : await reads.db.run(BEHIND, { lanes, limit: MOST_NEXT })
+  const blocked = shown.map((row, at) => ({
+    ...toKey(call, row, seen[at]!),
+    next: next.filter(({ of }) => Number(of) === at).map(toNext),
+  }))
+  // What is not shown of this look comes first on the next page.
+  const last =
+    all.length > shown.length ? shown.at(-1) : Number(rows[0]?.examined ?? 0) < MOST_PARKED ? undefined : rows.at(-1)
+  return {
+    keys: blocked.sort((a, b) => b.waiting - a.waiting),
+    ...(last && { cursor: call.desk.signer.seal(bearerOf(call), { consumer, seq: last.seq }) }),
+  }
+}
+
+function toKey({ viewer }: BoxCall, row: BlockedRow, seen: Pick<Seen, 'mask' | 'key'>): Omit<BlockedKey, 'next'> {
+  const { consumer, type, parked, reason, name, code, message, attempts, at, waiting, first } = row
+  const words = name === null ? undefined : { name, code: code ?? undefined, message: message ?? '' }
+  return {
+    consumer,
+    key: seen.key ?? '[redacted]',
+    front: {
+      source: row.origin_source ?? row.source,
+      id: row.origin_id ?? row.id,
+      type,
+      state: parked,
+      ...(reason !== null && { reason }),
+      attempts: Number(attempts),
+      ...(words && { error: toHead(viewer, words, seen) }),
+    },
+    blockedAt: time(at),
+    waiting: Number(waiting),
+    atLeast: Number(waiting) >= MOST_WAITING,
+    ...(first !== null && { oldestWaitingAt: time(first) }),
+  }
+}
+
+interface Next {
+  readonly source: string
+  readonly id: string
+  readonly type: string
+  readonly received: string
+}
+
+function toNext({ source, id, type, received }: Next): BlockedKey['next'][number] {
+  return { source, id, type, receivedAt: time(received) }
+}
+
+/** A key is shown as `redact` leaves it in the message that blocks it. */
+async function seenFronts(
+  { part, viewer }: BoxCall,
+  rows: readonly BlockedRow[],
+): Promise<Pick<Seen, 'mask' | 'key'>[]> {
+  if (!viewer.redact || rows.length === 0)
+    return rows.map(({ key, lane }) => ({ key: key ?? lane!, mask: (text) => text }))
+  const found = await part.reads.db.run(BODIES, rows.map(({ consumer, source, id }) => [consumer, source, id] as const)) // prettier-ignore
+  const bodies = new Map(found.map((row) => [Number(row.of), row]))
+  return rows.map(({ consumer, source, id, at: received }, at) => {
+    const stored = bodies.get(at)
+    if (!stored) return { key: undefined, mask: () => '[redacted]' }
+    return seenBy(viewer, {
+      ...stored,
+      consumer,
+      source,
+      id,
+      received,
+      state: 'dead',
+      fits: 'true',
+      ord: '1',
+    } satisfies FoundRow)
+  })
+}
+
+function bearerOf({ access, part }: BoxCall): { kind: 'page'; subject: string; box: string } {
+  return { kind: 'page', subject: access.subject, box: `keys ${part.name}` }
+}
+
+function openCursor(call: BoxCall, consumer: string | undefined, cursor: string): string {
+  const place = call.desk.signer.open(bearerOf(call), cursor) as { consumer?: string; seq: string } | undefined
+  if (place && place.consumer === consumer) return place.seq
+  throw new Problem(
+    'CURSOR_INVALID',
+    'this cursor is of another list, reader, box or server process; begin again without it',
+  )
+}

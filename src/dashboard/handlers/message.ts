@@ -1,0 +1,126 @@
+/** A message: everything known of an id. */
+import { checkFilter, STATES } from '../../admin/filter.js'
+import { step, type Place, type Position } from '../../admin/walk.js'
+import { idempotencyKey } from '../../effects/effect.js'
+import { parseFailure } from '../../inbox/outcome.js'
+import { toMessage } from '../../message.js'
+import { ATTEMPTS } from '../../postgres/sql/admin.js'
+import { EFFECTS_OF, FATES, type EffectRow, type FateRow } from '../../postgres/sql/dashboard.js'
+import type { MessageKey } from '../../postgres/sql/rules.js'
+import type { FoundRow } from '../../postgres/sql/walk.js'
+import type { Runtime } from '../../runtime.js'
+import type { Attempt, Effect, Fate, MessageAnswer } from '../answers/index.js'
+import { maySeeBodies, type BoxCall } from '../desk.js'
+import { part as partOf, seenBy, time, toItem, toPayload, toTree, type Viewer } from '../expose.js'
+import { notFound } from '../problem.js'
+import type { Seen } from '../redact.js'
+import type { RouteInput } from '../routes.js'
+import { timelineOf } from '../timeline.js'
+
+/** Of one id: consumers times sources, and bodies in quarantine. */
+const MOST = 200
+
+export interface At {
+  readonly id: string
+  readonly source?: string | undefined
+  readonly consumer?: string | undefined
+}
+
+export async function message({ part, viewer }: BoxCall, at: RouteInput<'message'>): Promise<MessageAnswer> {
+  const stored = await rowsAt(part.reads, 'ids', at)
+  const held = await rowsAt(part.reads, 'quarantineIds', at)
+  const fates = await toFates(viewer, part.reads, stored)
+  if (fates.length + held.length === 0) throw notFound('there is no message with this id, or retention has taken it')
+  return { fates: [...fates, ...held.map((row) => toFate(viewer, row, NOTHING))] }
+}
+
+export async function rowsAt(reads: Runtime, place: Place, { id, source, consumer }: At): Promise<readonly FoundRow[]> {
+  const filter = checkFilter({
+    id,
+    ...(source !== undefined && { source }),
+    ...(consumer !== undefined && { consumer }),
+  })
+  const position: Position | undefined = undefined
+  const options = { direction: 'newest', states: STATES, position, count: MOST, bodies: true } as const
+  return (await step(reads, place, filter, options)).rows
+}
+
+/** What is known beside the row itself. */
+interface More {
+  readonly history: readonly { readonly attempt: string; readonly at: string; readonly error: string }[]
+  readonly effects: readonly EffectRow[]
+  readonly now: FateRow | undefined
+}
+
+const NOTHING: More = { history: [], effects: [], now: undefined }
+
+export async function toFates(viewer: Viewer, { db }: Runtime, rows: readonly FoundRow[]): Promise<Fate[]> {
+  if (rows.length === 0) return []
+  const keys = rows.map(({ consumer, source, id }): MessageKey => [consumer, source, id])
+  const [attempts, effects, fates] = await Promise.all([
+    db.run(ATTEMPTS, keys),
+    db.run(EFFECTS_OF, keys),
+    db.run(FATES, keys),
+  ])
+  const of = <R extends { readonly of: string }>(all: readonly R[], at: number): R[] =>
+    all.filter((one) => Number(one.of) === at)
+  return rows.map((row, at) =>
+    toFate(viewer, row, { history: of(attempts, at), effects: of(effects, at), now: of(fates, at)[0] }),
+  )
+}
+
+export function toFate(viewer: Viewer, row: FoundRow, { history, effects, now }: More): Fate {
+  const seen = seenBy(viewer, row)
+  const bodies = maySeeBodies(viewer)
+  const { correlationId, causationId, time: sent } = envelopeOf(row)
+  const item = toItem(viewer, row, seen)
+  const tried = history.map((one): Attempt => ({
+    attempt: Number(one.attempt),
+    at: time(one.at),
+    error: toTree(viewer, parseFailure(one.error), seen),
+  })) // prettier-ignore
+  const called = effects.map((one) => toEffect(viewer, row, one, seen))
+  const isWaiting = item.state === 'pending' && now?.due != null
+  const dueAt = isWaiting ? time(now.due) : undefined
+  return {
+    ...item,
+    correlationId,
+    ...(causationId !== undefined && { causationId }),
+    ...(sent && { time: sent.toISOString() }),
+    ...(bodies && { headers: seen.headers, ...(seen.subject !== undefined && { subject: seen.subject }) }),
+    body: toPayload(viewer, seen, row),
+    ...(row.result != null && { result: resultOf(viewer, row.result, seen) }),
+    ...(row.error != null && { failure: toTree(viewer, parseFailure(row.error), seen) }),
+    history: tried,
+    effects: called,
+    ...(dueAt !== undefined && { dueAt }),
+    blocked: now?.blocked === 'true',
+    timeline: timelineOf({ item, sent, history: tried, effects: called, dueAt }),
+  }
+}
+
+function envelopeOf(row: FoundRow): ReturnType<typeof toMessage> {
+  const { origin_id: id, origin_source: source, type, envelope, received } = row
+  const given = { id: id ?? row.id ?? '', source: source ?? row.source, type, key: undefined, envelope }
+  return toMessage({ ...given, receivedMs: Number(received), attempts: 0 }, undefined)
+}
+
+function resultOf(viewer: Viewer, stored: string, seen: Seen): Fate['result'] {
+  const bytes = Buffer.byteLength(stored)
+  if (!maySeeBodies(viewer)) return { bytes, whole: false, withheld: 'hidden' }
+  if (seen.unredactable) return { bytes, whole: false, withheld: 'unredactable' }
+  return { bytes, ...partOf(seen.result), ...(seen.result !== stored && viewer.redact && { redacted: true as const }) }
+}
+
+function toEffect(viewer: Viewer, { consumer, source, id }: FoundRow, effect: EffectRow, seen: Seen): Effect {
+  const { name, state, result, called, done, calls } = effect
+  return {
+    name,
+    state: state === 'done' ? 'done' : 'unknown',
+    idempotencyKey: idempotencyKey({ consumer, source, id }, name),
+    calledAt: time(called),
+    ...(done !== null && { doneAt: time(done) }),
+    calls: Number(calls),
+    ...(result !== null && maySeeBodies(viewer) && { result: seen.mask(result) }),
+  }
+}

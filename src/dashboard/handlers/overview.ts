@@ -1,0 +1,29 @@
+/** The overview of a box, its outbox, and what a query can name. */
+import { REASONS, STATES } from '../../admin/filter.js'
+import { VOCABULARY } from '../../postgres/sql/dashboard.js'
+import { readJson } from '../../postgres/statement.js'
+import type { Outbox, Overview, Vocabulary } from '../answers/index.js'
+import type { BoxCall } from '../desk.js'
+import { readOutbox } from '../overview.js'
+import { QUALIFIERS } from '../query.js'
+
+export function overview({ part }: BoxCall): Promise<Overview> {
+  return part.hub.overview()
+}
+
+export function outbox({ part, viewer }: BoxCall): Promise<Outbox> {
+  return readOutbox(part.reads, viewer)
+}
+
+export async function vocabulary({ part }: BoxCall): Promise<Vocabulary> {
+  const [row] = await part.reads.db.run(VOCABULARY, null)
+  const consumers = readJson(row!.consumers)
+  return {
+    qualifiers: Object.entries(QUALIFIERS).map(([name, { words, bodies }]) => ({ name, words, bodies })),
+    states: STATES,
+    reasons: REASONS,
+    consumers: consumers.map(({ name, order }) => ({ name, order })),
+    types: [...new Set(consumers.flatMap(({ types }) => types))].filter((type) => type !== '*').sort(),
+    sinks: readJson(row!.sinks),
+  }
+}

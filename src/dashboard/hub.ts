@@ -1,0 +1,151 @@
+/**
+ * The hub: one reading of a box for all who look at it, and the streams that it is told to.
+ *
+ * While there is a stream, the box is read once a second at most, and so seldom that no more than a tenth of the time is spent on
+ * it: on a large box a reading takes longer. A client that takes its events too slowly misses some, never sees old ones late.
+ */
+import { sleep } from '../backoff.js'
+import type { Runtime } from '../runtime.js'
+import type { Overview } from './answers/index.js'
+import type { Jobs } from './bulk/jobs.js'
+import type { Inside } from './options.js'
+import { readOverview } from './overview.js'
+import { Problem, toProblem } from './problem.js'
+
+const LEAST_MS = 1_000
+const SHARE = 10
+const BEAT_MS = 15_000
+/** Then the client opens another, and is asked again who it is. */
+const LIFE_MS = 300_000
+const MOST_STREAMS = 50
+
+export interface Hub {
+  /** Not older than a second, or than ten readings take. */
+  overview(): Promise<Overview>
+  /** Throws BUSY if there are too many. `show` says what a stream may have of each event. */
+  open(show: Show): ReadableStream<Uint8Array>
+  readonly streams: number
+  /** Ends all streams. */
+  close(): void
+}
+
+export interface Show {
+  jobs(jobs: ReturnType<Jobs['list']>): unknown
+}
+
+interface Stream {
+  end(): void
+  /** False if the client is gone, or has not taken what came before. */
+  send(event: string, data: unknown): boolean
+  readonly show: Show
+  lastJobs: string
+}
+
+export interface HubDeps {
+  readonly inside: Inside
+  readonly reads: Runtime
+  readonly jobs: Jobs
+  report(error: unknown): void
+}
+
+const encoder = new TextEncoder()
+
+export function createHub({ inside, reads, jobs, report }: HubDeps): Hub {
+  const streams = new Set<Stream>()
+  let cached: { readonly reading: Promise<Overview>; until: number } | undefined
+  let running = false
+  let failing = false
+
+  const read = (): Promise<Overview> => {
+    if (cached && performance.now() < cached.until) return cached.reading
+    const began = performance.now()
+    const own = { reading: readOverview(inside, reads), until: Infinity }
+    cached = own
+    own.reading.then(
+      () => (own.until = performance.now() + Math.max(LEAST_MS, (performance.now() - began) * SHARE) - LEAST_MS / 10),
+      () => (cached = undefined),
+    )
+    return own.reading
+  }
+
+  /** Tells the streams what has changed, for as long as there are any. */
+  const run = async (): Promise<void> => {
+    if (running) return
+    running = true
+    while (await sleep(LEAST_MS).then(() => streams.size > 0)) await tellAll()
+    running = false
+  }
+
+  const tellAll = async (): Promise<void> => {
+    const before = cached
+    try {
+      const overview = await read()
+      failing = false
+      if (cached !== before) for (const stream of streams) stream.send('overview', overview)
+    } catch (error) {
+      if (!failing) report(error)
+      failing = true
+      for (const stream of streams) stream.send('problem', toProblem(error).answer.error)
+    }
+    for (const stream of streams) tellJobs(stream)
+  }
+
+  const tellJobs = (stream: Stream): void => {
+    const shown = stream.show.jobs(jobs.list())
+    const text = JSON.stringify(shown)
+    if (text !== stream.lastJobs && stream.send('jobs', shown)) stream.lastJobs = text
+  }
+
+  return {
+    overview: read,
+    close() {
+      for (const stream of streams) stream.end()
+    },
+    get streams() {
+      return streams.size
+    },
+    open(show) {
+      if (streams.size >= MOST_STREAMS)
+        throw new Problem('BUSY', 'too many streams are open; ask again every few seconds instead')
+      let stream: Stream | undefined
+      const timers: NodeJS.Timeout[] = []
+      const end = (): void => {
+        for (const one of timers) clearTimeout(one)
+        streams.delete(stream!)
+      }
+      return new ReadableStream<Uint8Array>(
+        {
+          start(controller) {
+            const write = (text: string): boolean => {
+              if (!streams.has(stream!) || (controller.desiredSize ?? 0) <= 0) return false
+              controller.enqueue(encoder.encode(text))
+              return true
+            }
+            const own: Stream = {
+              show,
+              end() {
+                end()
+                controller.close()
+              },
+              lastJobs: '',
+              send: (event, data) => write(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`),
+            }
+            stream = own
+            streams.add(own)
+            timers.push(setInterval(() => write(': still here\n\n'), BEAT_MS).unref())
+            timers.push(setTimeout(() => own.end(), LIFE_MS).unref())
+            write('retry: 1000\n\n')
+            read().then(
+              (overview) => own.send('overview', overview),
+              (error: unknown) => own.send('problem', toProblem(error).answer.error),
+            )
+            tellJobs(own)
+            void run()
+          },
+          cancel: end,
+        },
+        { highWaterMark: 8 },
+      )
+    },
+  }
+}

@@ -1,0 +1,115 @@
+/**
+ * The dashboard: a fetch handler that shows boxes to people, and lets them act.
+ *
+ *     const ops = dashboard(box, { authorize: (request) => (isAdmin(request) ? { may: 'all', by: nameOf(request) } : null) })
+ *     app.use('/ops/inbox', toNodeListener(ops))
+ *
+ * find the route → host, site, method → who asks → may they → input → answer
+ *
+ * The table of routes is in routes.ts; what each does, in handlers/.
+ */
+import { createIntake, type Intake } from '../http/body.js'
+import { mountOf } from '../http/handler.js'
+import { tellSafely } from '../http/report.js'
+import { isResponse } from '../http/response.js'
+import { MIB } from '../figures.js'
+import { askWho, requirePermission, type Access, type Authorize } from './access.js'
+import { createDesk, partFor, type BoxCall, type Desk } from './desk.js'
+import { checkHost, checkLocal, checkSite } from './guard.js'
+import { HANDLERS } from './handlers/index.js'
+import { matchAll, type Matched } from './match.js'
+import { insidesOf, resolveDashboard, type DashboardOptions, type ShownBox } from './options.js'
+import { notFound, Problem, toProblem } from './problem.js'
+import { checkType, readInput } from './read-input.js'
+import { json, passOn, refusal } from './respond.js'
+
+export type { Authorize, Grant, Granted } from './access.js'
+export type { Action } from './answers/index.js'
+export type { DashboardOptions, ShownBox } from './options.js'
+export type { Redact, Redactable } from './redact.js'
+
+export interface Dashboard {
+  /** Takes a request from whatever serves HTTP. It may be passed on without its object. */
+  fetch(request: Request): Promise<Response>
+  /** Ends streams, and cancels the changes that run here. For a process that stops: before its box does. */
+  close(): Promise<void>
+}
+
+const BODIES = { maxBytes: 2 * MIB, bodyTimeoutMs: 10_000, maxBufferedBytes: 16 * MIB }
+
+export function dashboard(boxes: ShownBox | Readonly<Record<string, ShownBox>>, options: DashboardOptions): Dashboard {
+  const settings = resolveDashboard(options ?? {})
+  const desk = createDesk(insidesOf(boxes), settings)
+  const intake = createIntake(BODIES)
+  return {
+    async close() {
+      for (const { hub } of desk.parts.values()) hub.close()
+      await Promise.all([...desk.parts.values()].map(({ jobs }) => jobs.close()))
+    },
+    async fetch(request) {
+      try {
+        return await answer(desk, request, intake)
+      } catch (error) {
+        const problem = toProblem(error)
+        const isOurs = problem.code === 'INTERNAL' || problem.code === 'DATABASE_AWAY'
+        if (isOurs && !(error instanceof Problem)) tellSafely(settings.onError, error)
+        return refusal(problem, error instanceof WrongMethod ? { allow: error.allow } : {})
+      }
+    },
+  }
+}
+
+class WrongMethod extends Problem {
+  constructor(readonly allow: string) {
+    super('METHOD_NOT_ALLOWED', `this takes ${allow}`)
+  }
+}
+
+async function answer(desk: Desk, request: Request, intake: Intake): Promise<Response> {
+  const { settings } = desk
+  const base = settings.base ?? mountOf(request).base
+  checkHost(request, settings.hosts)
+  const matched = findRoute(request, base)
+  const { route, name } = matched
+  checkSite(request, route, settings.hosts)
+  const access = await letIn(desk, request)
+  if (isResponse(access)) return passOn(access)
+  requirePermission(access, route.needs)
+  if (route.method === 'POST') checkType(request)
+  const input = await readInput(request, matched, intake)
+  if (route.search) desk.buckets.take(access.subject)
+  const { redact } = settings
+  const viewer = { access, redact, report: (error: unknown) => tellSafely(settings.onError, error) }
+  const call = { desk, request, access, viewer, base }
+  const isOfBox = route.kind !== 'page' && typeof input['box'] === 'string'
+  const whole = isOfBox ? { ...call, part: partFor(desk, access, input['box'] as string) } : call
+  const handler = HANDLERS[name] as (call: BoxCall, input: object) => unknown
+  const answered = await handler(whole as BoxCall, input)
+  return isResponse(answered) ? answered : json(answered)
+}
+
+function findRoute(request: Request, base: string): Matched {
+  const { pathname } = new URL(request.url)
+  if (pathname !== base && !pathname.startsWith(`${base}/`))
+    throw notFound('the dashboard is not here; see its option base')
+  const found = matchAll(pathname.slice(base.length) || '/')
+  if (found.length === 0) throw notFound('there is nothing here')
+  const fitting = found.find(({ route }) => route.method === request.method)
+  if (!fitting) throw new WrongMethod(found.map(({ route }) => route.method).join(', '))
+  return fitting
+}
+
+const ON_THIS_MACHINE: Authorize = () => ({ may: 'all' })
+
+/** What `authorize` does wrong is the operator's to know, and lets nobody in. */
+async function letIn({ settings }: Desk, request: Request): Promise<Access | Response> {
+  const { authorize = ON_THIS_MACHINE, dev, readOnly, onError } = settings
+  if (dev) checkLocal(request)
+  try {
+    return await askWho(authorize, request, readOnly)
+  } catch (error) {
+    if (error instanceof Problem) throw error
+    tellSafely(onError, error)
+    throw new Problem('INTERNAL', 'who you are could not be found out; the log of the server says why')
+  }
+}
