@@ -81,6 +81,11 @@ export function isOwnError(error: unknown, code: OnceboxErrorCode): boolean {
   return typeof error === 'object' && error !== null && own.has(error) && (error as OnceboxError).code === code
 }
 
+/** True for what ends the run of a group whose messages have not failed: they run again at once, each alone. */
+export function isAbandonment(error: unknown): error is OnceboxError {
+  return error instanceof OnceboxError && error.code === 'GROUP_ABANDONED'
+}
+
 /** Thrown by a handler: dead-letter this message now, without further attempts. */
 export class Reject extends Error {
   override readonly name = 'Reject'

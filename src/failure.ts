@@ -47,15 +47,6 @@ export function readable(error: unknown): unknown {
   }
 }
 
-/** In words for a line of the log, whatever was thrown, and also where it cannot be read. */
-export function safeWords(error: unknown): string {
-  try {
-    return plainWords(error)
-  } catch {
-    return 'something was thrown that could not be read'
-  }
-}
-
 /** The error itself and what caused it, outermost first. */
 export function* causes(error: unknown): Generator<unknown> {
   for (let depth = 0; error !== undefined && error !== null && depth <= MAX_CAUSES; depth++) {

@@ -1,5 +1,5 @@
 /** The metrics of a box, as Prometheus and OpenTelemetry get them. */
-import { safeWords } from './failure.js'
+import { plainWords } from './failure.js'
 import { createMetered, type Metered } from './metrics/index.js'
 import { observeWithOtel } from './metrics/otel.js'
 import { toPrometheus } from './metrics/prometheus.js'
@@ -18,7 +18,7 @@ export function createMetering(runtime: Runtime): Metering {
   const trouble = watch(runtime, { name: 'metrics', where: { part: 'metrics' }, of: 'the database' })
   const metered = createMetered({ db, metrics, trouble, log: runtime.log })
   const failed = (error: unknown, metric: string | undefined): void => {
-    const about = { ...(metric !== undefined && { metric }), error: safeWords(error) }
+    const about = { ...(metric !== undefined && { metric }), error: plainWords(error) }
     runtime.log.warn(
       about,
       'the meter of OpenTelemetry threw; it is not told what it throws at, and nothing else changes',

@@ -1,5 +1,5 @@
 /** What every step of the flow is given: the database, the vocabulary, and where to report. */
-import { safeWords, withoutValues } from './failure.js'
+import { plainWords, withoutValues } from './failure.js'
 import type { Logger } from './handler.js'
 import type { MessageMap } from './message.js'
 import type { Metrics } from './metrics/metrics.js'
@@ -78,7 +78,7 @@ type Told = Required<Omit<Hooks<MessageMap>, 'archive'>>
 export function tell<K extends keyof Told>({ hooks, log }: Runtime, name: K, ...what: Parameters<Told[K]>): void {
   if (!hooks[name]) return
   const failed = (error: unknown): void => {
-    log.error({ hook: name, error: safeWords(error) }, 'a hook failed')
+    log.error({ hook: name, error: plainWords(error) }, 'a hook failed')
   }
   try {
     const hook = hooks[name] as (...what: unknown[]) => unknown

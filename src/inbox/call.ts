@@ -1,5 +1,5 @@
 /** One handler call: its context, its deadline, and what it sent. */
-import { OnceboxError } from '../errors.js'
+import { isAbandonment, OnceboxError } from '../errors.js'
 import { batchRun, type BatchContext, type Context, type EffectOptions, type Logger } from '../handler.js'
 import type { Json, Message, MessageMap } from '../message.js'
 import { callWithin } from './call-within.js'
@@ -78,7 +78,7 @@ async function measured<R>({ worker }: Run, messages: readonly HeldMessage[], ru
     ran('ok')
     return result
   } catch (error) {
-    if (!(error instanceof OnceboxError && error.code === 'GROUP_ABANDONED')) ran('error')
+    if (!isAbandonment(error)) ran('error')
     throw error
   }
 }
@@ -128,7 +128,7 @@ class HandlerContext extends CallContext implements Context<MessageMap, unknown>
       this.end(this.#abandoned)
       return new Promise(() => undefined)
     }
-    if (error instanceof OnceboxError && error.code === 'GROUP_ABANDONED') this.#abandoned = error
+    if (isAbandonment(error)) this.#abandoned = error
     throw error
   }
 

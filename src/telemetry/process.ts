@@ -1,5 +1,5 @@
 /** Process: one call of a handler, active while it runs, and what became of it. */
-import { OnceboxError, Reject, RetryLater } from '../errors.js'
+import { isAbandonment, Reject, RetryLater } from '../errors.js'
 import type { Message } from '../message.js'
 import { contextIn } from './headers.js'
 import { inContext, KIND } from './otel.js'
@@ -55,8 +55,7 @@ function aboutBatch(consumer: string, type: string, messages: number) {
 
 function endThrown(span: OpenSpan, error: unknown): void {
   // It has not failed: it runs again at once, with the outcome of its effect.
-  if (error instanceof OnceboxError && error.code === 'GROUP_ABANDONED')
-    return span.end({ 'oncebox.outcome': 'effect' })
+  if (isAbandonment(error)) return span.end({ 'oncebox.outcome': 'effect' })
   if (error instanceof RetryLater) return span.end({ 'oncebox.outcome': 'put-off' })
   span.fail(error, { 'oncebox.outcome': error instanceof Reject ? 'rejected' : 'failed' })
 }

@@ -1,5 +1,5 @@
 /** One span: how it is begun, how it is told what became of it, and that nothing of it can fail what it is about. */
-import { causes, plainWords } from '../failure.js'
+import { causes, toFailure, wordsOf } from '../failure.js'
 import {
   FAILED,
   registered,
@@ -51,7 +51,7 @@ export class OpenSpan {
   /** The error is told by its words without values of rows, as the log tells it. */
   fail(error: unknown, attributes?: Attributes): void {
     if (this.#isOver) return
-    if (this.isRecorded) harmless(() => this.#span.setStatus({ code: FAILED, message: wordsOf(error) }))
+    if (this.isRecorded) harmless(() => this.#span.setStatus({ code: FAILED, message: shortWords(error) }))
     this.end(this.isRecorded ? { ...attributes, 'error.type': typeOf(error) } : undefined)
   }
 }
@@ -158,13 +158,10 @@ export function aboutAll(messages: readonly { readonly id?: unknown }[]): Attrib
 
 const MAX_WORDS = 500
 
-function wordsOf(error: unknown): string {
-  try {
-    const words = error instanceof Error ? plainWords(error) : 'something was thrown that is no error'
-    return words.length > MAX_WORDS ? `${words.slice(0, MAX_WORDS)}…` : words
-  } catch {
-    return 'something was thrown that could not be read'
-  }
+function shortWords(error: unknown): string {
+  const failure = toFailure(error)
+  const words = failure.name === 'NonError' ? 'something was thrown that is no error' : wordsOf(failure)
+  return words.length > MAX_WORDS ? `${words.slice(0, MAX_WORDS)}…` : words
 }
 
 /** The code of the error or of what caused it, else its name: few values, and none of them of a message. */

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import type { Incoming } from 'oncebox'
 import { deliverFrom, misses, openArena, type Arena, type ConsumerSpec } from './arena.js'
 
-const ROUNDS = Number(process.env['ONCEBOX_CRASH_ROUNDS'] ?? 200)
+const ROUNDS = Number(process.env['ONCEBOX_CRASH_ROUNDS'] ?? 100)
 const COPIES = 50
 const PROCESSES = 4
 /** Rounds in flight at a time. */

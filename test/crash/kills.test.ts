@@ -4,7 +4,7 @@ import type { Incoming } from 'oncebox'
 import type { Child } from '../support/processes.js'
 import { inversions, misses, openArena, type Arena, type ConsumerSpec } from './arena.js'
 
-const MESSAGES = Number(process.env['ONCEBOX_CRASH_MESSAGES'] ?? 20_000)
+const MESSAGES = Number(process.env['ONCEBOX_CRASH_MESSAGES'] ?? 10_000)
 const WORKERS = 4
 const KEYS = 200
 const BATCH = 250

@@ -9,7 +9,7 @@ import { fromPg } from 'oncebox/pg'
 import { scratchDatabase } from '../support/postgres.js'
 import { spawnChild, waitUntil } from '../support/processes.js'
 
-const KILLS = 100
+const KILLS = Number(process.env['ONCEBOX_EFFECT_KILLS'] ?? 40)
 const PAYERS = 4
 const CHILD = new URL('./payer-child.mjs', import.meta.url)
 

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { PRUNE } from '../../src/postgres/sql/retain.js'
 import { open, type Opened } from '../admin/open.js'
 import { scratchSchemaName } from '../support/postgres.js'
+import { inTransaction } from '../support/transaction.js'
 import { waitUntil } from '../support/wait.js'
 
 const MINUTE = 60_000
@@ -40,23 +41,8 @@ const effects = async (): Promise<string[]> =>
 const at = (ms: number): Date => new Date(Date.now() + ms)
 const message = (id: string, sentMs = 0): Incoming => ({ id, type: 't', source: 's', time: at(sentMs), data: 1 })
 
-async function inTransaction<R>(begin: string, work: (client: pg.PoolClient) => Promise<R>): Promise<R> {
-  const client = await opened.pool.connect()
-  try {
-    await client.query(begin)
-    const result = await work(client)
-    await client.query('commit')
-    return result
-  } catch (error) {
-    await client.query('rollback')
-    throw error
-  } finally {
-    client.release()
-  }
-}
-
 function once(box: Process, copy: Incoming, begin = 'begin') {
-  return inTransaction(begin, (client) => onceIn(box, client, copy))
+  return inTransaction(opened.pool, (client) => onceIn(box, client, copy), begin)
 }
 
 function onceIn(box: Process, client: pg.PoolClient, { id, time }: Incoming) {
@@ -82,7 +68,7 @@ const DOORS: Record<string, (retainMs: number, copy: Incoming) => Promise<{ stat
     const sender = opened.box({ schema: `${schema}_sender`, source: 's' })
     sender.to(link({ to: box, name: 'link' }))
     await sender.migrate()
-    await inTransaction('begin', (client) => sender.send(client, 't', 1, { id: copy.id! }))
+    await inTransaction(opened.pool, (client) => sender.send(client, 't', 1, { id: copy.id! }))
     await opened.sql(`${schema}_sender`, `update ob.outbox set envelope = $1`, [
       JSON.stringify({ time: new Date(copy.time!).toISOString() }),
     ])
@@ -171,12 +157,16 @@ describe('a copy that arrives while retention deletes', () => {
         await opened.setClock(schema, hours * HOUR)
         const first = message(id, hours * HOUR)
         await brief.handle(first)
-        const late = inTransaction(`begin isolation level ${isolation}`, async (client) => {
-          await client.query('select 1 from pg_class')
-          await opened.setClock(schema, (hours + 2) * HOUR)
-          expect(await brief.admin.prune()).toBe(1)
-          return onceIn(long, client, first)
-        })
+        const late = inTransaction(
+          opened.pool,
+          async (client) => {
+            await client.query('select 1 from pg_class')
+            await opened.setClock(schema, (hours + 2) * HOUR)
+            expect(await brief.admin.prune()).toBe(1)
+            return onceIn(long, client, first)
+          },
+          `begin isolation level ${isolation}`,
+        )
         await expect(late).rejects.toMatchObject({ code: 'BUSY' })
         expect(await once(long, first, `begin isolation level ${isolation}`)).toMatchObject({ reason: 'too-old' })
       }

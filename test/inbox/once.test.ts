@@ -6,25 +6,13 @@ import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { bindTo } from '../../src/postgres/database.js'
 import { CLASSIFY } from '../../src/postgres/sql/receive.js'
+import { inTransaction } from '../support/transaction.js'
 import { gate, note, recorder, useServer } from './fixture.js'
 
 const server = useServer('once', { max: 20 })
 
-/** BEGIN, work, COMMIT; ROLLBACK if it throws. */
-async function transaction<R>(work: (client: pg.PoolClient) => Promise<R>, begin = 'begin'): Promise<R> {
-  const client = await server.pool.connect()
-  try {
-    await client.query(begin)
-    const result = await work(client)
-    await client.query('commit')
-    return result
-  } catch (error) {
-    await client.query('rollback')
-    throw error
-  } finally {
-    client.release()
-  }
-}
+const transaction = <R>(work: (client: pg.PoolClient) => Promise<R>, begin?: string): Promise<R> =>
+  inTransaction(server.pool, work, begin)
 
 describe('the work', () => {
   test('runs once; the second time its stored result comes back', async () => {

@@ -4,8 +4,8 @@ import { expect, test } from 'vitest'
 import { useServer } from '../outbox/fixture.js'
 import { spawnChild, waitUntil } from '../support/processes.js'
 
-const COUNT = Number(process.env['CHAIN_MESSAGES'] ?? 10_000)
-const KILLS = Number(process.env['CHAIN_KILLS'] ?? 20)
+const COUNT = Number(process.env['CHAIN_MESSAGES'] ?? 4_000)
+const KILLS = Number(process.env['CHAIN_KILLS'] ?? 10)
 const KEYS = 40
 const CHILD = new URL('./chain-child.mjs', import.meta.url)
 const here = useServer('chain_here')

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { spawnChild, waitUntil, type Child } from '../support/processes.js'
 import { useServer } from './fixture.js'
 
-const KILLS = Number(process.env['OUTBOX_KILLS'] ?? 50)
+const KILLS = Number(process.env['OUTBOX_KILLS'] ?? 20)
 const RELAYS = 3
 const CHILD = new URL('./relay-child.mjs', import.meta.url)
 const server = useServer('relay_crash')

@@ -2,47 +2,23 @@
  * Plans: many comments say that the form of a statement fixes its plan. Here the server says so itself, on tables that are
  * full, with the plan that holds for every parameter: that is the one that a connection which lives long goes by.
  */
-import pg from 'pg'
-import { createBox } from 'oncebox'
-import { fromPg } from 'oncebox/pg'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { bindTo } from '../../src/postgres/database.js'
+import { expect, test } from 'vitest'
 import { exported } from '../interleavings/statements.js'
-import { type ScratchDatabase, scratchDatabase } from '../support/postgres.js'
-import { FILL, TABLES } from './fill.js'
 import { explain } from './finder.js'
+import { useFullTables } from './full-tables.js'
 import { SAMPLES, type Sample } from './samples.js'
 
-const schema = 'box'
-const bind = bindTo(schema)
-const bound = (text: string): string => bind(text).replaceAll('to_box.', bind('ob.'))
+const tables = useFullTables('plans')
+const bound = (text: string): string => tables.bind(text).replaceAll('to_box.', tables.bind('ob.'))
 
 /** Tables that grow with the messages. */
 const LARGE = ['message', 'work', 'handled', 'attempt', 'effect', 'quarantine', 'outbox', 'delivery']
 /** A statement about a few messages reads some rows of each, never as many as there are. */
 const FEW = 5_000
 
-let database: ScratchDatabase
-let client: pg.Client
-
-beforeAll(async () => {
-  database = await scratchDatabase('plans')
-  const pool = new pg.Pool({ connectionString: database.url })
-  await createBox({ db: fromPg(pool), schema }).migrate()
-  await pool.end()
-  client = new pg.Client(database.url)
-  await client.connect()
-  await client.query(bind(FILL))
-  await client.query(TABLES.map((table) => bind(`analyze ob.${table}`)).join(';'))
-})
-afterAll(async () => {
-  await client.end()
-  await database.close()
-})
-
 /** What is wrong with the plan of a statement, in words. */
 async function wrongWith(name: string, { text, given, relies, whole }: Sample, without?: string): Promise<string[]> {
-  const { scanned, indexes, rows } = await explain(client, bound(text), given, without)
+  const { scanned, indexes, rows } = await explain(tables.client, bound(text), given, without)
   const read = LARGE.filter((table) => whole[table] === undefined)
   return [
     ...read.filter((table) => scanned.includes(table)).map((table) => `${name} scans ${table}`),
@@ -80,7 +56,7 @@ test.for<[index: string, statement: string]>([
 ])('without %s, %s is found to read too much', async ([index, name]) => {
   const sample = { ...SAMPLES.get(name)!, relies: [] }
   expect(await wrongWith(name, sample)).toEqual([])
-  expect(await wrongWith(name, sample, bind(`ob.${index}`))).toEqual([
+  expect(await wrongWith(name, sample, tables.bind(`ob.${index}`))).toEqual([
     expect.stringMatching(/ scans | reads \d+ rows /),
   ])
 })

@@ -5,6 +5,7 @@ import { AlwaysOffSampler } from '@opentelemetry/sdk-trace-base'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { batch, Reject, RetryLater } from 'oncebox'
 import { note, notes, recorder, useServer } from '../inbox/fixture.js'
+import { inTransaction } from '../support/transaction.js'
 import {
   baggageOf,
   hasFailed,
@@ -26,21 +27,7 @@ beforeAll(() => {
 afterAll(() => otel.remove())
 afterEach(() => otel.reset())
 
-/** BEGIN, work, COMMIT; ROLLBACK if it throws. */
-async function transaction<R>(work: (client: pg.PoolClient) => Promise<R>): Promise<R> {
-  const client = await server.pool.connect()
-  try {
-    await client.query('begin')
-    const result = await work(client)
-    await client.query('commit')
-    return result
-  } catch (error) {
-    await client.query('rollback')
-    throw error
-  } finally {
-    client.release()
-  }
-}
+const transaction = <R>(work: (client: pg.PoolClient) => Promise<R>): Promise<R> => inTransaction(server.pool, work)
 
 const QUICKLY = { retry: { attempts: 2, baseMs: 0 } } as const
 

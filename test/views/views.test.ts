@@ -1,13 +1,11 @@
 /** The views say what the admin says, of messages that went every way, and read no table as a whole to say it. */
-import pg from 'pg'
 import { createBox, Reject, RetryLater, type Entry, type MessageMap } from 'oncebox'
 import { fromPg } from 'oncebox/pg'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { bindTo } from '../../src/postgres/database.js'
+import { describe, expect, test } from 'vitest'
 import { MIGRATIONS } from '../../src/postgres/migrations.generated.js'
 import { gate, recorder, useServer, type Bench } from '../inbox/fixture.js'
-import { FILL, TABLES } from '../plans/fill.js'
-import { scratchDatabase, scratchSchemaName, type ScratchDatabase } from '../support/postgres.js'
+import { useFullTables } from '../plans/full-tables.js'
+import { scratchSchemaName } from '../support/postgres.js'
 import { waitUntil } from '../support/wait.js'
 
 const server = useServer('views')
@@ -173,24 +171,7 @@ test('a schema of an older version gets the views, and their columns are those o
 }) // prettier-ignore
 
 describe('on full tables', () => {
-  const schema = 'box'
-  const bind = bindTo(schema)
-  let database: ScratchDatabase
-  let client: pg.Client
-  beforeAll(async () => {
-    database = await scratchDatabase('view_plans')
-    const pool = new pg.Pool({ connectionString: database.url })
-    await createBox({ db: fromPg(pool), schema }).migrate()
-    await pool.end()
-    client = new pg.Client(database.url)
-    await client.connect()
-    await client.query(bind(FILL))
-    await client.query(TABLES.map((table) => bind(`analyze ob.${table}`)).join(';'))
-  })
-  afterAll(async () => {
-    await client.end()
-    await database.close()
-  })
+  const tables = useFullTables('view_plans')
 
   interface Node {
     readonly 'Node Type': string
@@ -218,8 +199,8 @@ describe('on full tables', () => {
     ['one event', `select * from ob.outbox_events where source = 'box' and id = '20000'`],
     ['events that are dead', `select * from ob.outbox_events where sink = 'search' and state = 'dead'`],
   ])('%s is found without reading a table as a whole', async ([, query]) => {
-    const { rows } = await client.query<{ 'QUERY PLAN': [{ Plan: Node }] }>(
-      `explain (analyze, timing off, format json) ${bind(query)}`,
+    const { rows } = await tables.client.query<{ 'QUERY PLAN': [{ Plan: Node }] }>(
+      `explain (analyze, timing off, format json) ${tables.bind(query)}`,
     )
     const nodes = [...nodesOf(rows[0]!['QUERY PLAN'][0].Plan)]
     const read = new Map<string, number>()
@@ -235,9 +216,9 @@ describe('on full tables', () => {
   }) // prettier-ignore
 
   test('lag reads ten thousand rows of each consumer at most', async () => {
-    const { rows } = await client.query<{ name: string; due: string }>(bind('select name, due from ob.lag order by name'))
+    const { rows } = await tables.client.query<{ name: string; due: string }>(tables.bind('select name, due from ob.lag order by name'))
     expect(rows.map(({ name, due }) => [name, Number(due) > 0])).toContainEqual(['orders', true])
-    const plan = await client.query(bind('explain (costs off) select * from ob.lag'))
+    const plan = await tables.client.query(tables.bind('explain (costs off) select * from ob.lag'))
     const text = plan.rows.map((row) => Object.values(row as object)[0] as string).join('\n')
     expect(text).not.toMatch(/Seq Scan on (message|work|outbox|delivery) /)
   }) // prettier-ignore
