@@ -5,6 +5,7 @@ import { body } from './body.js'
 import { cancel, confirm, count, jobs, pace } from './bulk.js'
 import { conversation } from './conversation.js'
 import { failures } from './failures.js'
+import { history } from './history.js'
 import { file, page } from './interface.js'
 import { keys } from './keys.js'
 import { message } from './message.js'
@@ -30,6 +31,7 @@ type Answered<K extends RouteName> = [RouteAnswer<K>] extends [never] ? Response
 export const HANDLERS: Handlers = {
   session,
   overview,
+  history,
   vocabulary,
   messages,
   message,
