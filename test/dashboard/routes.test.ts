@@ -27,8 +27,10 @@ beforeAll(async () => {
   inputs = {
     session: {},
     overview: at,
+    history: { ...at, minutes: 60 },
     vocabulary: at,
     messages: { ...at, q: 'state:dead' },
+    tally: { ...at, q: 'state:dead' },
     message: { ...at, id: 'h' },
     body: { ...at, id: 'h' },
     conversation: { ...at, id: 'h' },
@@ -37,6 +39,7 @@ beforeAll(async () => {
     conflict: { ...at, n: String((await box.sql(`select n from ob.quarantine where reason = 'conflict'`))[0]!['n']) },
     keys: at,
     outbox: at,
+    doctor: at,
     audit: at,
     pause: { ...at, consumer: 'mail' },
     resume: { ...at, consumer: 'mail' },
