@@ -115,6 +115,7 @@ function drawLimit(self: uPlot, { limit, write }: Drawing): void {
   ctx.lineTo(bbox.left + bbox.width, y)
   ctx.stroke()
   ctx.font = AXIS_FONT.replace('11px', `${11 * scale}px`)
+  ctx.textAlign = 'left'
   ctx.textBaseline = 'bottom'
   ctx.fillText(`limit ${write(limit)}`, bbox.left + 4 * scale, y - 3 * scale)
   ctx.restore()
