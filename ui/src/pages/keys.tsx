@@ -1,0 +1,6 @@
+/** Keys. */
+import { PageHead } from '../components/page-head.js'
+
+export function KeysPage() {
+  return <PageHead title="Keys" />
+}

@@ -1,0 +1,6 @@
+/** Message. */
+import { PageHead } from '../components/page-head.js'
+
+export function MessagePage() {
+  return <PageHead title="Message" />
+}
