@@ -61,7 +61,7 @@ class Walk {
     return { rows: this.rows.rows, values: this.values, atLeast, isCut: this.rows.isFull }
   }
 
-  *pair(one: number, other: number, place: Both): Generator<void> {
+  *pair(one: number, other: number, place: Both): Generator<void, void> {
     const { left, right } = this
     if (this.values >= MOST_VALUES) return
     if (++this.steps % REST_EVERY === 0) yield
@@ -75,7 +75,7 @@ class Walk {
     this.rows.pinned(this.same(`${indent(depth)}${end}`, commas))
   }
 
-  private *members(one: number, other: number, depth: number): Generator<void> {
+  private *members(one: number, other: number, depth: number): Generator<void, void> {
     const [mine, theirs] = [membersOf(this.left, one), membersOf(this.right, other)]
     const names = [...new Set([...mine.keys(), ...theirs.keys()])].sort((a, b) => (a < b ? -1 : 1))
     const last = [[...mine.keys()].at(-1), [...theirs.keys()].at(-1)] as const
@@ -87,7 +87,7 @@ class Walk {
     }
   }
 
-  private *elements(one: number, other: number, depth: number): Generator<void> {
+  private *elements(one: number, other: number, depth: number): Generator<void, void> {
     const [mine, theirs] = [innerOf(this.left, one), innerOf(this.right, other)]
     const pairs = align(
       mine.map((entry) => this.left.hash[entry]!),
@@ -100,7 +100,7 @@ class Walk {
     }
   }
 
-  private *either(one: number | undefined, other: number | undefined, place: Both): Generator<void> {
+  private *either(one: number | undefined, other: number | undefined, place: Both): Generator<void, void> {
     if (one !== undefined && other !== undefined) return yield* this.pair(one, other, place)
     this.values += 1
     if (one !== undefined) this.only('left', one, place)
