@@ -1,4 +1,5 @@
 /** Quarantine: what cannot be judged safely, by reason; and what a person has to decide. */
+import { useSignal } from '@preact/signals'
 import { api, type Quarantine } from '../api.js'
 import { Decision } from '../components/quarantine/decision.js'
 import { QuarantineList } from '../components/quarantine/list.js'
@@ -18,6 +19,7 @@ import { box, href, query } from '../router.js'
 export function QuarantinePage() {
   const of = box.value
   const load = useLoad(`quarantine ${of}`, (signal) => api.quarantine({ box: of }, { signal }))
+  const first = useSignal<{ readonly reason: string; readonly n: string | undefined } | undefined>(undefined)
   const total = overview.value?.consumers.reduce((sum, { quarantined }) => sum + quarantined, 0)
   const news = useNews(load, total)
   return (
@@ -27,6 +29,9 @@ export function QuarantinePage() {
         const chosen = counts.find(({ reason }) => reason === query.value['reason'])
         const shown = chosen ?? counts.find(({ count }) => count > 0)
         if (!shown) return <Nothing />
+        // Without a choice, the newest is open.
+        const newest = first.value?.reason === shown.reason ? first.value.n : undefined
+        const current = query.value['n'] ?? newest
         return (
           <>
             <Head quarantine={quarantine} counts={counts} />
@@ -34,9 +39,15 @@ export function QuarantinePage() {
             <div class="split">
               <Reasons counts={counts} current={shown.reason} />
               <div class="stack-v">
-                <QuarantineList key={shown.reason} of={shown} read={load.value.value} />
-                {query.value['n'] !== undefined && (
-                  <Decision key={query.value['n']} n={query.value['n']} reason={shown.reason} onDone={load.reload} />
+                <QuarantineList
+                  key={shown.reason}
+                  of={shown}
+                  read={quarantine}
+                  current={current}
+                  onFirst={(n) => (first.value = { reason: shown.reason, n })}
+                />
+                {current !== undefined && shown.count > 0 && (
+                  <Decision key={current} n={current} reason={shown.reason} onDone={load.reload} />
                 )}
               </div>
             </div>
