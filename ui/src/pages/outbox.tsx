@@ -31,8 +31,9 @@ export function OutboxPage() {
     <Loaded of={load} waiting={<Waiting />}>
       {(outbox) => (
         <>
-          <PageHead title={outboxTitle(outbox)}>{outboxSentence(outbox)}</PageHead>
-          <News n={news} what="dead event" onShow={load.reload} />
+          <PageHead title={outboxTitle(outbox)} end={<News n={news} onShow={load.reload} />}>
+            {outboxSentence(outbox)}
+          </PageHead>
           <Sinks outbox={outbox} of={of} />
           <Types outbox={outbox} />
         </>

@@ -1,4 +1,5 @@
 /** Quarantine: what cannot be judged safely, by reason; and what a person has to decide. */
+import type { ComponentChildren } from 'preact'
 import { useSignal } from '@preact/signals'
 import { api, type Quarantine } from '../api.js'
 import { Decision } from '../components/quarantine/decision.js'
@@ -28,14 +29,13 @@ export function QuarantinePage() {
         const counts = reasonCounts(quarantine)
         const chosen = counts.find(({ reason }) => reason === query.value['reason'])
         const shown = chosen ?? counts.find(({ count }) => count > 0)
-        if (!shown) return <Nothing />
+        if (!shown) return <Nothing news={<News n={news} onShow={load.reload} />} />
         // Without a choice, the newest is open.
         const newest = first.value?.reason === shown.reason ? first.value.n : undefined
         const current = query.value['n'] ?? newest
         return (
           <>
-            <Head quarantine={quarantine} counts={counts} />
-            <News n={news} what="message" onShow={load.reload} />
+            <Head quarantine={quarantine} counts={counts} news={<News n={news} onShow={load.reload} />} />
             <div class="split">
               <Reasons counts={counts} current={shown.reason} />
               <div class="stack-v">
@@ -58,12 +58,21 @@ export function QuarantinePage() {
   )
 }
 
-function Head({ quarantine, counts }: { quarantine: Quarantine; counts: readonly ReasonCount[] }) {
+interface HeadProps {
+  quarantine: Quarantine
+  counts: readonly ReasonCount[]
+  news: ComponentChildren
+}
+
+function Head({ quarantine, counts, news }: HeadProps) {
   const total = counts.reduce((sum, { count }) => sum + count, 0)
   const atLeast = counts.some((one) => one.atLeast)
   const oldest = oldestOf(quarantine)
   return (
-    <PageHead title={`${about(total, { atLeast })} ${total === 1 ? 'message waits' : 'messages wait'} for a decision`}>
+    <PageHead
+      title={`${about(total, { atLeast })} ${total === 1 ? 'message waits' : 'messages wait'} for a decision`}
+      end={news}
+    >
       Kept as they came
       {oldest !== undefined && (
         <>
@@ -93,10 +102,12 @@ function Reasons({ counts, current }: { counts: readonly ReasonCount[]; current:
   )
 }
 
-function Nothing() {
+function Nothing({ news }: { news: ComponentChildren }) {
   return (
     <>
-      <PageHead title="Nothing is in quarantine">What cannot be judged safely is kept here as it came.</PageHead>
+      <PageHead title="Nothing is in quarantine" end={news}>
+        What cannot be judged safely is kept here as it came.
+      </PageHead>
       <section class="panel">
         <Empty icon="check" title="All clear">
           No conflicts, no unknown effects, nothing that could not be read or that nobody takes.
