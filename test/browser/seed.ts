@@ -58,7 +58,10 @@ function numbered(count: number, id: string, type: string): Incoming[] {
 export async function seed(pool: pg.Pool): Promise<Seeded> {
   const broken = { now: true }
   const db = fromPg(pool)
-  const messages = { 'invoice.due': INVOICE, ...Object.fromEntries(TYPES.map((type) => [type, unchecked<object>()])) }
+  const messages: MessageMap = {
+    'invoice.due': INVOICE,
+    ...Object.fromEntries(TYPES.map((type) => [type, unchecked<object>()])),
+  }
   const payments: SeedBox = await createTestBox({ db, source: 'payments', messages })
   const warehouse: SeedBox = await createTestBox({ db, source: 'warehouse' })
   declare(payments, broken)

@@ -27,6 +27,7 @@ beforeAll(async () => {
   inputs = {
     session: {},
     overview: at,
+    history: { ...at, minutes: 60 },
     vocabulary: at,
     messages: { ...at, q: 'state:dead' },
     tally: { ...at, q: 'state:dead' },

@@ -6,6 +6,7 @@ import { cancel, confirm, count, jobs, pace } from './bulk.js'
 import { conversation } from './conversation.js'
 import { doctor } from './doctor.js'
 import { failures } from './failures.js'
+import { history } from './history.js'
 import { file, page } from './interface.js'
 import { keys } from './keys.js'
 import { message } from './message.js'
@@ -32,6 +33,7 @@ type Answered<K extends RouteName> = [RouteAnswer<K>] extends [never] ? Response
 export const HANDLERS: Handlers = {
   session,
   overview,
+  history,
   vocabulary,
   messages,
   tally,

@@ -1,0 +1,167 @@
+/** What is in quarantine for one reason, newest first, fifty at a time. */
+import { useSignal } from '@preact/signals'
+import { api, zone, type Item } from '../../api.js'
+import { inRow, useShortcuts } from '../../keyboard.js'
+import { useLoad } from '../../load.js'
+import { about } from '../../logic/format.js'
+import { reasonWords, type ReasonCount } from '../../logic/quarantine-words.js'
+import { visible } from '../../logic/visible.js'
+import { box, href, query } from '../../router.js'
+import { toastError } from '../../toasts.js'
+import { Button } from '../button.js'
+import { openBulk } from '../bulk/open.js'
+import { Loaded } from '../loaded.js'
+import { Panel } from '../panel.js'
+import { Shown } from '../shown.js'
+import { SkeletonRows } from '../skeleton.js'
+import { Time } from '../time.js'
+
+const PAGE = 50
+/** A retry would meet the same. */
+const NEVER_RETRIED = new Set(['conflict', 'no-id'])
+
+/** `read`: changes when the reasons were read again, and the list with them. */
+export function QuarantineList({ of: { reason, count, atLeast }, read }: { of: ReasonCount; read: unknown }) {
+  const name = box.value
+  const more = useSignal<readonly Item[]>([])
+  const next = useSignal<string | undefined>(undefined)
+  const q = `state:quarantined reason:${reason}`
+  const version = useVersion(read)
+  const page = (cursor?: string, signal?: AbortSignal) =>
+    api.messages({ box: name, q, zone: zone(), limit: PAGE, cursor }, { signal })
+  const load = useLoad(`quarantined ${name} ${q} ${version}`, async (signal) => {
+    const first = await page(undefined, signal)
+    more.value = []
+    next.value = first.cursor
+    return first
+  })
+  const older = async (): Promise<void> => {
+    try {
+      const answer = await page(next.value)
+      more.value = [...more.value, ...answer.items]
+      next.value = answer.cursor
+    } catch (error) {
+      toastError('Older ones could not be read', error)
+    }
+  }
+  const retry = (): void => openBulk({ verb: 'retry', box: name, q })
+  const discard = (): void => openBulk({ verb: 'discard', box: name, q })
+  useShortcuts([
+    { keys: 'Enter', does: 'Open row', run: () => inRow<HTMLAnchorElement>('.row-link')?.click() },
+    ...(NEVER_RETRIED.has(reason) ? [] : [{ keys: 'r', does: 'Retry…', run: () => document.querySelector<HTMLButtonElement>('.act-retry')?.click() }]),
+    { keys: 'Shift+d', does: 'Discard…', run: () => document.querySelector<HTMLButtonElement>('.act-discard')?.click() },
+  ]) // prettier-ignore
+  const { many, what } = reasonWords(reason)
+  const amount = about(count, { atLeast })
+  return (
+    <Panel
+      title={many}
+      sub={amount}
+      end={
+        count > 0 && (
+          <>
+            {!NEVER_RETRIED.has(reason) && (
+              <Button small class="act-retry" needs="retry" onClick={retry}>
+                Retry {amount}…
+              </Button>
+            )}
+            <Button small class="act-discard" needs="discard" onClick={discard}>
+              Discard {amount}…
+            </Button>
+          </>
+        )
+      }
+    >
+      {count === 0 ? (
+        <p class="panel-body mut">None right now.</p>
+      ) : (
+        <Loaded of={load} waiting={<SkeletonRows rows={Math.min(count, 6)} />}>
+          {({ items }) => <Table items={[...items, ...more.value]} reason={reason} />}
+        </Loaded>
+      )}
+      {next.value !== undefined && count > 0 && (
+        <div class="pager">
+          <span class="mut">Newest first</span>
+          <span class="end">
+            <Button small onClick={() => void older()}>
+              Show older
+            </Button>
+          </span>
+        </div>
+      )}
+      <div class="note">{what}</div>
+    </Panel>
+  )
+}
+
+/** Counts up when something is another than before. */
+function useVersion(of: unknown): number {
+  const seen = useSignal<{ of: unknown; version: number }>({ of, version: 0 })
+  if (seen.peek().of !== of) seen.value = { of, version: seen.peek().version + 1 }
+  return seen.peek().version
+}
+
+function Table({ items, reason }: { items: readonly Item[]; reason: string }) {
+  const saysWhy = reason !== 'conflict' && reason !== 'effect-unknown'
+  return (
+    <div class="scroll">
+      <table class="t" role="table">
+        <thead>
+          <tr>
+            <th scope="col">Id</th>
+            <th scope="col">Type</th>
+            <th scope="col">Source</th>
+            <th scope="col">Consumer</th>
+            {saysWhy && <th scope="col">Why</th>}
+            <th scope="col" class="num">
+              Arrived
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {items.map((item) => (
+            <Row
+              key={item.n ?? `${item.consumer} ${item.source} ${item.id}`}
+              item={item}
+              reason={reason}
+              saysWhy={saysWhy}
+            />
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}
+
+function Row({ item, reason, saysWhy }: { item: Item; reason: string; saysWhy: boolean }) {
+  const { n, id, source, consumer, type, receivedAt, error, detail } = item
+  const why = detail ?? error?.message ?? error?.name ?? ''
+  // What was parked after it was stored has no number: its own page has all of it.
+  const to = n === undefined && reason !== 'effect-unknown' ? href('message', { id, source, consumer }) : href('quarantine', { reason, n: n ?? `${consumer}\n${source}\n${id}` })
+  return (
+    <tr class={query.value['n'] === (n ?? `${consumer}\n${source}\n${id}`) ? 'is-current' : ''} data-row-of={id}>
+      <td class="id c-full">
+        <a class="row-link" data-id={id} href={to}>
+          {id === '' ? <span class="faint">without</span> : <Shown text={id} />}
+        </a>
+      </td>
+      <td class="c-half" data-l="Type">
+        <Shown text={type} />
+      </td>
+      <td class="c-half" data-l="Source">
+        <Shown text={source} />
+      </td>
+      <td class="c-half" data-l="Consumer">
+        {consumer === '' ? 'all' : consumer}
+      </td>
+      {saysWhy && (
+        <td class="err c-full" title={visible(why)}>
+          <Shown text={why} />
+        </td>
+      )}
+      <td class="num mut c-half" data-l="Arrived">
+        <Time at={receivedAt} />
+      </td>
+    </tr>
+  )
+} // prettier-ignore
