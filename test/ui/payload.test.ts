@@ -1,7 +1,15 @@
 /** The payload tree is printed from the text that is stored. */
 import { expect, test } from 'vitest'
 import { isJson, innerOf, rootOf } from '../../ui/src/logic/json-scan.js'
-import { countRedacted, levelOf, openAtFirst, treeOf, type Branch, type Leaf, type Source } from '../../ui/src/logic/payload.js'
+import {
+  countRedacted,
+  levelOf,
+  openAtFirst,
+  treeOf,
+  type Branch,
+  type Leaf,
+  type Source,
+} from '../../ui/src/logic/payload.js'
 
 const plain = (text: string): Source => ({ text, redacted: false })
 const leaf = (text: string): Leaf => treeOf(plain(text)) as Leaf

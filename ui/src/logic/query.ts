@@ -110,5 +110,5 @@ export function unknownIn(
 
 /** A query for exactly one message and consumer. */
 export function queryFor({ id, source, consumer }: { id: string; source: string; consumer: string }): string {
-  return `id:${quote(id)} source:${quote(source)}${consumer === '' ? '' : ` consumer:${quote(consumer)}`}`
+  return `id:${quote(id)} source:${quote(source)} consumer:${quote(consumer)}`
 }

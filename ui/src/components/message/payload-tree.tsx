@@ -2,7 +2,16 @@
 import { useMemo } from 'preact/hooks'
 import { useSignal } from '@preact/signals'
 import { bytes, count } from '../../logic/format.js'
-import { levelOf, openAtFirst, PAGE, treeOf, type Branch, type Leaf, type Member, type Source } from '../../logic/payload.js'
+import {
+  levelOf,
+  openAtFirst,
+  PAGE,
+  treeOf,
+  type Branch,
+  type Leaf,
+  type Member,
+  type Source,
+} from '../../logic/payload.js'
 import { Button } from '../button.js'
 import { Shown } from '../shown.js'
 

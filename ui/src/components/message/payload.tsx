@@ -30,7 +30,10 @@ export function PayloadPanel({ title, payload, whole, href }: Props) {
   const chosen = useSignal<View | undefined>(undefined)
   const text = more.value ?? payload.text
   const source: Source = { text: text ?? '', redacted: payload.redacted === true }
-  const hasTree = useMemo(() => text !== undefined && (payload.whole || more.value !== undefined) && isJson(text), [text])
+  const hasTree = useMemo(
+    () => text !== undefined && (payload.whole || more.value !== undefined) && isJson(text),
+    [text],
+  )
   const isLong = !payload.whole
   const view: View = hasTree ? (chosen.value ?? (isLong ? 'raw' : 'tree')) : 'raw'
   const showAll = async (): Promise<void> => {
