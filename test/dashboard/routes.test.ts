@@ -181,6 +181,17 @@ test('a link from elsewhere leads to a page, and to nothing else', async () => {
   }
 })
 
+test('a page is opened with a query, which is its own, and another route refuses what it does not know', async () => {
+  for (const [path, status] of [
+    ['/messages/shop?q=state:dead&q=twice', 200],
+    ['/message/shop?id=a&source=b&consumer=', 200],
+    ['/api/v1/session?q=x', 400],
+  ] as const) {
+    const response = await ops.fetch(new Request(`http://ops.example.com${path}`, { headers: { 'x-who': 'all' } }))
+    expect([path, response.status]).toEqual([path, status])
+  }
+})
+
 test('every route is found under its own path, and under no other’s', () => {
   for (const name of NAMES) {
     const path = ROUTES[name].path.replace(/:\w+/g, 'x-1')

@@ -1,6 +1,7 @@
 /** The shell: everything that is the same on every page. */
 import { useEffect, useRef } from 'preact/hooks'
 import { announced } from './announce.js'
+import { BulkHost } from './components/bulk/host.js'
 import { ConfirmHost } from './components/confirm.js'
 import { Empty } from './components/empty.js'
 import { titleOf, wordsOf } from './components/failed.js'
@@ -53,6 +54,7 @@ export function App() {
       </div>
       <HelpDialog />
       <ConfirmHost />
+      <BulkHost />
       <Toasts />
       <div class="vh" role="status" aria-live="polite">
         {announced}

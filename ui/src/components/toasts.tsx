@@ -1,6 +1,7 @@
 /** Bottom right, for 6 s; longer while the pointer or the focus is on it. Errors stay. */
 import { useEffect, useRef } from 'preact/hooks'
 import { dismiss, toasts, type Toast } from '../toasts.js'
+import { JobLines } from './bulk/job-lines.js'
 import { Button } from './button.js'
 import { Silhouette } from './silhouette.js'
 
@@ -8,10 +9,13 @@ const SHOWN_MS = 6_000
 
 export function Toasts() {
   return (
-    <div class="dock toasts" role="status" aria-live="polite">
-      {toasts.value.map((one) => (
-        <ToastLine key={one.id} toast={one} />
-      ))}
+    <div class="dock toasts">
+      <JobLines />
+      <div class="toasts" role="status" aria-live="polite">
+        {toasts.value.map((one) => (
+          <ToastLine key={one.id} toast={one} />
+        ))}
+      </div>
     </div>
   )
 }
