@@ -4,8 +4,8 @@ import { createNodeResolver, importX } from 'eslint-plugin-import-x'
 import tseslint from 'typescript-eslint'
 import layers from './eslint.layers.js'
 
-/** What tsconfig.json includes; typed rules work on nothing else. */
-const TYPED = ['src/**/*.ts', 'test/**/*.ts', 'vitest.config.ts']
+/** What tsconfig.json and ui/tsconfig.json include; typed rules work on nothing else. */
+const TYPED = ['src/**/*.ts', 'test/**/*.ts', 'vitest.config.ts', 'ui/**/*.{ts,tsx}']
 
 const NODE_GLOBALS = [
   ...['AbortController', 'AbortSignal', 'Buffer', 'URL', 'URLSearchParams', 'TextDecoder', 'TextEncoder'],
@@ -41,7 +41,7 @@ export default defineConfig(
     languageOptions: { globals: Object.fromEntries(NODE_GLOBALS.map((name) => [name, 'readonly'])) },
   },
   {
-    files: ['**/*.ts'],
+    files: ['**/*.{ts,tsx}'],
     extends: [tseslint.configs.recommended],
     rules: {
       '@typescript-eslint/consistent-type-imports': ['error', { fixStyle: 'inline-type-imports' }],
@@ -87,6 +87,23 @@ export default defineConfig(
       'no-console': 'error',
       // What always travels together is one object.
       'max-params': ['error', 4],
+    },
+  },
+  {
+    files: ['ui/src/**/*.{ts,tsx}'],
+    rules: {
+      'no-console': 'error',
+      'max-params': ['error', 4],
+      'max-lines': ['error', 300],
+      // What is shown is text: nothing in a message becomes markup.
+      'no-restricted-syntax': [
+        'error',
+        {
+          selector: 'MemberExpression[property.name=/^(innerHTML|outerHTML|insertAdjacentHTML)$/]',
+          message: 'Render it.',
+        },
+        { selector: 'JSXAttribute[name.name=/^(dangerouslySetInnerHTML|style)$/]', message: 'Use text, and a class.' },
+      ],
     },
   },
   // Nest injects by the types of parameters: such an import is needed at run time.

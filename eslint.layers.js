@@ -40,7 +40,7 @@ const MAY_IMPORT = {
   monitoring: ['leaf', 'http', 'metrics', 'wiring'],
   testing: [...FLOW, 'admin', 'wiring'],
   nest: [...FLOW, 'wiring'],
-  cli: ['leaf', 'postgres', 'seam', 'shared', 'admin', 'wiring'],
+  cli: ['leaf', 'postgres', 'seam', 'shared', 'admin', 'wiring', 'http', 'dashboard'],
   dashboard: [...FLOW, 'admin', 'wiring', 'http'],
 }
 

@@ -14,7 +14,14 @@ function alias(key: string, value: string | { import: { default: string } }) {
 
 export default defineConfig({
   resolve: {
-    alias: Object.entries(manifest.exports).flatMap(([key, value]) => alias(key, value)),
+    alias: [
+      ...Object.entries(manifest.exports).flatMap(([key, value]) => alias(key, value)),
+      // The interface is built, wherever its server comes from.
+      {
+        find: /^\.(?:\/|.*\/dashboard\/)location\.js$/,
+        replacement: fileURLToPath(new URL('./test/support/location.ts', import.meta.url)),
+      },
+    ],
   },
   test: {
     include: ['test/**/*.test.ts'],

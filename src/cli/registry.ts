@@ -5,6 +5,7 @@ export const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   init: async () => (await import('./commands/init.js')).init,
   dev: async () => (await import('./commands/dev.js')).dev,
   work: async () => (await import('./commands/work.js')).work,
+  dashboard: async () => (await import('./commands/dashboard.js')).dashboard,
   bench: async () => (await import('./commands/bench.js')).bench,
   'migrate up': async () => (await import('./commands/migrate.js')).migrateUp,
   'migrate status': async () => (await import('./commands/migrate.js')).migrateStatus,

@@ -11,7 +11,9 @@ export async function readInput(
   intake: Intake,
 ): Promise<Record<string, unknown>> {
   const from = route.method === 'GET' ? 'query' : 'body'
-  const given = from === 'query' ? readQueryString(request) : await readJson(request, intake)
+  // What a page is asked for stands in its query, which is the interface's to read.
+  const isPage = route.kind === 'page'
+  const given = isPage ? {} : from === 'query' ? readQueryString(request) : await readJson(request, intake)
   const names = Object.keys(route.input)
   for (const name of Object.keys(given)) {
     if (names.includes(name) && !Object.hasOwn(parameters, name)) continue

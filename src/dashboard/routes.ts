@@ -5,8 +5,8 @@
  * Paths are below the base path of the dashboard. What stands behind a colon is a part of the input.
  */
 import type {
-  Audit, Conflict, Conversation, Counted, Done, Failures, Job, Jobs, Keys, MessageAnswer, Messages, Outbox, Overview,
-  Quarantine, Session, Vocabulary,
+  Audit, Conflict, Conversation, Counted, Doctor, Done, Failures, History, Job, Jobs, Keys, MessageAnswer, Messages, Outbox,
+  Overview, Quarantine, Session, Tally, Vocabulary,
 } from './answers/index.js' // prettier-ignore
 import { get, post, type Route } from './route.js'
 import { flag, integer, rate, required, text, type InputOf } from './fields.js'
@@ -31,6 +31,7 @@ const cursor = text('from the page before', { most: MOST_CURSOR })
 const limit = integer('how many at most', { least: 1, most: MOST_PER_PAGE })
 const reason = text('why, for the audit', { most: 2_000 })
 const confirmation = required(text('from the count', { most: MOST_CURSOR }))
+const minutes = required(integer('how far back', { least: 15, most: 10_080 }))
 const job = required(text('the id of a job', { most: 100 }))
 const perSecond = rate('how many in a second', MOST_PER_SECOND)
 const at = {
@@ -49,8 +50,10 @@ const bulk = {
 export const ROUTES = {
   session: get<Session>()(`${API}/session`, { needs: 'session', input: {}, does: 'Who you are, what you may, and which boxes there are.' }),
   overview: get<Overview>()(`${BOX}/overview`, { needs: 'read', input: { box }, does: 'Consumers, sinks, health and what needs a person.' }),
+  history: get<History>()(`${BOX}/history`, { needs: 'read', input: { box, minutes }, does: 'What came in, was handled, failed and waited, by consumer, in at most 300 steps.' }),
   vocabulary: get<Vocabulary>()(`${BOX}/vocabulary`, { needs: 'read', input: { box }, does: 'What a query can name, for suggestions.' }),
   messages: get<Messages>()(`${BOX}/messages`, { needs: 'read', input: { box, q, zone, cursor, limit }, search: true, does: 'Messages that fit a query, newest first.' }),
+  tally: get<Tally>()(`${BOX}/tally`, { needs: 'read', input: { box, q, zone }, search: true, does: 'How many messages fit a query, by state, as far as that is cheap to count.' }),
   message: get<MessageAnswer>()(`${BOX}/message`, { needs: 'read', input: at, does: 'Everything known of an id: one entry for each consumer, and for each body in quarantine.' }),
   body: get<string>()(`${BOX}/body`, { needs: 'bodies', input: { ...at, n: name('its number in quarantine') }, kind: 'text', does: 'The whole body, as it is stored.' }),
   conversation: get<Conversation>()(`${BOX}/conversation`, { needs: 'read', input: { box, id: at.id, source: at.source }, search: true, does: 'What caused a message, and what it caused, in all boxes.' }),
@@ -59,6 +62,7 @@ export const ROUTES = {
   conflict: get<Conflict>()(`${BOX}/conflict`, { needs: 'read', input: { box, n: required(name('its number in quarantine')) }, does: 'A body in quarantine, and the one that came first under its id.' }),
   keys: get<Keys>()(`${BOX}/keys`, { needs: 'read', input: { box, consumer: name('one consumer alone'), cursor }, search: true, does: 'Keys that are blocked, by what, and what waits behind.' }),
   outbox: get<Outbox>()(`${BOX}/outbox`, { needs: 'read', input: { box }, does: 'Events by type, and sinks.' }),
+  doctor: get<Doctor>()(`${BOX}/doctor`, { needs: 'read', input: { box }, search: true, does: 'What the doctor finds, some seconds old at most.' }),
   audit: get<Audit>()(`${BOX}/audit`, { needs: 'read', input: { box, cursor, limit }, does: 'What people did, newest first.' }),
 
   pause: post<Done>()(`${BOX}/pause`, { needs: 'pause', input: { box, consumer: required(name('the consumer')), reason }, does: 'Stops claiming a consumer’s messages, in all processes.' }),

@@ -27,8 +27,10 @@ beforeAll(async () => {
   inputs = {
     session: {},
     overview: at,
+    history: { ...at, minutes: 60 },
     vocabulary: at,
     messages: { ...at, q: 'state:dead' },
+    tally: { ...at, q: 'state:dead' },
     message: { ...at, id: 'h' },
     body: { ...at, id: 'h' },
     conversation: { ...at, id: 'h' },
@@ -37,6 +39,7 @@ beforeAll(async () => {
     conflict: { ...at, n: String((await box.sql(`select n from ob.quarantine where reason = 'conflict'`))[0]!['n']) },
     keys: at,
     outbox: at,
+    doctor: at,
     audit: at,
     pause: { ...at, consumer: 'mail' },
     resume: { ...at, consumer: 'mail' },
@@ -175,6 +178,17 @@ test('a link from elsewhere leads to a page, and to nothing else', async () => {
   for (const name of NAMES) {
     const status = await statusOf(requestFor(name, inputs[name], { headers }))
     expect([name, status]).toEqual([name, ROUTES[name].kind === 'page' ? 200 : 403])
+  }
+})
+
+test('a page is opened with a query, which is its own, and another route refuses what it does not know', async () => {
+  for (const [path, status] of [
+    ['/messages/shop?q=state:dead&q=twice', 200],
+    ['/message/shop?id=a&source=b&consumer=', 200],
+    ['/api/v1/session?q=x', 400],
+  ] as const) {
+    const response = await ops.fetch(new Request(`http://ops.example.com${path}`, { headers: { 'x-who': 'all' } }))
+    expect([path, response.status]).toEqual([path, status])
   }
 })
 

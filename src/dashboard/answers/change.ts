@@ -37,6 +37,8 @@ export interface Job {
   readonly startedAt: string
   readonly endedAt?: string
   readonly problem?: string
+  /** Another process has carried it on, after the one that carried it went away. */
+  readonly resumed?: true
 }
 
 export interface Jobs {

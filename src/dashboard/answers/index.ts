@@ -3,6 +3,7 @@
  * were stored: parse it if numbers may be rounded, and print it if they may not.
  */
 export type * from './change.js'
+export type * from './history.js'
 export type * from './message.js'
 export type * from './overview.js'
 export type * from './trouble.js'

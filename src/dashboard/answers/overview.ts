@@ -33,6 +33,21 @@ export interface ConsumerStatus extends Counts {
   /** How its messages run; undefined if another process has declared it. */
   readonly mode?: 'stored' | 'inline' | 'direct'
   readonly types: readonly string[]
+  /** The lag beyond which it is behind. */
+  readonly limitMs?: number
+  /** Absent if nobody recorded the last minute. */
+  readonly rates?: Rates
+}
+
+/** Of the last whole minute. */
+export interface Rates {
+  /** New messages; copies are no part of them. */
+  readonly inPerSecond: number
+  /** Messages that were handled. */
+  readonly outPerSecond: number
+  readonly duplicatesPerSecond: number
+  /** Runs that failed. */
+  readonly failedPerSecond: number
 }
 
 export interface SinkStatus {
@@ -63,6 +78,8 @@ export interface Finding {
   readonly count?: number
   readonly lagMs?: number
   readonly text?: string
+  /** Since when it is so, as far as that is on record. */
+  readonly since?: string
 }
 
 export interface Overview {
@@ -77,6 +94,8 @@ export interface Overview {
   }
   readonly server: { readonly version: string; readonly ms: number }
   readonly consumers: readonly ConsumerStatus[]
+  /** Of all consumers; absent if nobody recorded the last minute. */
+  readonly rates?: Rates
   readonly sinks: readonly SinkStatus[]
   /** Keys that are blocked, as far as they were looked for. */
   readonly blocked: { readonly keys: number; readonly complete: boolean }

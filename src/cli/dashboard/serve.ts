@@ -1,0 +1,54 @@
+/** Serves a dashboard over HTTP until it is told to stop. */
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Dashboard } from '../../dashboard/index.js'
+import { toNodeListener } from '../../http/index.js'
+import { failed, misused, type Exit } from '../exit.js'
+
+export interface Served {
+  /** As a browser takes it. */
+  readonly url: string
+  stop(): Promise<void>
+}
+
+export interface Place {
+  readonly host: string
+  readonly port: number
+  readonly base: string
+}
+
+export async function serve(ops: Dashboard, place: Place): Promise<Served> {
+  const server = createServer(toNodeListener(ops))
+  await listen(server, place)
+  const { port } = server.address() as AddressInfo
+  return {
+    url: `http://${shown(place.host)}:${port}${place.base}/`,
+    async stop() {
+      await ops.close()
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}
+
+function listen(server: Server, { host, port }: Place): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) => reject(refused(error, host, port)))
+    server.listen(port, host, resolve)
+  })
+}
+
+function refused({ code, message }: NodeJS.ErrnoException, host: string, port: number): Exit {
+  if (code === 'EADDRINUSE')
+    return failed(`port ${port} of ${host} is taken`, 'choose another with --port; 0 takes any that is free')
+  if (code === 'EACCES') return failed(`port ${port} may not be listened at`, 'choose one above 1023 with --port')
+  if (code === 'ENOTFOUND' || code === 'EADDRNOTAVAIL' || code === 'EINVAL')
+    return misused(`--host: ${host} is no address of this machine`, 'for example: --host 127.0.0.1')
+  return failed(`nothing can be served at ${host}, port ${port}: ${message}`)
+}
+
+/** An address of all interfaces is none that a browser can go to. */
+function shown(host: string): string {
+  if (host === '0.0.0.0' || host === '::') return 'localhost'
+  return host.includes(':') ? `[${host}]` : host
+}

@@ -1,0 +1,24 @@
+/** The name that was meant, perhaps: few letters apart, or one that the other begins with. */
+export function nearest(name: string, known: readonly string[]): string | undefined {
+  let best: string | undefined
+  let least = Math.max(2, Math.floor(name.length / 3)) + 1
+  for (const candidate of known) {
+    const [a, b] = [name.toLowerCase(), candidate.toLowerCase()]
+    const begins = Math.min(a.length, b.length) > 2 && (a.startsWith(b) || b.startsWith(a))
+    const distance = begins ? 1 : editDistance(a, b)
+    if (distance < least) [best, least] = [candidate, distance]
+  }
+  return best
+}
+
+function editDistance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, i) => i)
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i]
+    for (let j = 1; j <= b.length; j++) {
+      next[j] = Math.min(row[j]! + 1, next[j - 1]! + 1, row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1))
+    }
+    row = next
+  }
+  return row[b.length]!
+}

@@ -1,0 +1,155 @@
+/** Failures: dead messages in groups of what they died of, the largest first. */
+import type { ComponentChildren } from 'preact'
+import { useSignal } from '@preact/signals'
+import { api, type Failures } from '../api.js'
+import { openBulk } from '../components/bulk/open.js'
+import { Empty } from '../components/empty.js'
+import { FailureRow } from '../components/failure-row.js'
+import { Loaded } from '../components/loaded.js'
+import { News } from '../components/news.js'
+import { PageHead } from '../components/page-head.js'
+import { Segmented } from '../components/segmented.js'
+import { SkeletonRows } from '../components/skeleton.js'
+import { Time } from '../components/time.js'
+import { inRow, useShortcuts } from '../keyboard.js'
+import { overview } from '../live.js'
+import { useLoad } from '../load.js'
+import { failuresTitle, groupName, groupsWithin, largest, RANGE_WORDS, type Range } from '../logic/failure-words.js'
+import { count } from '../logic/format.js'
+import { now } from '../now.js'
+import { useNews } from '../news.js'
+import { box } from '../router.js'
+
+export function FailuresPage() {
+  const of = box.value
+  const load = useLoad(`failures ${of}`, (signal) => api.failures({ box: of }, { signal }))
+  const range = useSignal<Range>('all')
+  const dead = overview.value?.consumers.reduce((sum, consumer) => sum + consumer.dead, 0)
+  const news = useNews(load, dead)
+  useShortcuts([
+    { keys: 'r', does: 'Retry…', run: () => press('.act-retry') },
+    { keys: 'Shift+d', does: 'Discard…', run: () => press('.act-discard') },
+  ])
+  return (
+    <Loaded of={load} waiting={<Waiting />}>
+      {(failures) => (
+        <>
+          <Head
+            failures={failures}
+            range={range.value}
+            onRange={(to) => (range.value = to)}
+            news={<News n={news} onShow={load.reload} />}
+          />
+          <Groups failures={failures} range={range.value} />
+        </>
+      )}
+    </Loaded>
+  )
+}
+
+/** Of the row that has the focus, or else of the first. */
+function press(selector: string): void {
+  const button = inRow<HTMLButtonElement>(selector) ?? document.querySelector<HTMLButtonElement>(`#main ${selector}`)
+  button?.click()
+}
+
+function Waiting() {
+  return (
+    <>
+      <PageHead title="Failures">Looking for dead messages.</PageHead>
+      <section class="panel">
+        <SkeletonRows rows={5} />
+      </section>
+    </>
+  )
+}
+
+interface HeadProps {
+  failures: Failures
+  range: Range
+  onRange(to: Range): void
+  news: ComponentChildren
+}
+
+function Head({ failures, range, onRange, news }: HeadProps) {
+  const groups = groupsWithin(failures.groups, range, now.value)
+  if (failures.groups.length === 0) {
+    return (
+      <PageHead title="Nothing is dead" end={news}>
+        Every message ran, or will.
+      </PageHead>
+    )
+  }
+  return (
+    <PageHead
+      title={failuresTitle(groups, failures)}
+      end={
+        <>
+          {news}
+          <Segmented<Range>
+            label="Last seen within"
+            value={range}
+            choices={(Object.keys(RANGE_WORDS) as Range[]).map((value) => ({ value, text: RANGE_WORDS[value] }))}
+            onChoose={onRange}
+          />
+        </>
+      }
+    >
+      <Sentence failures={failures} range={range} />
+    </PageHead>
+  )
+}
+
+function Sentence({ failures, range }: { failures: Failures; range: Range }) {
+  const groups = groupsWithin(failures.groups, range, now.value)
+  const most = largest(groups, now.value)
+  const seen = failures.complete ? '' : ` The newest ${count(failures.examined)} were looked at; there are more.`
+  if (!most) return <>Messages that failed alike are together. Mend the cause, then retry them.{seen}</>
+  const { group, share, grows } = most
+  return (
+    <>
+      One group is {share} of them{grows && ' and still grows'}: <b>{groupName(group)}</b> in {group.consumer}, since{' '}
+      <Time at={group.firstAt} short />.{seen}
+    </>
+  )
+}
+
+function Groups({ failures, range }: { failures: Failures; range: Range }) {
+  const groups = groupsWithin(failures.groups, range, now.value)
+  const of = box.value
+  if (groups.length === 0) {
+    return (
+      <section class="panel">
+        {failures.groups.length === 0 ? (
+          <Empty icon="check" title="All clear">
+            A message is dead once its attempts are used up, or a handler has rejected it. There is none.
+          </Empty>
+        ) : (
+          <Empty icon="search" title={`Nothing died in the last ${RANGE_WORDS[range]}`}>
+            Choose a longer time above to see the {count(failures.groups.length)} older groups.
+          </Empty>
+        )}
+      </section>
+    )
+  }
+  return (
+    <section class="panel" aria-label="Failure groups">
+      <div class="group-cols" aria-hidden="true">
+        <span>Error</span>
+        <span>24 h</span>
+        <span>Dead</span>
+        <span>Last seen</span>
+        <span />
+      </div>
+      {groups.map((group, at) => (
+        <FailureRow
+          key={`${group.consumer} ${group.fingerprint}`}
+          group={group}
+          isLargest={at === 0}
+          atLeast={!failures.complete}
+          onAct={(verb) => openBulk({ verb, box: of, q: group.query })}
+        />
+      ))}
+    </section>
+  )
+}

@@ -1,0 +1,20 @@
+/** The theme: `data-theme` only chooses between the two colours that each token has. */
+import { computed, effect, signal } from '@preact/signals'
+import { theme } from './preferences.js'
+
+const system = matchMedia('(prefers-color-scheme: dark)')
+const systemDark = signal(system.matches)
+
+export const dark = computed(() => (theme.value === 'system' ? systemDark.value : theme.value === 'dark'))
+
+export function startTheme(): void {
+  system.addEventListener('change', ({ matches }) => (systemDark.value = matches))
+  effect(() => {
+    if (theme.value === 'system') delete document.documentElement.dataset['theme']
+    else document.documentElement.dataset['theme'] = theme.value
+  })
+}
+
+export function toggleTheme(): void {
+  theme.value = dark.value ? 'light' : 'dark'
+}
