@@ -118,8 +118,8 @@ function box(project: Project): string {
   const { imports, code } = openingOf(project)
   const broker = project.brokers[0]
   const advice = broker
-    ? `  // Messages come from a broker by box.from(${broker}({ … })) of 'oncebox/${broker}', and go there by box.to(…).\n`
-    : `  // box.from(…) takes messages from a broker, box.to(…) publishes what handlers send.\n`
+    ? `  // Messages come from a broker by box.from(${broker}({ … })) of 'oncebox/${broker}'. What handlers\n  // send stays in the outbox until box.to(…) publishes it.\n`
+    : `  // box.from(…) takes messages from a broker. What handlers send stays in the outbox until box.to(…) publishes it.\n`
   const own = [`import { greet } from ${imported(project, './greet')}`, `import { messages } from ${imported(project, './messages')}`] // prettier-ignore
   const isLocal = (line: string): boolean => line.includes(`from '.`)
   const packages = [...imports.filter((line) => !isLocal(line)), `import { createBox } from 'oncebox'`]
