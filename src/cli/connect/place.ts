@@ -5,6 +5,7 @@
 import { readFile } from 'node:fs/promises'
 import path from 'node:path'
 import { text as readStream } from 'node:stream/consumers'
+import { escape } from '../../escape.js'
 import type { Config } from '../config.js'
 import { embeddedUrl } from '../embedded.js'
 import { failed, misused, type Exit } from '../exit.js'
@@ -67,7 +68,11 @@ export function flagsOf({ url, urlFile, schema, config }: Partial<ConnectionOpti
     .join('')
 }
 
-/** As a word of a shell. */
+/** As a word of a shell. Undefined for what cannot be copied from a terminal. */
+export function shellWord(text: string): string | undefined {
+  return escape(text) === text ? quoted(text) : undefined
+}
+
 function quoted(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
 }
