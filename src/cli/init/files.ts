@@ -22,16 +22,16 @@ export function filesOf(project: Project): File[] {
   ]
 }
 
-/** In a package of CommonJS a file of ES modules says so by its name; TypeScript is compiled to whatever it has to be. */
-function extensionOf({ typescript, type }: Project): string {
-  return typescript ? 'ts' : type === 'module' ? 'js' : 'mjs'
+/** In a package of CommonJS a file of ES modules says so by its name; TypeScript is compiled to whatever it has to be, if it may. */
+export function extensionOf({ typescript, type, verbatim }: Project): string {
+  if (type === 'module') return typescript ? 'ts' : 'js'
+  return typescript ? (verbatim ? 'mts' : 'ts') : 'mjs'
 }
 
 /** How a file of ours is imported. */
 function imported(project: Project, name: string): string {
-  const { typescript, importsTs } = project
-  const extension = typescript ? (importsTs ? 'ts' : 'js') : extensionOf(project)
-  return `'${name}.${extension}'`
+  const extension = extensionOf(project)
+  return `'${name}.${project.importsTs ? extension : extension.replace('ts', 'js')}'`
 }
 
 function config(project: Project): string {
