@@ -1,4 +1,5 @@
 /** Health: what the database, the sources, the sinks and the consumers of a box say, summed up. */
+import { safeWords } from './failure.js'
 import { readHealth, type DatabaseHealth } from './inbox/health.js'
 import { UNATTENDED_MS } from './inbox/idle.js'
 import { fullQuarantines } from './inbox/quota.js'
@@ -54,7 +55,7 @@ export async function healthOf(runtime: Runtime, parts: Parts, limits: HealthLim
 }
 
 function databaseProblems(found: DatabaseHealth | Error): string[] {
-  if (found instanceof Error) return [`the database cannot be used: ${found.message}`]
+  if (found instanceof Error) return [`the database cannot be used: ${safeWords(found)}`]
   return found.writable ? [] : ['the database takes no writes: it is a standby, or read-only']
 }
 

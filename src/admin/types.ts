@@ -76,7 +76,7 @@ export interface SinkInfo {
 }
 
 export type Counts = Readonly<Record<State, number>> & {
-  /** The age of the oldest message that is due and waits, in ms; 0 if none does. */
+  /** The age of the oldest message that is due and waits, in ms; 0 if none does, and for events that no sink wants. */
   readonly lagMs: number
   /** Present if there are too many rows to count, and some counts were taken from the planner's statistics. */
   readonly estimated?: true

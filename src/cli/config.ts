@@ -63,7 +63,8 @@ export async function boxOf({ file, config }: LoadedConfig): Promise<ConfiguredB
   try {
     box = await given()
   } catch (error) {
-    throw broken(file, error)
+    const { cannotConnect, isAway } = await import('./connect/problem.js')
+    throw isAway(error) ? cannotConnect(error, 'the database of the config’s box') : broken(file, error)
   }
   if (!isBox(box)) throw failed(`${file}: the function box answers no box`, 'let it answer what createBox does')
   return box

@@ -26,7 +26,7 @@ function explainCode(error: OnceboxError, flags: string): Exit {
       return misused(text)
     case 'SCHEMA_OUTDATED':
       return failed(
-        error.message.replace(/;? run box\.migrate\(\) first$/, ` (${error.code})`),
+        `${error.message.replace(/;? run box\.migrate\(\) first/, '')} (${error.code})`,
         `run: oncebox migrate up${flags}`,
       )
     default:

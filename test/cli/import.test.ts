@@ -35,7 +35,7 @@ beforeAll(async () => {
     create table strange (id text primary key, origin text, kind text, at timestamptz, clock time, "when" date);
     insert into strange values ('a', 'shop', 'note', now(), '12:00', current_date), ('b', 'shop', 'note', 'infinity', '12:00', '-infinity'),
       ('c', 'shop', 'note', '0044-03-15 BC', '12:00', '0044-03-15 BC'), ('d', repeat('x', 513), 'note', now(), '12:00', current_date),
-      ('e', 'shop', repeat('x', 513), now(), '12:00', current_date), ('f', null, null, null, null, null), ('', 'shop', 'note', now(), '12:00', now()),
+      ('e', 'shop', repeat('x', 513), now(), '12:00', current_date), ('f', null, 'note', null, null, null), ('', 'shop', 'note', now(), '12:00', now()),
       ('h', 'shop', 'note', '294276-01-01', '12:00', '12000-01-01');
     create table twice (id text, at timestamptz);
     insert into twice select lpad(n::text, 6, '0'), at from generate_series(1, 3000) n, unnest(array[now() - interval '90 days', now()]) at;
@@ -140,6 +140,33 @@ describe('import', () => {
     expect(ran.stderr).toContain('1 rows have a type that no message can have')
     expect(ran.stderr).toContain('3 rows have a time that is not from the year 1 to 9999')
     expect(ran.code).toBe(0)
+  })
+
+  test.for([
+    [
+      'an id',
+      ['--id-column', 'id'],
+      'insert into holes values (null, $1)',
+      /2 rows of public\.holes have no id.*\(0,3\)/,
+    ],
+    ['a type', ['--id-column', 'id', '--type-column', 'kind'], "insert into holes values ('c', null)", /2 rows of public\.holes have no type.*the id of one is c/], // prettier-ignore
+  ] as const)('rows without %s are named, and nothing is imported', async ([what, columns, insert, words]) => {
+    await pool.query(`drop table if exists holes; create table holes (id text, kind text);
+      insert into holes values ('a', 'note'), ('b', 'note')`)
+    for (let n = 0; n < 2; n++) await pool.query(insert, insert.includes('$1') ? ['note'] : [])
+    const argv = ['--from-table', 'holes', ...columns, '--source', what, '--consumer', 'bill']
+    for (const more of [['--yes'], ['--dry-run']]) {
+      const ran = await oncebox([...argv, ...more])
+      expect(ran).toMatchObject({ code: 1, stdout: '' })
+      expect(ran.stderr).toMatch(words)
+      expect(ran.stderr).toMatch(/select \* from public\.holes where \w+ is null/)
+    }
+    const [known] = await boxOf().receive([note('a', what)])
+    expect(known!.consumers.find(({ consumer }) => consumer === 'bill')).toMatchObject({ status: 'stored' })
+    await pool.query(`create or replace view whole as select * from holes where id is not null and kind is not null`)
+    const rest = await oncebox(['--from-table', 'whole', ...argv.slice(2), '--yes', '--json'])
+    expect(rest.documents).toMatchObject([{ rows: 2 }])
+    await pool.query('drop view whole')
   })
 
   test('of several times of one id the latest counts', async () => {

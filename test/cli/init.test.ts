@@ -50,9 +50,13 @@ async function projectOf(client: string): Promise<Project> {
     { packages: [...new Set([...CLIENTS[client]!, ...TESTED])] },
   )
   if (client === 'prisma') await cp(path.join(ROOT, 'examples/prisma/client'), path.join(project.directory, 'generated'), { recursive: true }) // prettier-ignore
-  const { directory: modules } = await installed('tsx', ['tsx@4.23.15'])
-  await symlink(path.join(modules, 'node_modules/tsx'), path.join(project.directory, 'node_modules/tsx'))
+  await takeTsx(project)
   return project
+}
+
+async function takeTsx({ directory }: Project): Promise<void> {
+  const { directory: modules } = await installed('tsx', ['tsx@4.23.15'])
+  await symlink(path.join(modules, 'node_modules/tsx'), path.join(directory, 'node_modules/tsx'))
 }
 
 async function initialised(client: string): Promise<Project> {
@@ -88,6 +92,10 @@ test('what it writes for TypeScript has a test that passes, a box that runs, and
   const dev = project.oncebox(['dev'])
   await dev.saw(/handled {6}greeting\.asked/)
   expect(dev.stdout).toContain('Hello, Ada!')
+  // Its event has no sink yet, and nothing is behind with it.
+  const status = project.oncebox(['status', '--max-lag', '1ms', '--json'])
+  expect(await status.exited, status.stdout + status.stderr).toBe(0)
+  expect(status.stdout).toContain('greeting.sent')
   dev.kill('SIGINT')
   expect(await dev.exited).toBe(0)
 })
@@ -119,6 +127,37 @@ test('what it writes compiles strictly, for every client', async () => {
   } finally {
     for (const project of projects) await project[Symbol.asyncDispose]()
   }
+})
+
+test('in a CommonJS project of TypeScript, as npm init and tsc --init make one, it compiles, its test passes and its config is read', async () => {
+  const dependencies = { oncebox: '*', pg: '*' }
+  const devDependencies = Object.fromEntries([...TESTED, 'tsx'].map((name) => [name, '*']))
+  await using project = await openProject(
+    { 'package.json': JSON.stringify({ type: 'commonjs', dependencies, devDependencies }) },
+    { packages: ['pg', ...TESTED] },
+  )
+  await takeTsx(project)
+  const tsc = [process.execPath, path.join(ROOT, 'node_modules/typescript/bin/tsc')]
+  expect(await project.program([...tsc, '--init']).exited).toBe(0)
+  await project.write({ 'base.json': await project.read('tsconfig.json') })
+  // Said by what it extends, and not by what is commented out.
+  await project.write({
+    'tsconfig.json': '{ "extends": "./base", // "verbatimModuleSyntax": false\n "include": ["**/*"] }',
+  })
+  const init = project.oncebox(['init', '--yes', '--no-install'])
+  expect(await init.exited, init.stderr).toBe(0)
+  expect(project.has('oncebox.config.mts')).toBe(true)
+  const compiled = project.program([...tsc, '--noEmit', '--pretty', 'false'])
+  expect(await compiled.exited, compiled.stdout).toBe(0)
+  const test = project.program(['npm', 'test'])
+  expect(await test.exited, test.stdout + test.stderr).toBe(0)
+  expect(test.stdout).toContain('a greeting that is asked for three times is sent once')
+  // Its config is read, and its box asks for the database.
+  const work = project.oncebox(['work'], { DATABASE_URL: 'postgres://127.0.0.1:1/none' })
+  expect(await work.exited, work.stderr).toBe(4)
+  const again = project.oncebox(['init', '--yes', '--no-install'])
+  expect(await again.exited).toBe(0)
+  expect(again.stderr).toContain('there is nothing to do')
 })
 
 test.skipIf(process.env['ONCEBOX_INIT_CLIENTS'] !== 'all').each(RUN)(

@@ -142,7 +142,32 @@ test('an old or missing schema is refused with the command to run', async () => 
   const command = project.oncebox(['work'], { DATABASE_URL: database.url, BOX: 'not_there' })
   expect(await command.exited).toBe(1)
   expect(command.stderr).toContain('SCHEMA_OUTDATED')
-  expect(command.stderr).toContain('run: oncebox migrate up')
+  expect(command.stderr).toContain('run: oncebox migrate up --schema not_there\n')
+  const named = project.oncebox(['work', '--config', 'oncebox.config.mjs'], { DATABASE_URL: database.url, BOX: 'Two' })
+  expect(await named.exited).toBe(1)
+  expect(named.stderr).toContain(`run: oncebox migrate up --schema Two --config oncebox.config.mjs\n`)
+})
+
+test('where nothing says which database, that is what it says', async () => {
+  // What a client takes for want of DATABASE_URL, where nobody listens.
+  const text = CONFIG.replace('process.env.DATABASE_URL', `process.env.DATABASE_URL ?? 'postgres://127.0.0.1:1/x'`)
+  await using unsaid = await openProject({ 'oncebox.config.mjs': text })
+  const command = unsaid.oncebox(['work'])
+  expect(await command.exited).toBe(4)
+  expect(command.stderr).toMatch(/DATABASE_URL is not set.*oncebox dev/)
+  const known = unsaid.oncebox(['work'], { DATABASE_URL: 'postgres://127.0.0.1:1/x' })
+  expect(await known.exited).toBe(4)
+  expect(known.stderr).not.toContain('is not set')
+  // A box that connects while it is made.
+  await unsaid.write({
+    'oncebox.config.mjs': text.replace('box() {', `async box() {\n    await pool.query('select 1')`),
+  })
+  const early = unsaid.oncebox(['work'])
+  expect(await early.exited).toBe(4)
+  expect(early.stderr).toContain('DATABASE_URL is not set')
+  const prune = unsaid.oncebox(['prune', '--yes'])
+  expect(await prune.exited).toBe(4)
+  expect(prune.stderr).toContain('DATABASE_URL is not set')
 })
 
 test('a consumer that there is not is refused, with what was meant', async () => {

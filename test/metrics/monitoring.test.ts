@@ -53,6 +53,23 @@ test('/healthz asks nothing, and /readyz is 503 while a box is not well, without
   expect(await (await ask(box, '/healthz', { maxLagMs: 1_000 })).text()).toBe('ok\n')
 })
 
+test('neither the log nor /readyz repeats a value of a row that an error quotes', async () => {
+  const log = recorder()
+  await using box = await server.open({ logger: log })
+  await box.migrate()
+  const authorize = async (): Promise<boolean> => {
+    await box.sql(`select 'canary-7f3a'::text::int`)
+    return true
+  }
+  expect((await ask(box, '/metrics', { authorize })).status).toBe(500)
+  expect(JSON.stringify(log.lines)).toContain('invalid input syntax for type integer')
+  // Whatever the statement of health() meets, its error may quote what the server read.
+  await box.sql(`create or replace function ob.now() returns timestamptz language sql as $$ select 'canary-7f3a'::text::timestamptz $$`) // prettier-ignore
+  const told = await (await ask(box, '/readyz', { reasons: true })).text()
+  expect(told).toContain('the database cannot be used')
+  expect(told + JSON.stringify(log.lines)).not.toContain('canary-7f3a')
+})
+
 test('HEAD has no body, other methods and paths are refused', async () => {
   await using box = await server.open()
   const head = await ask(box, '/metrics', {}, { method: 'HEAD' })

@@ -28,7 +28,7 @@ const KEYS_BLOCKED = check<Facts>({
       .filter(({ blockedKeys }) => blockedKeys > 0)
       .map(({ consumer, parked: state, blockedKeys, blockedMessages, oldestMs }) => ({
         what: `${blockedKeys} keys of consumer ${consumer} are blocked by ${state} messages, and ${blockedMessages} messages wait behind them`,
-        figures: { consumer, keys: blockedKeys, waiting: blockedMessages, oldestMs },
+        figures: { consumer, state, keys: blockedKeys, waiting: blockedMessages, oldestMs },
         fix: state === 'quarantined' ? answered(consumer) : `await box.admin.retry({ consumer: ${quoted(consumer)}, state: ${quoted(state)} })   // or discard them; onDead: 'skip' lets later ones pass`, // prettier-ignore
       })),
 })
@@ -69,7 +69,7 @@ export const DEAD = family('what waits for a person', readParked, [
 
 /** A retry asks nobody whether it happened: it parks again. */
 function answered(consumer: string): string {
-  return `await box.admin.messages({ consumer: ${quoted(consumer)}, reason: 'effect-unknown' })   // then for each, box.admin.answer or oncebox effects answer: whether it happened`
+  return `await box.admin.messages({ consumer: ${quoted(consumer)}, reason: 'effect-unknown' })   // then for each, box.admin.answer: whether it happened`
 }
 
 function of(parked: Facts, state: ParkedFacts['parked']): Facts {

@@ -28,7 +28,11 @@ export const dev = command({
     config: text('The config file (default: oncebox.config.ts, .js or .mjs here or above).', 'path'),
     fresh: flag('Begin with an empty database.'),
     data: flag('Show the payload of messages.'),
-    url: text('Use this database instead: its schema is migrated, and its messages are handled.', 'url'),
+    url: text(
+      'Use this database instead, without a password: its schema is migrated, and its messages are handled.',
+      'url',
+    ),
+    urlFile: text('A file with the URL of that database, which may have a password; - for stdin.', 'path'),
     once: flag('Do not watch files.'),
   },
   arguments: { command: foreignArguments('A command to run on the database, with its arguments.') },
@@ -39,7 +43,10 @@ export const dev = command({
     if (args.command.length === 0 && config === undefined) {
       throw misused('there is no oncebox.config.ts, .js or .mjs here, nor above', 'oncebox init writes one')
     }
-    const database = await openDatabase({ project, io, out, ...options, mayShare: config === undefined })
+    const { urlGiven } = await import('../connect/place.js')
+    const url = await urlGiven(io, options)
+    const { fresh } = options
+    const database = await openDatabase({ project, io, out, url, fresh, mayShare: config === undefined })
     try {
       const env = { ...io.env, ...database.env }
       if (config === undefined) return await runOn(args.command, io, env)
@@ -71,11 +78,12 @@ async function openDatabase({ project, io, out, url, fresh, mayShare }: Wanted):
   const given = { fresh: false, token: undefined, stop: async () => undefined }
   if (url !== undefined) {
     if (fresh) throw misused('--fresh empties the database of oncebox dev, and none that is given by --url')
-    return { ...given, env: variablesOf(url) }
+    // A URL without a password leaves it to PGPASSWORD.
+    return { ...given, env: { PGPASSWORD: io.env['PGPASSWORD'], ...variablesOf(url) } }
   }
   const running = runningUrl(project)
   if (running !== undefined) {
-    if (mayShare) return { ...given, env: variablesOf(running) }
+    if (mayShare) return { ...given, env: { PGPASSWORD: undefined, ...variablesOf(running) } }
     throw failed(`oncebox dev runs in this project already`, `its database is ${running}`)
   }
   if (await hasOnlyPglite(project)) {
@@ -83,12 +91,13 @@ async function openDatabase({ project, io, out, url, fresh, mayShare }: Wanted):
     return { ...given, env: {} }
   }
   const token = randomUUID()
-  const server = await startServer({ project, env: io.env, fresh, token })
+  const server = await startServer({ project, env: io.env, fresh, token, signal: io.signal })
   if (server === undefined) throw failed('there is no PostgreSQL on this machine', await installHint(project))
   tellServer(out, server)
   if (io.env['DATABASE_URL'])
     out.note('DATABASE_URL of the environment is not used; --url uses a database that you name')
-  return { env: variablesOf(server.url), fresh: server.fresh, token, stop: () => server.stop() }
+  const env = { PGPASSWORD: undefined, ...variablesOf(server.url) }
+  return { env, fresh: server.fresh, token, stop: () => server.stop() }
 }
 
 function tellServer(out: Output, { url, version, fresh }: DevServer): void {
@@ -100,8 +109,8 @@ function variablesOf(url: string): Record<string, string | undefined> {
   const { hostname, port, username, password, pathname } = new URL(url)
   return {
     ...{ DATABASE_URL: url, PGHOST: hostname, PGPORT: port || '5432', PGUSER: decodeURIComponent(username) },
-    ...{ PGPASSWORD: decodeURIComponent(password) || undefined, PGDATABASE: decodeURIComponent(pathname.slice(1)) },
-    PGSERVICE: undefined,
+    ...(password !== '' && { PGPASSWORD: decodeURIComponent(password) }),
+    ...{ PGDATABASE: decodeURIComponent(pathname.slice(1)), PGSERVICE: undefined },
   }
 }
 

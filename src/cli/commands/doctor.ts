@@ -18,10 +18,13 @@ export const doctor = command({
     ...{ code: string, severity: oneOf('serious', 'warning', 'note'), what: string, why: string },
     ...{ figures: record(anything), fix: string },
   }),
-  async run({ out, connect }) {
+  async run({ out, options, connect }) {
     const { box } = await connect()
+    const { fixOf } = await import('../shared/remedies.js')
     const findings = await box.admin.doctor()
-    for (const { code, severity, what, why, figures, fix } of findings) {
+    for (const finding of findings) {
+      const { code, severity, what, why, figures } = finding
+      const fix = fixOf(finding, options)
       if (out.json) {
         out.document({ code, severity, what, why, figures, fix })
         continue

@@ -2,11 +2,11 @@
 import type { HandledId } from '../../admin/index.js'
 import { command, type Context } from '../command.js'
 import type { AnyBox } from '../connect/connect.js'
+import { shellWord } from '../connect/place.js'
 import { confirm } from '../confirm.js'
 import { EXIT, misused, type ExitCode } from '../exit.js'
 import { flag, text, texts, type OptionsOf } from '../option.js'
 import { showCount } from '../output/duration.js'
-import { escape } from '../../escape.js'
 import { boolean, integer, object, string } from '../shape.js'
 import type { Columns, DedupTable, Unfit } from '../shared/dedup-table.js'
 import { SIGNED, signedBy } from '../shared/signed.js'
@@ -154,14 +154,9 @@ async function take(
     progress.end()
   }
   if (!signal.aborted) return { code: EXIT.ok, marked, ...done }
-  const how = last === undefined ? undefined : inShell(`--after=${last}`)
+  // What cannot be copied is not named: to begin again is exact, too.
+  const how = last === undefined ? undefined : shellWord(`--after=${last}`)
   const advice = how === undefined ? 'run it again' : `go on with ${how}`
   if (more) out.note(`stopped after ${showCount(done.rows)} rows; ${advice}`)
   return { code: EXIT.interrupted, marked, ...done }
-}
-
-/** As a word of a command. Undefined for what cannot be copied from a terminal: to begin again is exact, too. */
-function inShell(word: string): string | undefined {
-  if (escape(word) !== word) return undefined
-  return /^[\w=.,:@%/+-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`
 }

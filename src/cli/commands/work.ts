@@ -1,10 +1,12 @@
 /** `oncebox work`: runs the box of the config until it is told to stop. */
+import { INBOX, type InboxTarget } from '../../brokers/handover.js'
 import type { ConfiguredBox } from '../../config.js'
 import { partsOf } from '../../parts.js'
 import { command } from '../command.js'
 import { boxOf, requireConfig, type LoadedConfig } from '../config.js'
 import { EXIT, failed, misused, type Exit, type ExitCode } from '../exit.js'
 import { faultOf } from '../fault.js'
+import type { Io } from '../io.js'
 import { duration, text } from '../option.js'
 import type { Output } from '../output/output.js'
 import { paint } from '../output/text.js'
@@ -26,11 +28,33 @@ export const work = command({
   exits: [EXIT.unconnected],
   async run({ options, io, out }) {
     const loaded = await requireConfig(io.cwd, options.config)
-    const box = await boxOf(loaded)
     const consumers = namesIn(options.consumers)
-    return runUntilStopped({ box, loaded, consumers, stopTimeoutMs: options.stopTimeout, out, signal: io.signal })
+    let box: ConfiguredBox | undefined
+    try {
+      box = await boxOf(loaded)
+      return await runUntilStopped({ box, loaded, consumers, stopTimeoutMs: options.stopTimeout, out, signal: io.signal }) // prettier-ignore
+    } catch (error) {
+      throw await told(error, { box, config: options.config, io })
+    }
   },
 })
+
+interface Tried {
+  readonly box: ConfiguredBox | undefined
+  readonly config: string | undefined
+  readonly io: Io
+}
+
+/** With what leads `oncebox migrate up` to the schema of this box. */
+async function told(error: unknown, { box, config, io }: Tried): Promise<Exit> {
+  const { flagsOf } = await import('../connect/place.js')
+  const { schemaOf } = await import('../connect/schema.js')
+  const { hintAtUrl } = await import('../connect/unsaid.js')
+  const { explain } = await import('../explain.js')
+  const target = (box as { readonly [INBOX]?: InboxTarget } | undefined)?.[INBOX]
+  const schema = target && schemaOf(target)
+  return hintAtUrl(explain(error, flagsOf({ ...(schema !== 'oncebox' && { schema }), config })), io)
+}
 
 interface Run {
   readonly box: ConfiguredBox

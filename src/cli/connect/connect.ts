@@ -13,6 +13,8 @@ import { explain } from '../explain.js'
 import type { Io } from '../io.js'
 import { openClient } from './client.js'
 import { findPlace, flagsOf, type ConnectionOptions, type Place } from './place.js'
+import { schemaOf } from './schema.js'
+import { embeddedNote, hintAtUrl } from './unsaid.js'
 import { cannotConnect, describePlace } from './problem.js'
 
 export type AnyBox = Box<MessageMap, unknown>
@@ -30,6 +32,8 @@ export interface ConnectDeps {
   readonly io: Io
   readonly options: ConnectionOptions
   readonly logger: Logger
+  /** For people, on stderr. */
+  note(text: string): void
   config(): Promise<Config | undefined>
 }
 
@@ -40,11 +44,13 @@ export async function connect(
   const { io, options } = deps
   const place = await findPlace({ io, options, ownBox, config: () => deps.config() })
   const where = describePlace(place, io.env)
+  if ('embedded' in place) deps.note(embeddedNote(place.url))
   const opened = 'box' in place ? await boxOfConfig(place, deps) : await boxOnClient(deps, place)
   const db = bindDatabase(opened.driver, opened.schema)
   try {
-    await db.driver.query('select 1', []).catch((error: unknown) => {
-      throw cannotConnect(error, where)
+    await db.driver.query('select 1', []).catch(async (error: unknown) => {
+      const problem = cannotConnect(error, where)
+      throw 'box' in place ? await hintAtUrl(problem, io) : problem
     })
     if (wanted === 'current') {
       await checkVersion(db).catch((error: unknown) => {
@@ -80,10 +86,13 @@ async function boxOfConfig(
   { io, options }: ConnectDeps,
 ): Promise<Opened> {
   const file = findConfig(io.cwd, options.config) ?? 'the config'
-  const box = (await boxOf({ file, config: { box: given } })) as unknown as AnyBox & { [INBOX]?: InboxTarget }
+  const made = await boxOf({ file, config: { box: given } }).catch(async (error: unknown) => {
+    throw await hintAtUrl(explain(error), io)
+  })
+  const box = made as unknown as AnyBox & { [INBOX]?: InboxTarget }
   const target = box[INBOX]
   if (target === undefined) throw failed(`${file}: box is not what createBox() answers`)
-  const schema = target.schema.replace(/^"|"$/g, '').replaceAll('""', '"')
+  const schema = schemaOf(target)
   if (options.schema !== undefined && options.schema !== schema) {
     throw failed(`the box of the config has schema ${schema}`, 'leave --schema out, or give the database with --url')
   }

@@ -5,6 +5,7 @@
 import { readFile } from 'node:fs/promises'
 import path from 'node:path'
 import { text as readStream } from 'node:stream/consumers'
+import { escape } from '../../escape.js'
 import type { Config } from '../config.js'
 import { embeddedUrl } from '../embedded.js'
 import { failed, misused, type Exit } from '../exit.js'
@@ -21,7 +22,7 @@ export interface ConnectionOptions {
 
 export type Place =
   /** Undefined: of libpq's variables alone. */
-  | { readonly url: string | undefined; readonly from: string }
+  | { readonly url: string | undefined; readonly from: string; readonly embedded?: true }
   /** The box of the config, which has its own client. */
   | { readonly box: NonNullable<Config['box']>; readonly from: string }
 
@@ -37,9 +38,8 @@ export interface Search {
 
 export async function findPlace({ io, options, ownBox, config }: Search): Promise<Place> {
   const { env } = io
-  if (options.url !== undefined && options.urlFile !== undefined) throw misused('give --url or --url-file, not both')
-  if (options.url !== undefined) return { url: checkArgument(options.url), from: '--url' }
-  if (options.urlFile !== undefined) return { url: await readUrl(io, options.urlFile), from: '--url-file' }
+  const given = await urlGiven(io, options)
+  if (given !== undefined) return { url: given, from: options.url === undefined ? '--url-file' : '--url' }
   const box = ownBox ? (await config())?.box : undefined
   if (box !== undefined) return { box, from: 'the box of the config' }
   if (env['DATABASE_URL']) return { url: checkUrl(env['DATABASE_URL'], 'DATABASE_URL'), from: 'DATABASE_URL' }
@@ -51,12 +51,27 @@ export async function findPlace({ io, options, ownBox, config }: Search): Promis
   }
   // Beside `oncebox dev` its database is meant, and not what the box takes for want of DATABASE_URL.
   const url = await embeddedUrl(io.cwd)
-  if (url !== undefined) return { url, from: 'the embedded database' }
+  if (url !== undefined) return { url, from: 'the embedded database', embedded: true }
   if (found?.box !== undefined) return { box: found.box, from: 'the box of the config' }
   throw misused(
     'which database?',
     'set DATABASE_URL, or give --url postgres://user@host:5432/name, or write an oncebox.config file (oncebox init)',
   )
+}
+
+/** The URL of an argument; undefined without one. */
+export async function urlGiven(
+  io: Io,
+  { url, urlFile }: Pick<ConnectionOptions, 'url' | 'urlFile'>,
+): Promise<string | undefined> {
+  if (url !== undefined && urlFile !== undefined) throw misused('give --url or --url-file, not both')
+  if (url !== undefined) return checkArgument(url)
+  return urlFile === undefined ? undefined : readUrl(io, urlFile)
+}
+
+/** Does the environment say which database, to the clients of boxes too? */
+export function saysWhich(env: Io['env']): boolean {
+  return Boolean(env['DATABASE_URL']) || LIBPQ.some((name) => env[name])
 }
 
 /** What was given, to be given again: ` --url postgres://app@localhost/x --schema billing`. A URL with a password was refused. */
@@ -67,7 +82,11 @@ export function flagsOf({ url, urlFile, schema, config }: Partial<ConnectionOpti
     .join('')
 }
 
-/** As a word of a shell. */
+/** As a word of a shell. Undefined for what cannot be copied from a terminal. */
+export function shellWord(text: string): string | undefined {
+  return escape(text) === text ? quoted(text) : undefined
+}
+
 function quoted(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
 }

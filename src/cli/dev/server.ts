@@ -2,12 +2,12 @@
  * The database of `oncebox dev`: a PostgreSQL of the project's own, on a port of the loopback interface, whose data stays
  * between runs. It ends with the program that started it: by its pid, and on Linux by the kernel if that is killed.
  */
-import { execFileSync, spawn, type ChildProcess } from 'node:child_process'
+import { spawn, type ChildProcess } from 'node:child_process'
 import { closeSync, cpSync, existsSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import path from 'node:path'
 import { sleep } from '../../backoff.js'
-import { failed } from '../exit.js'
+import { EXIT, Exit, failed } from '../exit.js'
 import { findBinaries, programOf, type Binaries } from './binaries.js'
 import { dataRoot, isAlive, readState, serverUser, writeState, type ServerUser } from './place.js'
 
@@ -26,6 +26,8 @@ export interface ServerOptions {
   readonly fresh: boolean
   /** Others can ask the server for it, to know whose it is. */
   readonly token: string
+  /** Aborted by Ctrl-C. */
+  readonly signal: AbortSignal
 }
 
 const START_MS = 60_000
@@ -43,7 +45,7 @@ export async function startServer(options: ServerOptions): Promise<DevServer | u
   if (options.fresh) rmSync(data, { recursive: true, force: true })
   const bin = reachable(binaries, root, user)
   const fresh = !existsSync(path.join(data, 'PG_VERSION'))
-  if (fresh) initialise(bin, data, user)
+  if (fresh) await initialise({ bin, data, user, root, options })
   const { child, port } = await launch({ bin, data, user, root, options })
   const url = `postgres://postgres@127.0.0.1:${port}/postgres`
   writeState(project, { pid: process.pid, server: child.pid!, port, url, root })
@@ -92,25 +94,55 @@ function reachable({ bin, major, copyRoot }: Binaries, root: string, user: Serve
   return path.join(copy, path.relative(copyRoot, bin))
 }
 
-function initialise(bin: string, data: string, user: ServerUser): void {
-  // Whoever is on this machine may connect, as to any database of a developer that has no password.
-  const args = ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--no-locale', '--no-sync']
-  try {
-    execFileSync(programOf(bin, 'initdb'), args, { cwd: path.dirname(data), stdio: 'pipe', ...user })
-  } catch (error) {
-    rmSync(data, { recursive: true, force: true })
-    const { stderr, message } = error as Error & { stderr?: Buffer }
-    const told = (stderr?.toString() || message).trim()
-    throw failed(`initdb failed: ${told.split('\n').at(-1)}`, `try it: ${programOf(bin, 'initdb')} --version`)
-  }
-}
-
 interface Launch {
   readonly bin: string
   readonly data: string
   readonly root: string
   readonly user: ServerUser
   readonly options: ServerOptions
+}
+
+async function initialise({ bin, data, user, options: { signal } }: Launch): Promise<void> {
+  // Whoever is on this machine may connect, as to any database of a developer that has no password.
+  const args = ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--no-locale', '--no-sync']
+  // A group of its own, as the server: Ctrl-C is for us, and its own words about it would be taken for a fault.
+  const how = { cwd: path.dirname(data), detached: process.platform !== 'win32', ...user }
+  const child = spawn(programOf(bin, 'initdb'), args, { ...how, stdio: ['ignore', 'ignore', 'pipe'] })
+  let told = ''
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (told += text))
+  const stop = (): void => endGroup(child)
+  signal.addEventListener('abort', stop)
+  process.once('exit', stop)
+  const code = await new Promise<number | null>((resolve) => {
+    child.once('error', ({ message }) => {
+      told ||= message
+      resolve(null)
+    })
+    child.once('close', resolve)
+    if (signal.aborted) stop()
+  })
+  process.off('exit', stop)
+  signal.removeEventListener('abort', stop)
+  if (code === 0 && !signal.aborted) return
+  rmSync(data, { recursive: true, force: true, maxRetries: 5 })
+  if (signal.aborted) throw interrupted()
+  const last = told.trim().split('\n').at(-1)
+  throw failed(`initdb failed: ${last || `exit code ${code}`}`, `try it: ${programOf(bin, 'initdb')} --version`)
+}
+
+function interrupted(): Exit {
+  return new Exit(EXIT.interrupted, 'interrupted')
+}
+
+/** With what it has started itself. */
+function endGroup(child: ChildProcess): void {
+  if (!isRunning(child)) return
+  try {
+    if (process.platform === 'win32') child.kill()
+    else process.kill(-child.pid!, 'SIGTERM')
+  } catch {
+    // It has ended in between.
+  }
 }
 
 async function launch(given: Launch): Promise<{ child: ChildProcess; port: number }> {
@@ -121,8 +153,9 @@ async function launch(given: Launch): Promise<{ child: ChildProcess; port: numbe
   let port = await freePort(readState(options.project).port)
   for (;;) {
     const child = spawnServer(given, port, log)
-    if (await isReady(child, data, deadline)) return { child, port }
+    if (await isReady({ child, data, deadline, signal: options.signal })) return { child, port }
     await end(child)
+    if (options.signal.aborted) throw interrupted()
     if (performance.now() > deadline || !/could not bind|already in use/.test(tail(log))) {
       throw failed('PostgreSQL did not start', `its log, ${log}, ends with: ${tail(log).split('\n').at(-1)}`)
     }
@@ -152,9 +185,16 @@ function spawnServer({ bin, data, root, user, options }: Launch, port: number, l
   return child
 }
 
+interface Starting {
+  readonly child: ChildProcess
+  readonly data: string
+  readonly deadline: number
+  readonly signal: AbortSignal
+}
+
 /** The server says so in the last line of its pid file. */
-async function isReady(child: ChildProcess, data: string, deadline: number): Promise<boolean> {
-  while (isRunning(child) && performance.now() < deadline) {
+async function isReady({ child, data, deadline, signal }: Starting): Promise<boolean> {
+  while (isRunning(child) && performance.now() < deadline && !signal.aborted) {
     try {
       const [pid, , , , , , , status] = readFileSync(path.join(data, 'postmaster.pid'), 'utf8').split('\n')
       if (Number(pid) === child.pid && status?.trim() === 'ready') return true

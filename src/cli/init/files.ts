@@ -22,16 +22,16 @@ export function filesOf(project: Project): File[] {
   ]
 }
 
-/** In a package of CommonJS a file of ES modules says so by its name; TypeScript is compiled to whatever it has to be. */
-function extensionOf({ typescript, type }: Project): string {
-  return typescript ? 'ts' : type === 'module' ? 'js' : 'mjs'
+/** In a package of CommonJS a file of ES modules says so by its name; TypeScript is compiled to whatever it has to be, if it may. */
+export function extensionOf({ typescript, type, verbatim }: Project): string {
+  if (type === 'module') return typescript ? 'ts' : 'js'
+  return typescript ? (verbatim ? 'mts' : 'ts') : 'mjs'
 }
 
 /** How a file of ours is imported. */
 function imported(project: Project, name: string): string {
-  const { typescript, importsTs } = project
-  const extension = typescript ? (importsTs ? 'ts' : 'js') : extensionOf(project)
-  return `'${name}.${extension}'`
+  const extension = extensionOf(project)
+  return `'${name}.${project.importsTs ? extension : extension.replace('ts', 'js')}'`
 }
 
 function config(project: Project): string {
@@ -118,8 +118,8 @@ function box(project: Project): string {
   const { imports, code } = openingOf(project)
   const broker = project.brokers[0]
   const advice = broker
-    ? `  // Messages come from a broker by box.from(${broker}({ … })) of 'oncebox/${broker}', and go there by box.to(…).\n`
-    : `  // box.from(…) takes messages from a broker, box.to(…) publishes what handlers send.\n`
+    ? `  // Messages come from a broker by box.from(${broker}({ … })) of 'oncebox/${broker}'. What handlers\n  // send stays in the outbox until box.to(…) publishes it.\n`
+    : `  // box.from(…) takes messages from a broker. What handlers send stays in the outbox until box.to(…) publishes it.\n`
   const own = [`import { greet } from ${imported(project, './greet')}`, `import { messages } from ${imported(project, './messages')}`] // prettier-ignore
   const isLocal = (line: string): boolean => line.includes(`from '.`)
   const packages = [...imports.filter((line) => !isLocal(line)), `import { createBox } from 'oncebox'`]

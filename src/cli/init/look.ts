@@ -4,6 +4,7 @@ import { readFile } from 'node:fs/promises'
 import path from 'node:path'
 import { readManifest, type Manifest } from './manifest.js'
 import { packageManagerOf, type PackageManager } from './package-manager.js'
+import { readTsConfig } from './tsconfig.js'
 
 /** In the order in which they are looked for: an ORM before the client that it sits on. */
 export const CLIENTS = ['drizzle', 'kysely', 'knex', 'typeorm', 'prisma', 'mikro-orm', 'sequelize', 'pg', 'postgres', 'pglite'] as const // prettier-ignore
@@ -46,6 +47,8 @@ export interface Project {
   readonly runner: 'vitest' | 'jest' | 'node'
   /** What its imports of files end with. */
   readonly importsTs: boolean
+  /** Imports and exports stay as they are written: a file of CommonJS can have none. */
+  readonly verbatim: boolean
   /** From the project, without a slash at the end. */
   readonly folder: string
   /** Where the generated client of Prisma is, from the project; undefined if it is @prisma/client itself. */
@@ -60,7 +63,7 @@ export async function lookAt(directory: string): Promise<Project> {
   const inUse = (name: string): boolean =>
     has(name) && (name !== PACKAGES.pglite || manifest.dependencies?.[name] !== undefined)
   const found = CLIENTS.find((client) => inUse(PACKAGES[client]))
-  const tsconfig = await readFile(path.join(directory, 'tsconfig.json'), 'utf8').catch(() => undefined)
+  const tsconfig = await readTsConfig(directory)
   const { type } = manifest
   return {
     ...{ directory, manifest, has },
@@ -77,7 +80,8 @@ export async function lookAt(directory: string): Promise<Project> {
       ),
     ],
     runner: has('vitest') ? 'vitest' : has('jest') ? 'jest' : 'node',
-    importsTs: /"(?:allowImportingTsExtensions|rewriteRelativeImportExtensions)"\s*:\s*true/.test(tsconfig ?? ''),
+    importsTs: ['allowImportingTsExtensions', 'rewriteRelativeImportExtensions'].some((name) => tsconfig?.isOn(name)),
+    verbatim: tsconfig?.isOn('verbatimModuleSyntax') ?? false,
     folder: existsSync(path.join(directory, 'src')) ? 'src/inbox' : 'inbox',
     prismaClient: await prismaOutput(directory),
   }

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import path from 'node:path'
 import { findBinaries } from '../dev/binaries.js'
 import { stripsTypes } from '../typescript.js'
-import { filesOf, type File } from './files.js'
+import { extensionOf, filesOf, type File } from './files.js'
 import type { Project } from './look.js'
 import { neededBy } from './open.js'
 
@@ -29,10 +29,11 @@ export function planFor(project: Project, env: Readonly<Record<string, string | 
 }
 
 /** By their own names where those are free, else behind `oncebox:`. */
-function scriptsFor({ manifest, runner, folder, typescript }: Project): Record<string, string> {
+function scriptsFor(project: Project): Record<string, string> {
+  const { manifest, runner, folder, typescript } = project
   const taken = manifest.scripts ?? {}
   const isFree = (name: string): boolean => taken[name] === undefined || /no test specified/.test(taken[name])
-  const tests = runner === 'node' ? `node ${typescript ? '--import tsx ' : ''}--test ${folder}/*.test.${typescript ? 'ts' : '*js'}` : undefined // prettier-ignore
+  const tests = runner === 'node' ? `node ${typescript ? '--import tsx ' : ''}--test ${folder}/*.test.${typescript ? extensionOf(project) : '*js'}` : undefined // prettier-ignore
   const wanted = {
     ...{ dev: 'oncebox dev', work: 'oncebox work', migrate: 'oncebox migrate up' },
     ...(tests && { test: tests }),
@@ -48,10 +49,10 @@ function packagesFor(
   isNew: boolean,
   env: Readonly<Record<string, string | undefined>>,
 ): Pick<Plan, 'dependencies' | 'devDependencies'> {
-  const { has, typescript, type, client, directory, runner } = project
+  const { has, typescript, type, verbatim, client, directory, runner } = project
   const needed = isNew ? neededBy(project) : { dependencies: [], devDependencies: [] }
   // Node.js takes types away where it can, and does not know that ./a.js is a.ts, nor that TypeScript may become CommonJS.
-  const needsTsx = typescript && (!stripsTypes() || type === 'commonjs' || runner === 'node')
+  const needsTsx = typescript && (!stripsTypes() || (type === 'commonjs' && !verbatim) || runner === 'node')
   const wanted = [
     ...needed.devDependencies,
     ...(isNew ? ['@electric-sql/pglite'] : []),

@@ -6,7 +6,7 @@ import { nameProblem, nearest } from '../../check-options.js'
 import type { HandledId } from '../../admin/index.js'
 import { isOnCalendar } from '../../figures.js'
 import type { Driver } from '../../postgres/driver.js'
-import { misused } from '../exit.js'
+import { failed, misused, type Exit } from '../exit.js'
 
 export interface Columns {
   readonly id: string
@@ -20,7 +20,7 @@ export interface Columns {
 export interface DedupTable {
   /** For people, with its schema. */
   readonly name: string
-  /** How many rows have an id. */
+  /** How many rows there are. Throws if one has no id, or no type where a column is to say it. */
   count(): Promise<number>
   /** Rows in the order of their ids, behind this id. */
   page(after: string | undefined): Promise<Page>
@@ -75,11 +75,16 @@ export async function openDedupTable(
   }
   const [{ name } = {}] = await query(NAME, [oid])
   const known = (await query(COLUMNS, [oid])) as unknown as Column[]
-  const { text, count, values } = statementsOf(String(name), known, columns)
+  const { text, count, holes, values } = statementsOf(String(name), known, columns)
   return {
     name: String(name),
     async count() {
       const [row] = await query(count, values)
+      for (const hole of holes) {
+        if (row![hole.what] === '0') continue
+        const [example] = await query(hole.example, values).catch((): Row[] => [])
+        throw hollow(String(name), hole, { count: row![hole.what]!, example: example?.['example'] ?? undefined })
+      }
       return Number(row!['count'])
     },
     async page(after) {
@@ -93,12 +98,35 @@ export async function openDedupTable(
   }
 }
 
+/** What every row has to have. */
+interface Hole {
+  readonly what: 'id' | 'type'
+  readonly column: Column
+  /** Finds one row without it. */
+  readonly example: string
+}
+
+/** Without an id nothing is remembered, and without its type copies of any type: neither is what the table says. */
+function hollow(
+  table: string,
+  { what, column }: Hole,
+  { count, example }: { readonly count: string; readonly example: string | undefined },
+): Exit {
+  const named = what === 'id' ? 'one is at ctid' : 'the id of one is'
+  const one = example === undefined ? '' : `, ${named} ${example}`
+  return failed(
+    `${count} rows of ${table} have no ${what} (${column.name} is null)${one}; nothing was imported`,
+    `look at them: select * from ${table} where ${column.quoted} is null; then correct them, or import from a view that leaves them out`,
+  )
+}
+
 function toHandled(row: Row): HandledId {
   const { id, source, type, at } = row
   return {
     id: id!,
     ...(source !== undefined && source !== null && { source }),
-    ...(type !== undefined && type !== null && { type }),
+    // Written since the rows were counted: no name, and left out.
+    ...(type !== undefined && { type: type ?? '\0' }),
     ...(at !== undefined && at !== null && { at: new Date(Number(at)) }),
   }
 }
@@ -119,6 +147,7 @@ function statementsOf(table: string, known: readonly Column[], columns: Columns)
   const column = (name: string): Column => columnOf(table, known, name)
   const id = column(columns.id)
   const source = columns.source === undefined ? undefined : column(columns.source)
+  const type = columns.type === undefined ? undefined : column(columns.type)
   const at = columns.at === undefined ? undefined : column(columns.at)
   if (at && at.category !== 'D') throw misused(`column ${at.name} of ${table} is ${at.type}, and no time`)
   if (at && /^time\b/.test(at.base))
@@ -126,20 +155,25 @@ function statementsOf(table: string, known: readonly Column[], columns: Columns)
   const selected = [
     `${id.quoted}::text as id`,
     ...(source ? [`coalesce(${source.quoted}::text, '') as source`] : []),
-    ...(columns.type === undefined ? [] : [`${column(columns.type).quoted}::text as type`]),
+    ...(type ? [`${type.quoted}::text as type`] : []),
     ...(at ? [`${msOf(`${at.quoted}::timestamptz`)} as at`] : []),
   ]
   const values = columns.only.map(({ value }) => value)
-  const where = [
-    `${id.quoted} is not null`,
-    ...columns.only.map((one, n) => `${column(one.column).quoted}::text = $${n + 1}::text`),
-  ].join(' and ')
+  const chosen = ['true', ...columns.only.map((one, n) => `${column(one.column).quoted}::text = $${n + 1}::text`)]
+  const where = [`${id.quoted} is not null`, ...chosen].join(' and ')
+  const lacks = (what: Hole['what'], lacking: Column, shown: string): Hole => ({
+    ...{ what, column: lacking },
+    example: `select ${shown}::text as example from ${table} where ${lacking.quoted} is null and ${chosen.join(' and ')} limit 1`,
+  })
+  // A view has no ctid: then none is named.
+  const holes = [lacks('id', id, 'ctid'), ...(type ? [lacks('type', type, id.quoted)] : [])]
+  const counts = holes.map((hole) => `(count(*) filter (where ${hole.column.quoted} is null))::text as ${hole.what}`)
   const behind = ` and ${id.quoted} > $${values.length + 1}::text::${id.type}`
   const read = (more: string): string =>
     `select ${selected.join(', ')} from ${table} where ${where}${more} order by ${id.quoted} fetch first ${PAGE_ROWS} rows with ties`
   return {
-    values,
-    count: `select count(*)::text as count from ${table} where ${where}`,
+    ...{ values, holes },
+    count: `select count(*)::text as count, ${counts.join(', ')} from ${table} where ${chosen.join(' and ')}`,
     text: { first: read(''), behind: read(behind) },
   }
 }

@@ -1,0 +1,102 @@
+/**
+ * What mends a finding of the doctor, in words of the command line. What has no command keeps the doctor's own words, which are SQL
+ * or a call.
+ */
+import type { Finding } from '../../admin/index.js'
+import { flagsOf, shellWord, type ConnectionOptions } from '../connect/place.js'
+
+/** A command without its `oncebox`, and what to say beside it. */
+type Remedy = readonly [words: string, beside?: string]
+
+/** Undefined where a name cannot be copied from a terminal. */
+type Prescribe = (name: (figure: string) => string, finding: Finding) => readonly Remedy[] | undefined
+
+const run = (consumer: string): Remedy => [`work --consumers ${consumer}`, 'where the config of the project is']
+const migrate: Prescribe = () => [['migrate up']]
+const rebuilt: Prescribe = (_, { fix }) =>
+  fix.includes('migrationSql(') ? [['migrate sql', 'prints it: restore it from there']] : undefined
+
+/** By the codes of docs/doctor.md. */
+export const REMEDIES: Readonly<Record<string, Prescribe>> = {
+  'schema-missing': migrate,
+  'schema-outdated': migrate,
+  'object-missing': rebuilt,
+  'object-changed': rebuilt,
+  'rights-missing': (_, { fix }) => [
+    ['migrate sql --roles', `prints SQL to run again, then: ${fix.slice(fix.indexOf('grant '))}`],
+  ],
+  'consumer-unattended': (name) => [
+    run(name('consumer')),
+    [`consumer rm ${name('consumer')}`, 'if it is gone for good; says what waits'],
+  ],
+  'consumer-behind': (name) => [[`work --consumers ${name('consumer')}`, 'one process more; or raise its concurrency']],
+  'consumer-paused': (name) => [[`consumer resume ${name('consumer')}`]],
+  'leases-expired': (name) => [run(name('consumer'))],
+  'retention-behind': () => [['prune']],
+  'dead-letters': (name) => [
+    [`dead retry --consumer ${name('consumer')}`],
+    [`dead discard --consumer ${name('consumer')} --reason 'given up'`, 'or this'],
+  ],
+  'keys-blocked': (name, { figures: { state } }) =>
+    state === 'dead'
+      ? [
+          [`dead retry --consumer ${name('consumer')}`],
+          [`dead discard --consumer ${name('consumer')} --reason 'given up'`, 'or this: later ones pass'],
+        ]
+      : state === 'quarantined'
+        ? unanswered(name('consumer'))
+        : undefined,
+  'effects-unanswered': (name) => unanswered(name('consumer')),
+  'sink-unattended': (name) => [
+    ['work', 'where the config of the project attaches it'],
+    [`sink rm ${name('sink')}`, 'if it is gone for good'],
+  ],
+  'outbox-not-draining': (name) => [[`outbox ls --sink ${name('sink')} --state pending`, 'has the last error of each']],
+  'relay-leases-expired': () => [['work', 'where the config of the project attaches it: it takes them over']],
+  'events-dead': (name) => [
+    [`outbox retry --sink ${name('sink')}`],
+    [`outbox discard --sink ${name('sink')} --reason 'given up'`, 'or this'],
+  ],
+  'messages-quarantined': (name, { figures: { consumer } }) => {
+    const which = `--why ${name('reason')}${consumer === '' ? '' : ` --consumer ${name('consumer')}`}`
+    return [
+      [`quarantine ls ${which}`],
+      [`quarantine release ${which}`, 'what can be handled now'],
+      [`quarantine discard ${which} --reason 'looked at'`, 'what never can'],
+    ]
+  },
+  'quarantine-full': (name) => [
+    [`quarantine ls --source ${name('source')}`],
+    [`quarantine discard --source ${name('source')} --reason 'looked at'`, 'or release what can be handled now'],
+  ],
+}
+
+function unanswered(consumer: string): Remedy[] {
+  return [
+    [`quarantine ls --why effect-unknown --consumer ${consumer}`],
+    [`effects answer <effect> --consumer ${consumer} --id <id> --happened`, 'or --did-not-happen, for each'],
+  ]
+}
+
+/** The fix of a finding as lines: commands that lead to the same database, else what the doctor has said. */
+export function fixOf(finding: Finding, options: Partial<ConnectionOptions>): string {
+  let copyable = true
+  const name = (figure: string): string => {
+    const word = shellWord(String(finding.figures[figure]))
+    copyable &&= word !== undefined && !word.startsWith('-')
+    return word ?? ''
+  }
+  const remedies = REMEDIES[finding.code]?.(name, finding)
+  if (remedies === undefined || !copyable) return finding.fix
+  return remedies
+    .map(
+      ([words, beside]) => `oncebox ${words}${flagsFor(words, options)}${beside === undefined ? '' : `   # ${beside}`}`,
+    )
+    .join('\n')
+}
+
+/** `work` runs the box of the config, on the database of the config; SQL is printed without one. */
+function flagsFor(words: string, { schema, config, ...options }: Partial<ConnectionOptions>): string {
+  if (words.startsWith('work')) return flagsOf({ config })
+  return words.startsWith('migrate sql') ? flagsOf({ schema, config }) : flagsOf({ ...options, schema, config })
+}
