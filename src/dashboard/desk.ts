@@ -3,6 +3,7 @@ import { tellSafely } from '../http/report.js'
 import type { Runtime } from '../runtime.js'
 import type { Access } from './access.js'
 import { createJobs, type Jobs } from './bulk/jobs.js'
+import { createDiagnosis, type Diagnosis } from './diagnosis.js'
 import { maySeeBodies, type Viewer } from './expose.js'
 import { createHub, type Hub } from './hub.js'
 import { boundReads, createBuckets, createGate, type Buckets } from './limits.js'
@@ -15,6 +16,7 @@ export interface Part extends Inside {
   readonly reads: Runtime
   readonly hub: Hub
   readonly jobs: Jobs
+  readonly diagnosis: Diagnosis
 }
 
 export interface Desk {
@@ -45,7 +47,8 @@ export function createDesk(insides: readonly Inside[], settings: Settings): Desk
     const reads = { ...runtime, db: boundReads(runtime.db, createGate()) }
     const report = (error: unknown): void => tellSafely(settings.onError, error)
     const jobs = createJobs({ inside, reads, report })
-    return [inside.name, { ...inside, reads, jobs, hub: createHub({ inside, reads, jobs, report }) }]
+    const hub = createHub({ inside, reads, jobs, report })
+    return [inside.name, { ...inside, reads, jobs, hub, diagnosis: createDiagnosis(inside, reads) }]
   })
   return { settings, parts: new Map(parts), signer: createSigner(settings.secret), buckets: createBuckets() }
 }

@@ -5,8 +5,8 @@
  * Paths are below the base path of the dashboard. What stands behind a colon is a part of the input.
  */
 import type {
-  Audit, Conflict, Conversation, Counted, Done, Failures, History, Job, Jobs, Keys, MessageAnswer, Messages, Outbox, Overview,
-  Quarantine, Session, Vocabulary,
+  Audit, Conflict, Conversation, Counted, Doctor, Done, Failures, History, Job, Jobs, Keys, MessageAnswer, Messages, Outbox,
+  Overview, Quarantine, Session, Tally, Vocabulary,
 } from './answers/index.js' // prettier-ignore
 import { get, post, type Route } from './route.js'
 import { flag, integer, rate, required, text, type InputOf } from './fields.js'
@@ -53,6 +53,7 @@ export const ROUTES = {
   history: get<History>()(`${BOX}/history`, { needs: 'read', input: { box, minutes }, does: 'What came in, was handled, failed and waited, by consumer, in at most 300 steps.' }),
   vocabulary: get<Vocabulary>()(`${BOX}/vocabulary`, { needs: 'read', input: { box }, does: 'What a query can name, for suggestions.' }),
   messages: get<Messages>()(`${BOX}/messages`, { needs: 'read', input: { box, q, zone, cursor, limit }, search: true, does: 'Messages that fit a query, newest first.' }),
+  tally: get<Tally>()(`${BOX}/tally`, { needs: 'read', input: { box, q, zone }, search: true, does: 'How many messages fit a query, by state, as far as that is cheap to count.' }),
   message: get<MessageAnswer>()(`${BOX}/message`, { needs: 'read', input: at, does: 'Everything known of an id: one entry for each consumer, and for each body in quarantine.' }),
   body: get<string>()(`${BOX}/body`, { needs: 'bodies', input: { ...at, n: name('its number in quarantine') }, kind: 'text', does: 'The whole body, as it is stored.' }),
   conversation: get<Conversation>()(`${BOX}/conversation`, { needs: 'read', input: { box, id: at.id, source: at.source }, search: true, does: 'What caused a message, and what it caused, in all boxes.' }),
@@ -61,6 +62,7 @@ export const ROUTES = {
   conflict: get<Conflict>()(`${BOX}/conflict`, { needs: 'read', input: { box, n: required(name('its number in quarantine')) }, does: 'A body in quarantine, and the one that came first under its id.' }),
   keys: get<Keys>()(`${BOX}/keys`, { needs: 'read', input: { box, consumer: name('one consumer alone'), cursor }, search: true, does: 'Keys that are blocked, by what, and what waits behind.' }),
   outbox: get<Outbox>()(`${BOX}/outbox`, { needs: 'read', input: { box }, does: 'Events by type, and sinks.' }),
+  doctor: get<Doctor>()(`${BOX}/doctor`, { needs: 'read', input: { box }, search: true, does: 'What the doctor finds, some seconds old at most.' }),
   audit: get<Audit>()(`${BOX}/audit`, { needs: 'read', input: { box, cursor, limit }, does: 'What people did, newest first.' }),
 
   pause: post<Done>()(`${BOX}/pause`, { needs: 'pause', input: { box, consumer: required(name('the consumer')), reason }, does: 'Stops claiming a consumer’s messages, in all processes.' }),

@@ -1,4 +1,4 @@
-// Generated from the migrations by `node scripts/describe-schema.mjs`, which `npm run build` runs. Of 7b459492a9ac68f6.
+// Generated from the migrations by `node scripts/describe-schema.mjs`, which `npm run build` runs. Of f32169d538fa8fbc.
 import type { ObjectRow } from '../../postgres/sql/doctor-server.js'
 
 /** What the migrations make: kind, name, detail. */
@@ -8,8 +8,10 @@ export const EXPECTED: readonly (readonly [ObjectRow['kind'], string, string])[]
   ["column", "attempt.consumer", "text collate C not null"],
   ["column", "attempt.error", "text not null"],
   ["column", "attempt.id", "text collate C not null"],
+  ["column", "attempt.ms", "double precision"],
   ["column", "attempt.n", "bigint not null identity"],
   ["column", "attempt.source", "text collate C not null"],
+  ["column", "attempt.worker", "text"],
   ["column", "audit.action", "text not null"],
   ["column", "audit.actor", "text"],
   ["column", "audit.at", "timestamp with time zone not null default"],
@@ -168,6 +170,8 @@ export const EXPECTED: readonly (readonly [ObjectRow['kind'], string, string])[]
   ["column", "work.consumer", "text collate C not null"],
   ["column", "work.due_at", "timestamp with time zone not null"],
   ["column", "work.error", "text"],
+  ["column", "work.failed_at", "timestamp with time zone"],
+  ["column", "work.fingerprint", "text collate C"],
   ["column", "work.id", "text collate C not null"],
   ["column", "work.lane", "text collate C"],
   ["column", "work.parked", "text"],
@@ -183,6 +187,7 @@ export const EXPECTED: readonly (readonly [ObjectRow['kind'], string, string])[]
   ["constraint", "subscription.subscription_consumer_fkey", ""],
   ["function", "close_transaction", "fcbc102a2e2b44ab4b9146ee0829f974"],
   ["function", "count_quarantine", "a4dc72e4e544ae579b1600c4daa23a14 security definer"],
+  ["function", "forget_fingerprint", "0721b78677104c34a0551ea47bd5552d"],
   ["function", "is_fresh", "d82fb29eafbca56bf9f47355810bb834"],
   ["function", "margin", "75c0c2f0d6b1f3ae08b25f3a5302b565"],
   ["function", "missing_ability", "308f352b9b3ac63934a3a2ca2c2fc967"],
@@ -210,6 +215,7 @@ export const EXPECTED: readonly (readonly [ObjectRow['kind'], string, string])[]
   ["index", "effect_pkey", "CREATE UNIQUE INDEX effect_pkey ON ob.effect USING btree (consumer, source, id, name)"],
   ["index", "forgotten_pkey", "CREATE UNIQUE INDEX forgotten_pkey ON ob.forgotten USING btree (consumer)"],
   ["index", "handled_pkey", "CREATE UNIQUE INDEX handled_pkey ON ob.handled USING btree (n)"],
+  ["index", "lane_blocked", "CREATE INDEX lane_blocked ON ob.lane USING btree (consumer, key) WHERE blocked"],
   ["index", "lane_due", "CREATE INDEX lane_due ON ob.lane USING btree (consumer, due_at) WHERE (due_at < 'infinity'::timestamp with time zone)"],
   ["index", "lane_pkey", "CREATE UNIQUE INDEX lane_pkey ON ob.lane USING btree (consumer, key)"],
   ["index", "message_origin", "CREATE INDEX message_origin ON ob.message USING btree (origin_id) WHERE (origin_id IS NOT NULL)"],
@@ -233,6 +239,8 @@ export const EXPECTED: readonly (readonly [ObjectRow['kind'], string, string])[]
   ["index", "sink_set_pkey", "CREATE UNIQUE INDEX sink_set_pkey ON ob.sink_set USING btree (whole)"],
   ["index", "subscription_pkey", "CREATE UNIQUE INDEX subscription_pkey ON ob.subscription USING btree (consumer, type)"],
   ["index", "work_due", "CREATE INDEX work_due ON ob.work USING btree (consumer, due_at, seq) WHERE ((lane IS NULL) AND (parked IS NULL))"],
+  ["index", "work_failure", "CREATE INDEX work_failure ON ob.work USING btree (consumer, parked, fingerprint, seq) INCLUDE (failed_at) WHERE ((parked IS NOT NULL) AND (error IS NOT NULL))"],
+  ["index", "work_front", "CREATE INDEX work_front ON ob.work USING btree (consumer, lane, failed_at DESC NULLS LAST, seq DESC) WHERE ((lane IS NOT NULL) AND (parked = ANY (ARRAY['dead'::text, 'quarantined'::text])))"],
   ["index", "work_lane", "CREATE INDEX work_lane ON ob.work USING btree (consumer, lane, seq) WHERE ((lane IS NOT NULL) AND (parked IS NULL))"],
   ["index", "work_parked", "CREATE INDEX work_parked ON ob.work USING btree (consumer, parked, seq) WHERE (parked IS NOT NULL)"],
   ["index", "work_pkey", "CREATE UNIQUE INDEX work_pkey ON ob.work USING btree (consumer, source, id)"],
@@ -265,6 +273,7 @@ export const EXPECTED: readonly (readonly [ObjectRow['kind'], string, string])[]
   ["trigger", "quarantine.quarantine_added", ""],
   ["trigger", "quarantine.quarantine_changed", ""],
   ["trigger", "quarantine.quarantine_gone", ""],
+  ["trigger", "work.work_fingerprint", ""],
   ["view", "lag", ""],
   ["view", "messages", ""],
   ["view", "outbox_events", ""],

@@ -48,6 +48,19 @@ export interface Messages {
   readonly cursor?: string
 }
 
+/** How many messages fit a query, by the states that it leaves possible. */
+export interface Tally {
+  readonly states: Readonly<Partial<Record<StateName, StateCount>>>
+}
+
+export interface StateCount {
+  readonly count: number
+  /** There are at least so many: no further was looked. */
+  readonly atLeast: boolean
+  /** From the statistics of the database. */
+  readonly estimated?: true
+}
+
 /** A payload. Either its text, or why there is none. */
 export interface Payload {
   /** Of what is stored, in UTF-8. */
@@ -66,6 +79,10 @@ export interface Payload {
 export interface Attempt {
   readonly attempt: number
   readonly at: string
+  /** How long it took. Absent if an older version recorded it, or nothing ran. */
+  readonly ms?: number
+  /** Host and process id of the process that ran it. */
+  readonly worker?: string
   readonly error: FailureTree
 }
 

@@ -73,3 +73,18 @@ export interface Keys {
   readonly keys: readonly BlockedKey[]
   readonly cursor?: string
 }
+
+/** What the doctor has found, the serious first. */
+export interface Doctor {
+  /** When it looked. */
+  readonly at: string
+  readonly findings: readonly {
+    readonly code: string
+    readonly severity: 'serious' | 'warning' | 'note'
+    readonly what: string
+    readonly why: string
+    readonly figures: Readonly<Record<string, number | string>>
+    /** The call, command or statement that mends it. */
+    readonly fix: string
+  }[]
+}

@@ -4,6 +4,7 @@ import { audit } from './audit.js'
 import { body } from './body.js'
 import { cancel, confirm, count, jobs, pace } from './bulk.js'
 import { conversation } from './conversation.js'
+import { doctor } from './doctor.js'
 import { failures } from './failures.js'
 import { history } from './history.js'
 import { file, page } from './interface.js'
@@ -15,6 +16,7 @@ import { pause, resume } from './pause.js'
 import { conflict, quarantine } from './quarantine.js'
 import { session } from './session.js'
 import { stream } from './stream.js'
+import { tally } from './tally.js'
 import type { BoxCall, Call } from '../desk.js'
 import type { RouteAnswer, RouteInput, RouteName, Routes } from '../routes.js'
 
@@ -34,6 +36,7 @@ export const HANDLERS: Handlers = {
   history,
   vocabulary,
   messages,
+  tally,
   message,
   body,
   conversation,
@@ -42,6 +45,7 @@ export const HANDLERS: Handlers = {
   conflict,
   keys,
   outbox,
+  doctor,
   audit,
   pause,
   resume,

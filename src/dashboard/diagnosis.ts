@@ -1,0 +1,29 @@
+/** The diagnosis: what the doctor has found, one examination for all who look. It asks the server a dozen questions. */
+import { doctor } from '../admin/doctor/index.js'
+import type { Runtime } from '../runtime.js'
+import type { Doctor } from './answers/index.js'
+import type { Inside } from './options.js'
+
+const KEPT_MS = 10_000
+
+/** Not older than ten seconds. Whoever asks while the doctor looks gets what it finds. */
+export type Diagnosis = () => Promise<Doctor>
+
+export function createDiagnosis({ stage }: Inside, reads: Runtime): Diagnosis {
+  let last: { readonly found: Promise<Doctor>; until: number } | undefined
+  return () => {
+    if (last && performance.now() < last.until) return last.found
+    const own = { found: examine(reads, stage), until: Infinity }
+    last = own
+    own.found.then(
+      () => (own.until = performance.now() + KEPT_MS),
+      () => (last = undefined),
+    )
+    return own.found
+  }
+}
+
+async function examine(reads: Runtime, stage: Inside['stage']): Promise<Doctor> {
+  const at = new Date().toISOString()
+  return { at, findings: await doctor(reads, stage.consumers()) }
+}
