@@ -1,5 +1,5 @@
 /** Health: what the database, the sources, the sinks and the consumers of a box say, summed up. */
-import { safeWords } from './failure.js'
+import { plainWords } from './failure.js'
 import { readHealth, type DatabaseHealth } from './inbox/health.js'
 import { UNATTENDED_MS } from './inbox/idle.js'
 import { fullQuarantines } from './inbox/quota.js'
@@ -55,7 +55,7 @@ export async function healthOf(runtime: Runtime, parts: Parts, limits: HealthLim
 }
 
 function databaseProblems(found: DatabaseHealth | Error): string[] {
-  if (found instanceof Error) return [`the database cannot be used: ${safeWords(found)}`]
+  if (found instanceof Error) return [`the database cannot be used: ${plainWords(found)}`]
   return found.writable ? [] : ['the database takes no writes: it is a standby, or read-only']
 }
 

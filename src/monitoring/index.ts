@@ -8,7 +8,7 @@
  *     /readyz    box.health(), of all of them: 200 or 503
  */
 import type { Box } from '../box.js'
-import { safeWords } from '../failure.js'
+import { plainWords } from '../failure.js'
 import type { Health } from '../health.js'
 import { mountOf } from '../http/handler.js'
 import { isResponse } from '../http/response.js'
@@ -61,7 +61,7 @@ export function monitoring(boxes: MonitoredBoxes, options: MonitoringOptions = {
         return await serve(request)
       } catch (error) {
         // Of the application's own `authorize`, as a rule. Whoever asks is told nothing of it.
-        named[0]!.metered.log.error({ error: safeWords(error) }, 'monitoring could not answer')
+        named[0]!.metered.log.error({ error: plainWords(error) }, 'monitoring could not answer')
         return plain(500, 'internal error')
       }
     },

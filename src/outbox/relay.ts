@@ -11,7 +11,7 @@ import { randomUUID } from 'node:crypto'
 import { sharedByCopies } from '../copies.js'
 import { RELAY_INTO, type RelayInto } from '../brokers/handover.js'
 import type { Sink } from '../brokers/sink.js'
-import { causes, safeWords, wordsOf } from '../failure.js'
+import { causes, plainWords, wordsOf } from '../failure.js'
 import { MAX_BATCH_BYTES } from '../figures.js'
 import { isConflict, isConnectionLoss, sqlState } from '../postgres/errors.js'
 import { MOVE } from '../postgres/sql/link.js'
@@ -283,7 +283,7 @@ async function moveInto(
     // Class 42: no such table or column, or no permission. Publishing may still work.
     if (![...causes(error)].some((cause) => sqlState(cause)?.startsWith('42'))) throw error
     notAllowed.add(attached.sink)
-    const why = { sink: attached.name, error: safeWords(error) }
+    const why = { sink: attached.name, error: plainWords(error) }
     runtime.log.warn(why, 'events cannot be moved inside the database; they are received')
     return undefined
   }

@@ -6,7 +6,7 @@ import type { MessageMap } from '../message.js'
 import type { Differing } from '../postgres/sql/outbox.js'
 import { watch, type Runtime } from '../runtime.js'
 import { backoffMs, sleep } from '../backoff.js'
-import { safeWords } from '../failure.js'
+import { plainWords } from '../failure.js'
 import { SEEN_EVERY_MS } from '../figures.js'
 import { beginTurn, type OwnTurn } from '../lifecycle.js'
 import { finishLeft, reclaim, registerSinks, retireSinks } from './assign.js'
@@ -61,7 +61,7 @@ export function createRelays(runtime: Runtime): Relays {
       differing.forEach(warn)
       await reclaim(runtime, isOver)
     } catch (error) {
-      runtime.log.debug({ error: safeWords(error) }, 'sinks could not be registered again')
+      runtime.log.debug({ error: plainWords(error) }, 'sinks could not be registered again')
     }
   }
   /** Tried until it works: that the database is away is told by the relays. */
@@ -71,7 +71,7 @@ export function createRelays(runtime: Runtime): Relays {
         await reclaim(runtime, () => !goesOn())
         return await finishLeft(runtime, () => !goesOn())
       } catch (error) {
-        runtime.log.debug({ error: safeWords(error) }, 'published events could not be finished, and are tried again')
+        runtime.log.debug({ error: plainWords(error) }, 'published events could not be finished, and are tried again')
         await sleep(backoffMs(attempt, 500, 30_000), over)
       }
     }
