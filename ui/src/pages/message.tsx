@@ -48,8 +48,7 @@ export function MessagePage() {
     return (
       <div class="panel">
         <Empty icon="search" level={1} title="There is no such message" actions={<Back />}>
-          Nobody has sent <Shown text={id} /> to this box, or retention has taken it. What waits in the outbox alone is
-          on the page Outbox.
+          Nobody has sent <Shown text={id} /> to this box, or retention has taken it.
         </Empty>
       </div>
     )
@@ -67,19 +66,22 @@ export function MessagePage() {
 function Message({ fates, fate, onChanged }: { fates: readonly Fate[]; fate: Fate; onChanged(): void }) {
   useAnnounced(fate)
   const may = fate.body.withheld === undefined
+  const asks = fate.reason === 'effect-unknown' && fate.state === 'quarantined'
+  const effects = <Effects fate={fate} onChanged={onChanged} />
   return (
     <>
       <MessageHead fate={fate} fates={fates} onChanged={onChanged} />
       <div class="cols">
         <div class="stack-v">
           <Held fate={fate} />
+          {asks && effects}
           <Attempts fate={fate} others={<Others fate={fate} />} key={`${fate.consumer} ${fate.n ?? ''}`} />
-          <Effects fate={fate} onChanged={onChanged} />
+          {!asks && effects}
           <PayloadPanel
             title="Payload"
             payload={fate.body}
             whole={() => wholeBody(fate)}
-            href={may ? bodyHref(fate) : undefined}
+            href={may && !fate.outbox ? bodyHref(fate) : undefined}
             key={fate.body.text ?? fate.body.base64 ?? ''}
           />
           {fate.result && <PayloadPanel title="Result" payload={fate.result} />}

@@ -16,7 +16,7 @@ import { SkeletonRows } from '../skeleton.js'
 
 export function ConversationPanel({ fates, current }: { fates: readonly Fate[]; current: Fate }) {
   const { id, source } = current
-  const own = fates.filter((fate) => fate.source === source && fate.n === undefined)
+  const own = fates.filter((fate) => fate.source === source && fate.n === undefined && !fate.outbox)
   const load = useLoad(own.length === 0 ? undefined : `${box.value}\n${source}\n${id}`, (signal) =>
     api.conversation({ box: box.value, id, source }, { signal }),
   )
