@@ -44,7 +44,7 @@ export default defineConfig({
     outDir: here('../dist/dashboard/ui'),
     emptyOutDir: true,
     assetsInlineLimit: 0,
-    modulePreload: { polyfill: false },
+    modulePreload: false,
     target: ['chrome123', 'firefox120', 'safari17.5'],
     reportCompressedSize: false,
     rolldownOptions: { output: { comments: false } },

@@ -114,7 +114,7 @@ test('the question names the exact count, and the state if all have one', () => 
 
 test('it says when it was counted, how long it takes, and what comes of it', () => {
   expect(countedWords('retry', 2_400)).toBe(
-    'Counted 2.0 s ago, exact. Messages that die after the start are not included.',
+    'Counted 2 s ago, exact. Messages that die after the start are not included.',
   )
   expect(timeWords(1_204, 50)).toBe('About 24 s. The oldest first, and in order within each key.')
   expect(timeWords(8, 50)).toMatch(/^At once\. /)

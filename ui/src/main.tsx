@@ -5,6 +5,7 @@ import { App } from './app.js'
 import { startKeyboard } from './keyboard.js'
 import { startLive } from './live.js'
 import { startNow } from './now.js'
+import { startReadings } from './readings.js'
 import { startRouter } from './router.js'
 import { loadSession } from './session.js'
 import { startTheme } from './theme.js'
@@ -14,5 +15,6 @@ startRouter()
 startKeyboard()
 startNow()
 startLive()
+startReadings()
 void loadSession()
 render(<App />, document.getElementById('app')!)

@@ -1,23 +1,12 @@
-/** "12 new" above a list that stays as it is until the reader wants to see them. */
-import { plural } from '../logic/format.js'
-import { Banner } from './banner.js'
+/** "12 new" beside the head of a list that stays as it is until the reader wants to see them. It takes no place from the list. */
+import { count } from '../logic/format.js'
 import { Button } from './button.js'
 
-export function News({ n, what, onShow }: { n: number; what: string; onShow(): void }) {
+export function News({ n, onShow }: { n: number; onShow(): void }) {
   if (n === 0) return null
-  const words =
-    n > 0 ? `${plural(n, what)} more since this list was read.` : `${plural(-n, what)} fewer since this list was read.`
   return (
-    <Banner
-      tone="calm"
-      icon="retry"
-      end={
-        <Button small onClick={onShow}>
-          Show
-        </Button>
-      }
-    >
-      {words}
-    </Banner>
+    <Button icon="retry" onClick={onShow}>
+      {n > 0 ? `Show ${count(n)} new` : `${count(-n)} fewer, read again`}
+    </Button>
   )
 }

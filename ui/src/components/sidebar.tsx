@@ -2,7 +2,7 @@
 import { overview } from '../live.js'
 import { count } from '../logic/format.js'
 import { helpOpen } from '../keyboard.js'
-import { href, place, type PageName } from '../router.js'
+import { box, href, place, type PageName } from '../router.js'
 import { looksOnly, session } from '../session.js'
 import { told } from '../told.js'
 import { BoxSwitch } from './box-switch.js'
@@ -26,6 +26,8 @@ export const MORE: readonly Entry[] = [
 ]
 
 export function Sidebar() {
+  // A choice takes the whole row.
+  const several = (session.value?.boxes.length ?? 0) > 1
   return (
     <aside class="side" aria-label="Box">
       <a class="brand" href={href('overview')} aria-label={`${told.title}, overview`}>
@@ -35,10 +37,13 @@ export function Sidebar() {
       <div class="place">
         <div class="place-row">
           <BoxSwitch />
-          <Environment />
+          {!several && <Environment />}
         </div>
         <div class="place-row faint">
-          <code class="clip">schema {schema()}</code>
+          <code class="clip" title={schema()}>
+            schema {schema()}
+          </code>
+          {several && <Environment />}
         </div>
       </div>
       <nav aria-label="Main" class="nav">
@@ -113,6 +118,5 @@ function SideFoot() {
 }
 
 function schema(): string {
-  const at = session.value?.boxes.find(({ name }) => name === place.value?.box) ?? session.value?.boxes[0]
-  return at?.schema ?? '…'
+  return session.value?.boxes.find(({ name }) => name === box.value)?.schema ?? '…'
 }

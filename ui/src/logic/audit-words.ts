@@ -61,3 +61,15 @@ function text(value: unknown): string {
   if (typeof value === 'string') return /^[^\s,":]+$/.test(value) ? value : JSON.stringify(value)
   return JSON.stringify(value) ?? ''
 }
+
+/** 12 changes on record */
+export function auditTitle(records: number, more: boolean): string {
+  if (records === 0) return 'Nobody has changed anything yet'
+  return `${count(records)}${more ? '+' : ''} ${records === 1 && !more ? 'change' : 'changes'} on record`
+}
+
+/** The last one: retry of 612 of 1 204 by ines@acme.example at 14:33. */
+export function auditSentence(last: AuditRow, at: string): string {
+  const { who, action, messages } = auditWords(last)
+  return `The last one: ${action}${messages === '–' ? '' : ` of ${messages}`} by ${who}, at ${at}. Nothing here can be changed or deleted by the dashboard.`
+}

@@ -22,7 +22,7 @@ export function confirmWords(verb: Verb, messages: number): string {
 
 /** Counted 2 s ago, exact. */
 export function countedWords(verb: Verb, ageMs: number): string {
-  const ago = ageMs < 1_500 ? 'Counted now' : `Counted ${duration(Math.round(ageMs / 1_000) * 1_000)} ago`
+  const ago = ageMs < 1_500 ? 'Counted now' : `Counted ${roughly(ageMs)} ago`
   const later =
     verb === 'retry'
       ? 'Messages that die after the start are not included.'
@@ -129,5 +129,6 @@ export function auditLine({ verb, done, total, reason }: Job): string {
 
 /** Whole seconds: what is about does not count tenths. */
 function roughly(ms: number): string {
-  return duration(Math.max(1, Math.round(ms / 1_000)) * 1_000)
+  const seconds = Math.max(1, Math.round(ms / 1_000))
+  return seconds < 60 ? `${seconds} s` : duration(seconds * 1_000)
 }

@@ -1,4 +1,5 @@
 /** Failures: dead messages in groups of what they died of, the largest first. */
+import type { ComponentChildren } from 'preact'
 import { useSignal } from '@preact/signals'
 import { api, type Failures } from '../api.js'
 import { openBulk } from '../components/bulk/open.js'
@@ -33,8 +34,12 @@ export function FailuresPage() {
     <Loaded of={load} waiting={<Waiting />}>
       {(failures) => (
         <>
-          <Head failures={failures} range={range.value} onRange={(to) => (range.value = to)} />
-          <News n={news} what="dead message" onShow={load.reload} />
+          <Head
+            failures={failures}
+            range={range.value}
+            onRange={(to) => (range.value = to)}
+            news={<News n={news} onShow={load.reload} />}
+          />
           <Groups failures={failures} range={range.value} />
         </>
       )}
@@ -59,19 +64,35 @@ function Waiting() {
   )
 }
 
-function Head({ failures, range, onRange }: { failures: Failures; range: Range; onRange(to: Range): void }) {
+interface HeadProps {
+  failures: Failures
+  range: Range
+  onRange(to: Range): void
+  news: ComponentChildren
+}
+
+function Head({ failures, range, onRange, news }: HeadProps) {
   const groups = groupsWithin(failures.groups, range, now.value)
-  if (failures.groups.length === 0) return <PageHead title="Nothing is dead">Every message ran, or will.</PageHead>
+  if (failures.groups.length === 0) {
+    return (
+      <PageHead title="Nothing is dead" end={news}>
+        Every message ran, or will.
+      </PageHead>
+    )
+  }
   return (
     <PageHead
       title={failuresTitle(groups, failures)}
       end={
-        <Segmented<Range>
-          label="Last seen within"
-          value={range}
-          choices={(Object.keys(RANGE_WORDS) as Range[]).map((value) => ({ value, text: RANGE_WORDS[value] }))}
-          onChoose={onRange}
-        />
+        <>
+          {news}
+          <Segmented<Range>
+            label="Last seen within"
+            value={range}
+            choices={(Object.keys(RANGE_WORDS) as Range[]).map((value) => ({ value, text: RANGE_WORDS[value] }))}
+            onChoose={onRange}
+          />
+        </>
       }
     >
       <Sentence failures={failures} range={range} />

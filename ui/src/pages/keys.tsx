@@ -1,4 +1,5 @@
 /** Keys: the lanes that are blocked, by which message, why, and what waits behind it. */
+import type { ComponentChildren } from 'preact'
 import { useSignal } from '@preact/signals'
 import { api, type BlockedKey } from '../api.js'
 import { Button } from '../components/button.js'
@@ -47,7 +48,8 @@ export function KeysPage() {
     <Loaded of={load} waiting={<Waiting />}>
       {(page) => {
         const keys = [...page.keys, ...more.value]
-        if (keys.length === 0 && next.value === undefined) return <Nothing />
+        if (keys.length === 0 && next.value === undefined)
+          return <Nothing news={<News n={news} onShow={load.reload} />} />
         const atLeast = next.value !== undefined
         const waiting = waitingOf(keys)
         return (
@@ -55,27 +57,29 @@ export function KeysPage() {
             <PageHead
               title={keysTitle(keys.length, atLeast)}
               end={
-                <Button
-                  kind="main"
-                  icon="retry"
-                  needs="retry"
-                  onClick={() =>
-                    openBulk({
-                      verb: 'retry',
-                      box: of,
-                      q: 'blocking:true',
-                      where: 'in front',
-                      hint: `${about(waiting.count, waiting)} messages behind them follow in order, each key on its own.`,
-                    })
-                  }
-                >
-                  Retry all {about(keys.length, { atLeast })} in front…
-                </Button>
+                <>
+                  <News n={news} onShow={load.reload} />
+                  <Button
+                    kind="main"
+                    icon="retry"
+                    needs="retry"
+                    onClick={() =>
+                      openBulk({
+                        verb: 'retry',
+                        box: of,
+                        q: 'blocking:true',
+                        where: 'in front',
+                        hint: `${about(waiting.count, waiting)} messages behind them follow in order, each key on its own.`,
+                      })
+                    }
+                  >
+                    Retry all {about(keys.length, { atLeast })} in front…
+                  </Button>
+                </>
               }
             >
               {keysSentence(keys)}
             </PageHead>
-            <News n={news} what="blocked key" onShow={load.reload} />
             <Panel title="Blocked" sub="most waiting first">
               <Table keys={keys} of={of} />
               {next.value !== undefined && (
@@ -128,10 +132,12 @@ function Table({ keys, of }: { keys: readonly BlockedKey[]; of: string }) {
   )
 }
 
-function Nothing() {
+function Nothing({ news }: { news: ComponentChildren }) {
   return (
     <>
-      <PageHead title="No key is blocked">Messages of one key run one after the other, and all of them move.</PageHead>
+      <PageHead title="No key is blocked" end={news}>
+        Messages of one key run one after the other, and all of them move.
+      </PageHead>
       <section class="panel">
         <Empty icon="check" title="All clear">
           A key is blocked when the message in front of it is dead or in quarantine, and its consumer keeps the order.

@@ -1,4 +1,6 @@
 /** Quarantine: what cannot be judged safely, by reason; and what a person has to decide. */
+import type { ComponentChildren } from 'preact'
+import { useSignal } from '@preact/signals'
 import { api, type Quarantine } from '../api.js'
 import { Decision } from '../components/quarantine/decision.js'
 import { QuarantineList } from '../components/quarantine/list.js'
@@ -18,6 +20,7 @@ import { box, href, query } from '../router.js'
 export function QuarantinePage() {
   const of = box.value
   const load = useLoad(`quarantine ${of}`, (signal) => api.quarantine({ box: of }, { signal }))
+  const first = useSignal<{ readonly reason: string; readonly n: string | undefined } | undefined>(undefined)
   const total = overview.value?.consumers.reduce((sum, { quarantined }) => sum + quarantined, 0)
   const news = useNews(load, total)
   return (
@@ -26,17 +29,25 @@ export function QuarantinePage() {
         const counts = reasonCounts(quarantine)
         const chosen = counts.find(({ reason }) => reason === query.value['reason'])
         const shown = chosen ?? counts.find(({ count }) => count > 0)
-        if (!shown) return <Nothing />
+        if (!shown) return <Nothing news={<News n={news} onShow={load.reload} />} />
+        // Without a choice, the newest is open.
+        const newest = first.value?.reason === shown.reason ? first.value.n : undefined
+        const current = query.value['n'] ?? newest
         return (
           <>
-            <Head quarantine={quarantine} counts={counts} />
-            <News n={news} what="message" onShow={load.reload} />
+            <Head quarantine={quarantine} counts={counts} news={<News n={news} onShow={load.reload} />} />
             <div class="split">
               <Reasons counts={counts} current={shown.reason} />
               <div class="stack-v">
-                <QuarantineList key={shown.reason} of={shown} read={load.value.value} />
-                {query.value['n'] !== undefined && (
-                  <Decision key={query.value['n']} n={query.value['n']} reason={shown.reason} onDone={load.reload} />
+                <QuarantineList
+                  key={shown.reason}
+                  of={shown}
+                  read={quarantine}
+                  current={current}
+                  onFirst={(n) => (first.value = { reason: shown.reason, n })}
+                />
+                {current !== undefined && shown.count > 0 && (
+                  <Decision key={current} n={current} reason={shown.reason} onDone={load.reload} />
                 )}
               </div>
             </div>
@@ -47,12 +58,21 @@ export function QuarantinePage() {
   )
 }
 
-function Head({ quarantine, counts }: { quarantine: Quarantine; counts: readonly ReasonCount[] }) {
+interface HeadProps {
+  quarantine: Quarantine
+  counts: readonly ReasonCount[]
+  news: ComponentChildren
+}
+
+function Head({ quarantine, counts, news }: HeadProps) {
   const total = counts.reduce((sum, { count }) => sum + count, 0)
   const atLeast = counts.some((one) => one.atLeast)
   const oldest = oldestOf(quarantine)
   return (
-    <PageHead title={`${about(total, { atLeast })} ${total === 1 ? 'message waits' : 'messages wait'} for a decision`}>
+    <PageHead
+      title={`${about(total, { atLeast })} ${total === 1 ? 'message waits' : 'messages wait'} for a decision`}
+      end={news}
+    >
       Kept as they came
       {oldest !== undefined && (
         <>
@@ -82,10 +102,12 @@ function Reasons({ counts, current }: { counts: readonly ReasonCount[]; current:
   )
 }
 
-function Nothing() {
+function Nothing({ news }: { news: ComponentChildren }) {
   return (
     <>
-      <PageHead title="Nothing is in quarantine">What cannot be judged safely is kept here as it came.</PageHead>
+      <PageHead title="Nothing is in quarantine" end={news}>
+        What cannot be judged safely is kept here as it came.
+      </PageHead>
       <section class="panel">
         <Empty icon="check" title="All clear">
           No conflicts, no unknown effects, nothing that could not be read or that nobody takes.

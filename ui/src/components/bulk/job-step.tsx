@@ -2,6 +2,7 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect } from 'preact/hooks'
 import { useSignal } from '@preact/signals'
+import { announce } from '../../announce.js'
 import type { Job } from '../../api.js'
 import { link } from '../../live.js'
 import { PACES, progressOf, type Progress } from '../../logic/bulk.js'
@@ -34,6 +35,10 @@ export function JobStep({ id, ask }: { id: string; ask: BulkAsk }) {
     return () => clearInterval(timer)
   }, [box])
   const job = told.value.get(id)
+  const ended = job && job.state !== 'running' ? jobTitle(job) : undefined
+  useEffect(() => {
+    if (ended !== undefined) announce(ended)
+  }, [ended])
   if (!job) return null
   const runs = job.state === 'running'
   const progress = progressOf(job)
@@ -103,7 +108,7 @@ export function JobStep({ id, ask }: { id: string; ask: BulkAsk }) {
 }
 
 function endWords(job: Job): string {
-  const at = job.endedAt === undefined ? '' : `${clockTime(job.endedAt, clock.value)}. `
+  const at = job.endedAt === undefined ? '' : `Ended at ${clockTime(job.endedAt, clock.value)}. `
   return `${at}${afterWords(job)}`
 }
 

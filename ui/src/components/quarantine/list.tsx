@@ -6,7 +6,7 @@ import { useLoad } from '../../load.js'
 import { about } from '../../logic/format.js'
 import { reasonWords, type ReasonCount } from '../../logic/quarantine-words.js'
 import { visible } from '../../logic/visible.js'
-import { box, href, query } from '../../router.js'
+import { box, href } from '../../router.js'
 import { toastError } from '../../toasts.js'
 import { Button } from '../button.js'
 import { openBulk } from '../bulk/open.js'
@@ -18,10 +18,19 @@ import { Time } from '../time.js'
 
 const PAGE = 50
 /** A retry would meet the same. */
-const NEVER_RETRIED = new Set(['conflict', 'no-id'])
+const NEVER_RETRIED = new Set(['conflict', 'no-id', 'effect-unknown'])
 
-/** `read`: changes when the reasons were read again, and the list with them. */
-export function QuarantineList({ of: { reason, count, atLeast }, read }: { of: ReasonCount; read: unknown }) {
+interface Props {
+  of: ReasonCount
+  /** Changes when the reasons were read again, and the list with them. */
+  read: unknown
+  /** The row that is open below. */
+  current: string | undefined
+  /** The newest, once it is known. */
+  onFirst(n: string | undefined): void
+}
+
+export function QuarantineList({ of: { reason, count, atLeast }, read, current, onFirst }: Props) {
   const name = box.value
   const more = useSignal<readonly Item[]>([])
   const next = useSignal<string | undefined>(undefined)
@@ -33,6 +42,7 @@ export function QuarantineList({ of: { reason, count, atLeast }, read }: { of: R
     const first = await page(undefined, signal)
     more.value = []
     next.value = first.cursor
+    onFirst(first.items.map((item) => placeOf(item, reason))[0])
     return first
   })
   const older = async (): Promise<void> => {
@@ -76,7 +86,7 @@ export function QuarantineList({ of: { reason, count, atLeast }, read }: { of: R
         <p class="panel-body mut">None right now.</p>
       ) : (
         <Loaded of={load} waiting={<SkeletonRows rows={Math.min(count, 6)} />}>
-          {({ items }) => <Table items={[...items, ...more.value]} reason={reason} />}
+          {({ items }) => <Table items={[...items, ...more.value]} reason={reason} current={current} />}
         </Loaded>
       )}
       {next.value !== undefined && count > 0 && (
@@ -94,6 +104,11 @@ export function QuarantineList({ of: { reason, count, atLeast }, read }: { of: R
   )
 }
 
+/** Its number in quarantine; of what was stored before it was parked, who it is for and what it is. */
+export function placeOf({ n, consumer, source, id }: Item, reason: string): string | undefined {
+  return n ?? (reason === 'effect-unknown' ? [consumer, source, id].join('\n') : undefined)
+}
+
 /** Counts up when something is another than before. */
 function useVersion(of: unknown): number {
   const seen = useSignal<{ of: unknown; version: number }>({ of, version: 0 })
@@ -101,7 +116,13 @@ function useVersion(of: unknown): number {
   return seen.peek().version
 }
 
-function Table({ items, reason }: { items: readonly Item[]; reason: string }) {
+interface TableProps {
+  items: readonly Item[]
+  reason: string
+  current: string | undefined
+}
+
+function Table({ items, reason, current }: TableProps) {
   const saysWhy = reason !== 'conflict' && reason !== 'effect-unknown'
   return (
     <div class="scroll">
@@ -120,12 +141,7 @@ function Table({ items, reason }: { items: readonly Item[]; reason: string }) {
         </thead>
         <tbody>
           {items.map((item) => (
-            <Row
-              key={item.n ?? `${item.consumer} ${item.source} ${item.id}`}
-              item={item}
-              reason={reason}
-              saysWhy={saysWhy}
-            />
+            <Row key={item.n ?? `${item.consumer} ${item.source} ${item.id}`} {...{ item, reason, saysWhy, current }} />
           ))}
         </tbody>
       </table>
@@ -133,13 +149,21 @@ function Table({ items, reason }: { items: readonly Item[]; reason: string }) {
   )
 }
 
-function Row({ item, reason, saysWhy }: { item: Item; reason: string; saysWhy: boolean }) {
-  const { n, id, source, consumer, type, receivedAt, error, detail } = item
+interface RowProps {
+  item: Item
+  reason: string
+  saysWhy: boolean
+  current: string | undefined
+}
+
+function Row({ item, reason, saysWhy, current }: RowProps) {
+  const { id, source, consumer, type, receivedAt, error, detail } = item
   const why = detail ?? error?.message ?? error?.name ?? ''
-  // What was parked after it was stored has no number: its own page has all of it.
-  const to = n === undefined && reason !== 'effect-unknown' ? href('message', { id, source, consumer }) : href('quarantine', { reason, n: n ?? `${consumer}\n${source}\n${id}` })
+  const place = placeOf(item, reason)
+  // What has no place here has a page of its own.
+  const to = place === undefined ? href('message', { id, source, consumer }) : href('quarantine', { reason, n: place })
   return (
-    <tr class={query.value['n'] === (n ?? `${consumer}\n${source}\n${id}`) ? 'is-current' : ''} data-row-of={id}>
+    <tr class={place !== undefined && place === current ? 'is-current' : ''} data-row-of={id}>
       <td class="id c-full">
         <a class="row-link" data-id={id} href={to}>
           {id === '' ? <span class="faint">without</span> : <Shown text={id} />}
@@ -164,4 +188,4 @@ function Row({ item, reason, saysWhy }: { item: Item; reason: string; saysWhy: b
       </td>
     </tr>
   )
-} // prettier-ignore
+}

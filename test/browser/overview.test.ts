@@ -1,0 +1,149 @@
+/** The overview: what is wrong, since when, what to do; and that it stays true while one looks. */
+import type { Page } from 'playwright-core'
+import { createTestBox } from 'oncebox/testing'
+import { fromPg } from 'oncebox/pg'
+import { beforeAll, describe, expect, test } from 'vitest'
+import {
+  DESKTOP,
+  expectAccessible,
+  openDashboard,
+  PHONE,
+  picture,
+  TABLET,
+  waitUntil,
+  type OpenedDashboard,
+} from './harness.js'
+
+let ops: OpenedDashboard
+
+beforeAll(async () => {
+  ops = await openDashboard()
+})
+
+async function openOverview(options: Parameters<OpenedDashboard['open']>[1] = {}, path = '/'): Promise<Page> {
+  const page = await ops.open(path, options)
+  await page.getByRole('heading', { level: 1, name: /need you/ }).waitFor()
+  // The charts come after the page.
+  await page.locator('.chart-canvas canvas').nth(3).waitFor()
+  return page
+}
+
+const pending = (page: Page): Promise<string | null> =>
+  page.getByRole('link', { name: /pending, settle-invoice/ }).textContent()
+
+test('begins with a sentence, and each finding leads to where something can be done', async () => {
+  const page = await openOverview()
+  expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe('3 things need you')
+  const findings = page.locator('.finding')
+  expect(await findings.locator('.what a').allTextContents()).toEqual([
+    '2 keys of ship-order are blocked',
+    '5 messages cannot be judged',
+    '19 messages are dead',
+  ])
+  const links = await findings.locator('.what a').evaluateAll((all) => all.map((link) => link.getAttribute('href')))
+  expect(links).toEqual(['/keys/payments', '/quarantine/payments', '/failures/payments'])
+  const dead = page.getByRole('link', { name: '17 dead, charge-card' })
+  expect(await dead.getAttribute('href')).toBe('/messages/payments?q=consumer%3Acharge-card+state%3Adead')
+  await picture(page, 'overview')
+})
+
+test('two who look see the same, as it happens', async () => {
+  const [one, other] = [await openOverview(), await openOverview({ viewport: PHONE })]
+  const before = Number(await pending(one))
+  await ops.payments.receive([{ id: 'live-1', type: 'invoice.due', source: 'live', body: '{"total":1}' }])
+  for (const page of [one, other]) await waitUntil(async () => Number(await pending(page)) === before + 1)
+})
+
+test('a consumer is paused after a question, for everybody, and it can be undone', async () => {
+  const [page, other] = [await openOverview(), await openOverview()]
+  const row = (of: Page) => of.getByRole('row', { name: /^email-receipt/ })
+  const button = page.getByRole('button', { name: 'Pause email-receipt' })
+  await button.click()
+  await page.getByRole('dialog', { name: 'Pause email-receipt?' }).waitFor()
+  await page.keyboard.press('Escape')
+  await page.getByRole('dialog').waitFor({ state: 'detached' })
+  await waitUntil(() => button.evaluate((element) => element.ownerDocument.activeElement === element))
+  await button.click()
+  await expectAccessible(page)
+  await page.getByRole('dialog').getByRole('button', { name: 'Pause email-receipt' }).click()
+  await page.getByText('email-receipt is paused').waitFor()
+  await row(other).getByText('paused').waitFor()
+  await page.getByRole('button', { name: 'Undo' }).click()
+  await row(other).getByText('paused').waitFor({ state: 'detached' })
+  const { records } = await ops.payments.admin.audit({ limit: 2 })
+  expect(records.map(({ action, by }) => [action, by])).toEqual([
+    ['resume', 'ines@acme.example'],
+    ['pause', 'ines@acme.example'],
+  ])
+})
+
+describe('the charts', () => {
+  test('say in a sentence what they show, and are tables for whoever wants them', async () => {
+    const page = await openOverview()
+    const depth = page.getByRole('img', { name: /^Messages that wait, last hour: \d+ now/ })
+    await depth.waitFor()
+    await page.getByRole('button', { name: 'Show Depth as a table' }).click()
+    const table = page.getByRole('region', { name: 'Depth, as a table' })
+    await table.getByRole('columnheader', { name: 'Pending' }).waitFor()
+    await expectAccessible(page)
+    await page.getByRole('button', { name: 'Show Depth as a chart' }).click()
+    await depth.waitFor()
+  })
+
+  test('have one range, which is in the address, and one crosshair', async () => {
+    const page = await openOverview({}, '/overview/payments?minutes=360')
+    const range = (name: string) => page.getByRole('button', { name, exact: true })
+    expect(await range('6 h').getAttribute('aria-pressed')).toBe('true')
+    await range('15 min').click()
+    await waitUntil(() => new URL(page.url()).search === '?minutes=15')
+    const [lag, rate] = [page.locator('.u-over').nth(0), page.locator('.u-over').nth(1)]
+    const area = (await rate.boundingBox())!
+    await page.mouse.move(area.x + area.width - 3, area.y + 20)
+    await page.locator('.u-flag:not([hidden])').waitFor()
+    expect(await lag.locator('.u-cursor-x').isVisible()).toBe(true)
+  })
+
+  test('are zoomed into by dragging, all together, and a double click goes back', async () => {
+    const page = await openOverview()
+    const area = (await page.locator('.u-over').nth(1).boundingBox())!
+    await page.mouse.move(area.x + 40, area.y + 30)
+    await page.mouse.down()
+    await page.mouse.move(area.x + 140, area.y + 30, { steps: 4 })
+    await page.mouse.up()
+    await page.getByRole('button', { name: 'Reset zoom' }).waitFor()
+    await page.mouse.dblclick(area.x + 60, area.y + 30)
+    await page.getByRole('button', { name: 'Reset zoom' }).waitFor({ state: 'detached' })
+  })
+})
+
+test('fits every width, in both themes, and axe finds nothing', async () => {
+  const page = await openOverview()
+  for (const colorScheme of ['light', 'dark'] as const) {
+    for (const viewport of [PHONE, TABLET, DESKTOP]) {
+      await page.emulateMedia({ colorScheme })
+      await page.setViewportSize(viewport)
+      await expectAccessible(page)
+      expect(await sideways(page)).toBe(0)
+      await picture(page, `overview ${colorScheme} ${viewport.width}`)
+    }
+  }
+  await page.setViewportSize({ width: 320, height: 640 })
+  expect(await sideways(page)).toBe(0)
+})
+
+/** How far the page scrolls sideways. */
+async function sideways(page: Page): Promise<number> {
+  return page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth')
+}
+
+test('a box that nothing came to says what to do', async () => {
+  const empty = await createTestBox({ db: fromPg(ops.pool), source: 'empty' })
+  empty.consumer('greet', { hello: () => undefined })
+  const other = await openDashboard({ boxes: { empty } })
+  const page = await other.open('/')
+  await page.getByRole('heading', { level: 1, name: 'No message yet' }).waitFor()
+  await expectAccessible(page)
+  await empty.receive([{ id: '1', type: 'hello', source: 'x', body: '{}' }])
+  await page.getByRole('heading', { level: 1, name: 'All clear' }).waitFor()
+  await empty.stop()
+})
