@@ -23,15 +23,17 @@ import { useLively } from '../lively.js'
 import { box, href, query } from '../router.js'
 import { told } from '../told.js'
 
-/** Often enough to see a message being handled. */
+/** Often enough to see a message being handled. What is over changes seldom, and its payload may be long. */
 const LOOK_MS = 2_000
+const LOOK_SELDOM_MS = 10_000
 
 export function MessagePage() {
   const { id = '', source, consumer, n } = query.value
   const load = useLoad(id === '' ? undefined : `${box.value}\n${source ?? ''}\n${id}`, (signal) =>
     api.message({ box: box.value, id, ...(source !== undefined && { source }) }, { signal }),
   )
-  useLively(LOOK_MS, load.reload)
+  const isOver = load.value.value?.fates.every(({ state }) => state !== 'pending' && state !== 'processing') ?? false
+  useLively(isOver ? LOOK_SELDOM_MS : LOOK_MS, load.reload)
   const fate = load.value.value && choose(load.value.value, consumer, n)
   useCrumbs([{ text: 'Messages', href: href('messages') }, { text: fate ? visible(fate.type) : 'Message' }])
   if (id === '') {
