@@ -6,7 +6,19 @@ import type { Logger } from './handler.js'
 import type { Hooks } from './hooks.js'
 import type { MessageMap } from './message.js'
 import { Metrics } from './metrics/metrics.js'
-import { callback, checked, integer, invalid, name, nested, number, optional, orInfinity, resolve } from './options.js'
+import {
+  boolean,
+  callback,
+  checked,
+  integer,
+  invalid,
+  name,
+  nested,
+  number,
+  optional,
+  orInfinity,
+  resolve,
+} from './options.js'
 import { bindDatabase } from './postgres/database.js'
 import type { Driver } from './postgres/driver.js'
 import { clientIn } from './postgres/drivers/wrong-client.js'
@@ -29,6 +41,8 @@ export interface BoxOptions<M extends MessageMap, Tx, TxIn> {
   logger?: Logger
   /** `false` makes no spans, whatever is registered with OpenTelemetry. */
   telemetry?: false
+  /** `false` writes no figures of each minute, which the charts of the dashboard are made of. Default: true, once it is started. */
+  history?: boolean
   hooks?: Hooks<M>
 }
 
@@ -72,6 +86,7 @@ export const BOX = {
     }),
     'on, once OpenTelemetry is set up',
   ),
+  history: boolean(true),
   hooks: optional(
     checked((where, given: Hooks<MessageMap>) => {
       nested(HOOKS).read(where, given)
@@ -101,6 +116,7 @@ export function createRuntime<M extends MessageMap, Tx, TxIn>(given: BoxOptions<
     hooks,
     metrics: new Metrics(Object.keys(messages)),
     telemetry: options.telemetry !== false,
+    history: options.history,
     outbox: { sinks: [], sent: () => undefined },
     origins: [],
     traces: options.telemetry === false ? NO_TRACES : new SpanTraces(),

@@ -185,7 +185,7 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
       const stopped = [...workers.values()].map((worker) => worker.stop(left(), others))
       await sleep(left() + ABORT_MS, Promise.all([others, ...stopped]))
       const rest = Math.max(left(), ABORT_MS)
-      await Promise.all([relays.stop(rest), janitor.stop(rest)])
+      await Promise.all([relays.stop(rest), janitor.stop(rest), metering.end(rest)])
       await sleep(ABORT_MS, waker.close())
     },
   })

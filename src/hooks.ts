@@ -33,7 +33,7 @@ export interface Place {
   readonly sink?: Sink
   readonly consumer?: string
   /** Of the box itself: what deletes by age, what hears of messages that other processes have stored, what reads figures. */
-  readonly part?: 'retention' | 'wake-ups' | 'metrics'
+  readonly part?: 'retention' | 'wake-ups' | 'metrics' | 'history'
 }
 
 /** Messages that a worker had claimed which died, or lost its lease. They run again, one by one, each with its attempt counted first. */

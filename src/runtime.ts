@@ -25,6 +25,8 @@ export interface Runtime {
   readonly metrics: Metrics
   /** False if OpenTelemetry is to be told nothing. */
   readonly telemetry: boolean
+  /** False if nothing is written down for charts. */
+  readonly history: boolean
   readonly outbox: LocalOutbox
   /** The sources that are attached, in their order. */
   readonly origins: Origin[]

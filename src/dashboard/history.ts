@@ -1,39 +1,103 @@
-/** History: what the last hours and days were like, in steps that a chart has room for. */
+/** History: what the last hours and days were like, in steps that a chart has room for, and what the last minute was like. */
+import { READ_MINUTE, READ_MINUTES, READ_SINCE, type LastRow, type StepRow } from '../postgres/sql/minutes.js'
+import { runUnjitted } from '../postgres/unjitted.js'
 import type { Runtime } from '../runtime.js'
-import type { History, Series } from './answers/index.js'
+import type { Finding, History, Rates, Series } from './answers/index.js'
 
 const MOST_STEPS = 300
+const MOST_CONSUMERS = 100
 /** In minutes: people can tell what they see. */
 const STEPS = [1, 2, 3, 5, 10, 15, 20, 30, 40]
 const MINUTE_MS = 60_000
 /** After the end of a minute everybody has had the time to write it down. */
 const GRACE_MS = 10_000
 
-/** `from` and `step` are minutes since 1970. */
-export interface Steps {
+interface Steps {
+  /** In minutes since 1970. */
   readonly from: number
   readonly step: number
   readonly count: number
 }
 
-/** The last step ends with the last minute that is over, so that every step is whole. */
+/** The last step ends with the last minute that everybody has written down: every step is whole. */
 export function stepsOf(minutes: number, nowMs: number): Steps {
   const step = STEPS.find((one) => minutes / one <= MOST_STEPS) ?? STEPS.at(-1)!
   const count = Math.ceil(minutes / step)
-  const end = Math.floor((nowMs - GRACE_MS) / MINUTE_MS)
-  return { from: end - count * step, step, count }
+  return { from: lastOf(nowMs) + 1 - count * step, step, count }
 }
 
-export async function readHistory(_reads: Runtime, minutes: number): Promise<History> {
+function lastOf(nowMs: number): number {
+  return Math.floor((nowMs - GRACE_MS) / MINUTE_MS) - 1
+}
+
+export async function readHistory({ db }: Runtime, minutes: number): Promise<History> {
   const now = Date.now()
-  const { from, step, count } = stepsOf(minutes, now)
-  const none = Array.from({ length: count }, () => null)
-  const total: Series = { received: none, handled: none, failed: none, duplicates: none, pending: none, lagMs: none }
-  return Promise.resolve({
+  const steps = stepsOf(minutes, now)
+  const rows = await runUnjitted(db, READ_MINUTES, { ...steps, limit: MOST_CONSUMERS })
+  const byConsumer = new Map<string, StepRow[]>()
+  for (const row of rows) byConsumer.set(row.consumer, [...(byConsumer.get(row.consumer) ?? []), row])
+  const box = byConsumer.get('') ?? []
+  const consumers = [...byConsumer].filter(([name]) => name !== '')
+  return {
     at: new Date(now).toISOString(),
-    stepMs: step * MINUTE_MS,
-    times: none.map((_, at) => (from + at * step) * 60),
-    total,
-    consumers: {},
+    stepMs: steps.step * MINUTE_MS,
+    times: Array.from({ length: steps.count }, (_, at) => (steps.from + at * steps.step) * 60),
+    total: seriesOf(steps, box, box),
+    consumers: Object.fromEntries(consumers.map(([name, own]) => [name, seriesOf(steps, own, box)])),
+  }
+}
+
+/** A step that nobody recorded of the box is a gap. One of the box alone is nothing of the consumer. */
+function seriesOf({ count }: Steps, own: readonly StepRow[], box: readonly StepRow[]): Series {
+  const at = (rows: readonly StepRow[]): ReadonlyMap<number, StepRow> =>
+    new Map(rows.map((row) => [Number(row.step), row]))
+  const [owned, recorded] = [at(own), at(box)]
+  const draw = (column: Exclude<keyof StepRow, 'consumer' | 'step'>): (number | null)[] =>
+    Array.from({ length: count }, (_, step) => {
+      const row = owned.get(step)
+      if (row) return row[column] === null ? null : Number(row[column])
+      return recorded.get(step)?.[column] == null ? null : 0
+    })
+  return {
+    received: draw('received'),
+    handled: draw('handled'),
+    failed: draw('failed'),
+    duplicates: draw('duplicates'),
+    pending: draw('pending'),
+    lagMs: draw('lag'),
+  }
+}
+
+/** Of a consumer, or of '' for all; undefined if nobody recorded the last minute. */
+export async function readRates({ db }: Runtime): Promise<(consumer: string) => Rates | undefined> {
+  const rows = new Map((await db.run(READ_MINUTE, { minute: lastOf(Date.now()) })).map((row) => [row.consumer, row]))
+  if (!rows.has('')) return () => undefined
+  return (consumer) => ratesOf(rows.get(consumer))
+}
+
+function ratesOf(row: LastRow | undefined): Rates {
+  const perSecond = (count: string | undefined): number => Math.round((Number(count ?? 0) / 60) * 1_000) / 1_000
+  return {
+    inPerSecond: perSecond(row?.received),
+    outPerSecond: perSecond(row?.handled),
+    duplicatesPerSecond: perSecond(row?.duplicates),
+    failedPerSecond: perSecond(row?.failed),
+  }
+}
+
+/** The findings, with the time since when it is so where that is on record. */
+export async function withSince({ db }: Runtime, findings: readonly Finding[], limitMs: number): Promise<Finding[]> {
+  if (findings.length === 0) return []
+  const consumers = findings.flatMap(({ code, consumer }) =>
+    code === 'behind' && consumer !== undefined ? [consumer] : [],
+  )
+  const rows = await db.run(READ_SINCE, { consumers, limitMs })
+  const recorded = new Map(rows.map(({ what, consumer, since }) => [`${what} ${consumer}`, Number(since)]))
+  return findings.map((finding) => {
+    const { code, consumer = '', lagMs } = finding
+    // The oldest message passed the limit then: it is so at least since.
+    const atLeast = lagMs === undefined ? undefined : Date.now() - (lagMs - limitMs)
+    const since = Math.min(recorded.get(`${code} ${consumer}`) ?? Infinity, atLeast ?? Infinity)
+    return since === Infinity ? finding : { ...finding, since: new Date(since).toISOString() }
   })
 }

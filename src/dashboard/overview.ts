@@ -9,6 +9,7 @@ import { runUnjitted } from '../postgres/unjitted.js'
 import type { ConsumerStatus, Finding, Outbox, Overview, SinkStatus } from './answers/index.js'
 import { toHead, type Viewer } from './expose.js'
 import type { Inside } from './options.js'
+import { readRates, withSince } from './history.js'
 import { EVERYBODY } from './everybody.js'
 
 /** Further is not counted. */
@@ -23,16 +24,18 @@ export async function readOverview({ name, box, stage }: Inside, reads: Runtime)
   const [known] = await reads.db.run(VOCABULARY, null)
   const ms = Math.round((performance.now() - began) * 10) / 10
   const now = Date.now()
-  const [counted, sinks, blocked, health] = await Promise.all([
+  const [counted, sinks, blocked, health, rates] = await Promise.all([
     consumerCounts(reads, declared.map((one) => one.name)),
     readSinks(reads, EVERYBODY),
     runUnjitted(reads.db, BLOCKED, { consumer: null, position: '-1', limit: MOST_PARKED }),
     box.health(),
+    readRates(reads),
   ]) // prettier-ignore
   const registered = new Map(readJson(known!.consumers).map((one) => [one.name, one]))
   const consumers = Object.entries(counted).map(([consumer, counts]): ConsumerStatus => {
     const local = declared.find((one) => one.name === consumer)
     const { paused, ...rest } = counts
+    const own = consumer === '' ? undefined : rates(consumer)
     return {
       name: consumer,
       ...rest,
@@ -40,20 +43,24 @@ export async function readOverview({ name, box, stage }: Inside, reads: Runtime)
       order: local?.options.order ?? registered.get(consumer)?.order ?? 'none',
       types: registered.get(consumer)?.types ?? local?.types ?? [],
       ...(local && { mode: local.options.mode }),
+      ...(consumer !== '' && { limitMs: BEHIND_MS }),
+      ...(own && { rates: own }),
     }
   })
   const keys = blocked.filter(({ lane }) => lane !== null).length
   const { reasons = [], ...healthy } = health
+  const all = rates('')
   const overview = {
     at: new Date(now).toISOString(),
     box: name,
     health: { ...healthy, reasons },
     server: { version: known!.server, ms },
     consumers,
+    ...(all && { rates: all }),
     sinks,
     blocked: { keys, complete: Number(blocked.at(-1)?.examined ?? 0) < MOST_PARKED },
   }
-  return { ...overview, findings: findingsOf(overview) }
+  return { ...overview, findings: await withSince(reads, findingsOf(overview), BEHIND_MS) }
 }
 
 export async function readOutbox(reads: Runtime, viewer: Viewer): Promise<Outbox> {

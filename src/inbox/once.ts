@@ -79,6 +79,7 @@ export async function once<R>(
   await settle(where, begun, text)
   await release()
   runtime.metrics.consumer(name).handledOnce(accepted.type)
+  if (where.owner === 'caller') runtime.metrics.took(name)
   return { status: 'handled', result: fromResult(text) }
 }
 

@@ -5,13 +5,14 @@
  *
  * Any number of processes may do it at once: each batch is judged again, under its locks, by the statement that deletes.
  */
-import { DEFAULT_RETAIN_MS } from '../figures.js'
+import { DAY_MS, DEFAULT_RETAIN_MS } from '../figures.js'
 import type { Entry } from '../hooks.js'
 import type { MessageMap } from '../message.js'
 import { pruneOutbox } from '../outbox/retain.js'
 import {
   CONSUMERS, PRUNABLE, PRUNABLE_QUARANTINE, PRUNE, PRUNE_LANES, PRUNE_QUARANTINE,
 } from '../postgres/sql/retain.js' // prettier-ignore
+import { PRUNE_MINUTES } from '../postgres/sql/minutes.js'
 import type { FoundRow } from '../postgres/sql/walk.js'
 import { watch, type Runtime } from '../runtime.js'
 import type { Trouble } from '../worker/trouble.js'
@@ -24,6 +25,9 @@ import { renew } from './registry.js'
 const BATCH = 1_000
 /** An archive gets the bodies, which may be large. */
 const ARCHIVE_BATCH = 200
+/** What the charts of the dashboard show. */
+const MINUTES_MS = 7 * DAY_MS
+const MINUTES_AT_ONCE = 5_000
 
 /** What a janitor remembers from pass to pass. */
 export interface Memory {
@@ -56,6 +60,7 @@ export async function prune(
     memory.trouble.failed(error.cause)
   }
   await pruneOutbox(runtime, memory)
+  await pruneMinutes(runtime, memory)
   return count
 }
 
@@ -133,6 +138,13 @@ async function pruneQuarantine(runtime: Runtime, retain: ReadonlyMap<string, num
     after = last.n
   }
   return count
+}
+
+async function pruneMinutes({ db }: Runtime, memory: Memory): Promise<void> {
+  for (let gone = MINUTES_AT_ONCE; gone === MINUTES_AT_ONCE && !memory.stopping;) {
+    const [row] = await db.run(PRUNE_MINUTES, { keepMs: MINUTES_MS, limit: MINUTES_AT_ONCE })
+    gone = Number(row!.gone)
+  }
 }
 
 /** How long sources let what they brought stay in quarantine. */

@@ -19,6 +19,12 @@ export interface Metered {
   counted(): readonly Family[]
 }
 
+/** The same, for the box itself. */
+export interface OwnMetered extends Metered {
+  /** What is known of the whole box, as `collect` waits for it. */
+  read(): Promise<Reading | undefined>
+}
+
 interface Parts {
   readonly db: Database
   readonly metrics: Metrics
@@ -30,7 +36,7 @@ interface Parts {
 /** Scrapers give up after ten seconds, as a rule. */
 const PATIENCE_MS = 4_000
 
-export function createMetered({ db, metrics, log, trouble }: Parts): Metered {
+export function createMetered({ db, metrics, log, trouble }: Parts): OwnMetered {
   const reader = createReader(db, {
     read: () => trouble.worked(),
     failed(error) {
@@ -47,6 +53,7 @@ export function createMetered({ db, metrics, log, trouble }: Parts): Metered {
       return familiesOf([...ofDatabase(reading), ...ofPool(db)])
     },
     counted: () => familiesOf([]),
+    read: () => reader.read(PATIENCE_MS),
   }
 }
 

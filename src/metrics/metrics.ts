@@ -17,12 +17,19 @@ type Status = Outcome['status'] | ConsumerOutcome['status']
 /** A consumer takes messages of this type. Of the others anybody may have made it up. */
 const TAKEN: ReadonlySet<Status> = new Set(['stored', 'handled', 'duplicate', 'failed', 'dead'])
 
+/** It was not known before, and is the box's from now on. One that failed is, if its sender may forget it. */
+function isNew(status: Status, ack: boolean): boolean {
+  return status === 'stored' || status === 'handled' || (status === 'failed' && ack)
+}
+
 export class Metrics {
   readonly registry = new Registry()
   readonly #types: Bounded
   readonly #names = new Bounded([], MOST_NAMES)
   readonly #consumers = new Map<string, ConsumerMetrics>()
   readonly #sinks = new Map<string, SinkMetrics>()
+  /** New messages by consumer; of '' those of which only their number is known. */
+  readonly received = new Map<string, number>()
   /** By source, type and what was answered. */
   readonly #arrived = new Map<string, Map<string, Partial<Record<Status, Counter>>>>()
 
@@ -62,13 +69,20 @@ export class Metrics {
       byType = new Map<string, Partial<Record<Status, Counter>>>()
       this.#arrived.set(name, byType)
     }
-    for (const [at, { status }] of outcomes.entries()) {
+    for (const [at, { status, ack, consumers }] of outcomes.entries()) {
       const type = this.#typeOf(incoming[at], status)
       let cells = byType.get(type)
       if (cells === undefined) byType.set(type, (cells = {}))
       const cell = (cells[status] ??= this.registry.counter('messaging.client.consumed.messages', name, type, status))
       cell.value++
+      for (const one of consumers) if (isNew(one.status, ack)) this.took(one.consumer)
     }
+  }
+
+  /** A consumer was given a new message. */
+  took(consumer: string): void {
+    const name = this.#consumers.has(consumer) ? consumer : this.#names.of(consumer)
+    this.received.set(name, (this.received.get(name) ?? 0) + 1)
   }
 
   /** A source may hand over anything, also what throws when it is looked at. */
@@ -85,6 +99,7 @@ export class Metrics {
   /** A link has moved so many into this box, inside the database. */
   moved(count: number): void {
     this.registry.counter('messaging.client.consumed.messages', LINK, OTHER, 'stored').value += count
+    this.received.set('', (this.received.get('') ?? 0) + count)
   }
 
   /** Events were written to the outbox. */

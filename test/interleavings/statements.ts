@@ -7,6 +7,8 @@ const DISPLAY = 'reads for people to see; nothing is decided by it'
 const BOOK = 'writes a book that no statement reads'
 const READING =
   'one row of figures that people see; who reads them meets on its lock, see test/metrics/election.test.ts'
+const MINUTES =
+  'figures for charts; no message is judged by them, and processes add theirs, see test/metrics/minutes.test.ts'
 const SESSION = 'changes the session or the transaction alone'
 const START = 'asks what the server, the role or the sequences are like; no row is judged by it'
 const QUARANTINE = 'a row of the quarantine is no message yet: it has a key of its own, and no state that others share'
@@ -45,6 +47,11 @@ export const OUTSIDE: Readonly<Record<string, string>> = {
   READ_QUARANTINED: DISPLAY,
   AUDIT: BOOK,
   READ_AUDIT: DISPLAY,
+  ADD_MINUTE: MINUTES,
+  PRUNE_MINUTES: MINUTES,
+  READ_MINUTES: DISPLAY,
+  READ_MINUTE: DISPLAY,
+  READ_SINCE: DISPLAY,
   ELECT_READER: READING,
   WRITE_READING: READING,
   READ_READING: DISPLAY,

@@ -57,6 +57,9 @@ select i, case when i % 3 = 0 then '' else 'orders' end, 's' || i % 4, i::text, 
   now() - (30000 - i) * interval '1 second', case when i % 10 = 5 then 'no use' end, case when i % 2 = 0 then 'topic' end
 from generate_series(1, 30000) i;
 insert into ob.audit (action, detail) select 'retry', '{}' from generate_series(1, 5000);
+insert into ob.minute (consumer, at, received, pending, lag_ms, dead, quarantined)
+select c, 'epoch'::timestamptz + ((extract(epoch from now()) / 60)::bigint - i) * interval '1 min', i, i % 100, i % 1000, 0, 0
+from unnest(array['', 'orders', 'ledger', 'mail']) c, generate_series(1, 10000) i;
 
 select setval('ob.seq', 1000000), setval(pg_get_serial_sequence('ob.outbox', 'n'), 1000000),
   setval(pg_get_serial_sequence('ob.quarantine', 'n'), 1000000);
@@ -66,4 +69,5 @@ select setval('ob.seq', 1000000), setval(pg_get_serial_sequence('ob.outbox', 'n'
 export const TABLES = [
   ...['message', 'work', 'lane', 'handled', 'attempt', 'effect', 'quarantine', 'outbox', 'delivery', 'shard', 'audit'],
   ...['consumer', 'subscription', 'forgotten', 'sink', 'sink_set', 'sink_declaration', 'catch_up', 'removed_sink'],
+  'minute',
 ]

@@ -13,6 +13,7 @@ import * as inline from '../../src/postgres/sql/inline.js'
 import * as lanes from '../../src/postgres/sql/lanes.js'
 import * as link from '../../src/postgres/sql/link.js'
 import * as marks from '../../src/postgres/sql/marks.js'
+import * as minutes from '../../src/postgres/sql/minutes.js'
 import * as once from '../../src/postgres/sql/once.js'
 import * as outbox from '../../src/postgres/sql/outbox.js'
 import * as plans from '../../src/postgres/sql/plans.js'
@@ -210,6 +211,11 @@ export const SAMPLES: ReadonlyMap<string, Sample> = new Map<string, Sample>([
 
   ['ELECT_READER', sample(reading.ELECT_READER, null, '')],
   ['WRITE_READING', sample(reading.WRITE_READING, { figures: '[]', everyMs: 1_000 }, '')],
+  ['ADD_MINUTE', sample(minutes.ADD_MINUTE, { agoMs: 30_000, rows: [['orders', 1, 1, 0, 0, 2, 3, 0, 0]] }, '')],
+  ['READ_MINUTES', sample(minutes.READ_MINUTES, { from: Math.floor(Date.now() / 60_000) - 60, step: 1, count: 60, limit: 100 }, 'minute_at')],
+  ['READ_MINUTE', sample(minutes.READ_MINUTE, { minute: Math.floor(Date.now() / 60_000) - 2 }, 'minute_at')],
+  ['READ_SINCE', sample(minutes.READ_SINCE, { consumers: ['orders'], limitMs: 120_000 }, 'minute_pkey')],
+  ['PRUNE_MINUTES', sample(minutes.PRUNE_MINUTES, { keepMs: 7 * DAY, limit: 1_000 }, 'minute_at')],
   ['READ_READING', sample(reading.READ_READING, null, '')],
   ['READ_CONSUMERS', sample(reading.READ_CONSUMERS, [500], 'work_due work_lane work_parked lane_due message_pkey')],
   ['READ_QUARANTINE', sample(reading.READ_QUARANTINE, [500], 'quarantine_reason')],

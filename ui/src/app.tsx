@@ -1,7 +1,7 @@
 /** The shell: everything that is the same on every page. */
 import { useEffect, useRef } from 'preact/hooks'
 import { announced } from './announce.js'
-import { BulkHost } from './components/bulk/host.js'
+import { bulk } from './components/bulk/open.js'
 import { ConfirmHost } from './components/confirm.js'
 import { Empty } from './components/empty.js'
 import { titleOf, wordsOf } from './components/failed.js'
@@ -12,7 +12,7 @@ import { Sidebar } from './components/sidebar.js'
 import { Toasts } from './components/toasts.js'
 import { crumbsNow, Topbar } from './components/topbar.js'
 import { Button } from './components/button.js'
-import { PAGE_OF } from './pages/index.js'
+import { BulkDialog, PAGE_OF } from './pages/index.js'
 import { box, href, place, visits } from './router.js'
 import { boxKnown, loadSession, session, sessionError } from './session.js'
 import { useShellShortcuts } from './shell-shortcuts.js'
@@ -54,7 +54,7 @@ export function App() {
       </div>
       <HelpDialog />
       <ConfirmHost />
-      <BulkHost />
+      {bulk.value && <BulkDialog />}
       <Toasts />
       <div class="vh" role="status" aria-live="polite">
         {announced}

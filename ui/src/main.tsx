@@ -5,6 +5,7 @@ import { App } from './app.js'
 import { startKeyboard } from './keyboard.js'
 import { startLive } from './live.js'
 import { startNow } from './now.js'
+import { loadTheRest } from './pages/index.js'
 import { startReadings } from './readings.js'
 import { startRouter } from './router.js'
 import { loadSession } from './session.js'
@@ -18,3 +19,6 @@ startLive()
 startReadings()
 void loadSession()
 render(<App />, document.getElementById('app')!)
+
+const whenIdle = window.requestIdleCallback ?? ((run: () => void) => setTimeout(run, 1_000))
+addEventListener('load', () => whenIdle(loadTheRest))

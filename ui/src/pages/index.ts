@@ -1,16 +1,8 @@
-/** The pages there are: one file each. */
+/** The pages there are: one file each. All but the overview are loaded when they are first shown, or nobody is in a hurry. */
 import type { ComponentType } from 'preact'
+import { later } from '../components/later.js'
 import type { PageName } from '../router.js'
-import { AuditPage } from './audit.js'
-import { DoctorPage } from './doctor.js'
-import { FailuresPage } from './failures.js'
-import { KeysPage } from './keys.js'
-import { MessagePage } from './message.js'
-import { MessagesPage } from './messages.js'
-import { OutboxPage } from './outbox.js'
 import { OverviewPage } from './overview.js'
-import { QuarantinePage } from './quarantine.js'
-import { SettingsPage } from './settings.js'
 
 interface Page {
   /** In the breadcrumbs and in the title of the tab. */
@@ -18,17 +10,30 @@ interface Page {
   readonly Page: ComponentType
 }
 
+/** What is looked at together is loaded together. */
+const inMessages = later(() => import('./of-messages.js'))
+const inTrouble = later(() => import('./of-trouble.js'))
+const inMore = later(() => import('./of-more.js'))
+const inBulk = later(() => import('../components/bulk/host.js'), null)
+
+export const BulkDialog = inBulk.page('BulkHost')
+
 export const PAGE_OF: Readonly<Record<PageName, Page>> = {
   overview: { title: 'Overview', Page: OverviewPage },
-  messages: { title: 'Messages', Page: MessagesPage },
-  message: { title: 'Message', Page: MessagePage },
-  failures: { title: 'Failures', Page: FailuresPage },
-  quarantine: { title: 'Quarantine', Page: QuarantinePage },
-  keys: { title: 'Keys', Page: KeysPage },
-  outbox: { title: 'Outbox', Page: OutboxPage },
-  doctor: { title: 'Doctor', Page: DoctorPage },
-  audit: { title: 'Audit', Page: AuditPage },
-  settings: { title: 'Settings', Page: SettingsPage },
+  messages: { title: 'Messages', Page: inMessages.page('MessagesPage') },
+  message: { title: 'Message', Page: inMessages.page('MessagePage') },
+  failures: { title: 'Failures', Page: inTrouble.page('FailuresPage') },
+  quarantine: { title: 'Quarantine', Page: inTrouble.page('QuarantinePage') },
+  keys: { title: 'Keys', Page: inTrouble.page('KeysPage') },
+  outbox: { title: 'Outbox', Page: inMore.page('OutboxPage') },
+  doctor: { title: 'Doctor', Page: inMore.page('DoctorPage') },
+  audit: { title: 'Audit', Page: inMore.page('AuditPage') },
+  settings: { title: 'Settings', Page: inMore.page('SettingsPage') },
+}
+
+/** The next click finds its page there. */
+export function loadTheRest(): void {
+  for (const group of [inMessages, inTrouble, inMore, inBulk]) group.load()
 }
 
 export function titleOfPage(page: PageName | undefined): string {
