@@ -30,8 +30,11 @@ export async function message({ part, viewer }: BoxCall, at: RouteInput<'message
   const stored = await rowsAt(part.reads, 'ids', at)
   const held = await rowsAt(part.reads, 'quarantineIds', at)
   const fates = await toFates(viewer, part.reads, stored)
-  if (fates.length + held.length === 0) throw notFound('there is no message with this id, or retention has taken it')
-  return { fates: [...fates, ...held.map((row) => toFate(viewer, row, NOTHING))] }
+  const others = held.map((row) => toFate(viewer, row, NOTHING))
+  if (fates.length + others.length > 0) return { fates: [...fates, ...others] }
+  const sent = await rowsAt(part.reads, 'outboxIds', at)
+  if (sent.length === 0) throw notFound('there is no message with this id, or retention has taken it')
+  return { fates: sent.map((row) => ({ ...toFate(viewer, row, NOTHING), outbox: true as const })) }
 }
 
 export async function rowsAt(reads: Runtime, place: Place, { id, source, consumer }: At): Promise<readonly FoundRow[]> {
