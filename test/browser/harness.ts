@@ -40,15 +40,18 @@ export interface OpenOptions extends Partial<Omit<DashboardOptions, 'authorize' 
   readonly running?: boolean
 }
 
-export interface OpenedDashboard extends Seeded {
+export interface Served {
   /** Where it is, with its base path and without a slash at the end. */
   readonly url: string
-  readonly pool: pg.Pool
   readonly ops: Dashboard
   /** A page, watched and closed after the test. `may`: what its reader may; everything unless told. */
   open(path?: string, options?: PageOptions & { readonly may?: readonly Action[] }): Promise<Page>
   /** Ends it now: what a page sees when its server is gone. */
   close(): Promise<void>
+}
+
+export interface OpenedDashboard extends Seeded, Served {
+  readonly pool: pg.Pool
 }
 
 const opened: (() => Promise<void>)[] = []
@@ -57,16 +60,29 @@ afterAll(async () => {
 })
 
 export async function openDashboard(options: OpenOptions = {}): Promise<OpenedDashboard> {
-  const { base = '', boxes, running = false, ...rest } = options
+  const { boxes, running = false, ...rest } = options
+  const pool = await openPool()
+  const seeded = await seed(pool)
+  const { payments, warehouse } = seeded
+  opened.push(async () => void (await Promise.all([payments, warehouse].map((box) => box.stop({ timeoutMs: 5_000 })))))
+  const served = await serve(boxes ?? { payments, warehouse }, { environment: 'production', authorize, ...rest })
+  if (running) await Promise.all([payments.start(), warehouse.start()])
+  return { ...seeded, ...served, pool }
+}
+
+/** A database of its own, dropped with the file. */
+export async function openPool(): Promise<pg.Pool> {
   const database = await scratchDatabase('browser')
   opened.push(() => database.close())
   const pool = new pg.Pool({ connectionString: database.url, max: 10 })
   pool.on('error', () => undefined)
   opened.push(() => pool.end())
-  const seeded = await seed(pool)
-  const { payments, warehouse } = seeded
-  opened.push(async () => void (await Promise.all([payments, warehouse].map((box) => box.stop({ timeoutMs: 5_000 })))))
-  const ops = dashboard(boxes ?? { payments, warehouse }, { environment: 'production', ...rest, base, authorize })
+  return pool
+}
+
+/** A dashboard of any boxes, which are the caller's to end. */
+export async function serve(boxes: Parameters<typeof dashboard>[0], options: DashboardOptions): Promise<Served> {
+  const ops = dashboard(boxes, options)
   const server = createServer(toNodeListener(ops))
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const close = once(async () => {
@@ -75,12 +91,9 @@ export async function openDashboard(options: OpenOptions = {}): Promise<OpenedDa
     await new Promise((resolve) => server.close(resolve))
   })
   opened.push(close)
-  if (running) await Promise.all([payments.start(), warehouse.start()])
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}${base}`
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}${options.base ?? ''}`
   return {
-    ...seeded,
     url,
-    pool,
     ops,
     async open(at = '/', { may, headers = {}, ...page } = {}) {
       await requireInterface()

@@ -195,11 +195,22 @@ function declare(box: SeedBox, broken: { now: boolean }): void {
 
 /** What is wrong with these, and in several ways. */
 function refuse(id: string): void {
-  if (id.startsWith('late-')) throw new GatewayTimeout(`no answer from 10.0.4.17 in ${30_000 + Number(id.slice(5))} ms`)
+  if (id.startsWith('late-'))
+    throw new GatewayTimeout(`no answer from 10.0.4.17 in ${30_000 + Number(id.split('-').at(-1))} ms`)
   if (id.startsWith('declined-')) throw new CardError(`card of ${id} was declined`)
   if (id !== 'pay-null') return
-  const cause = new RangeError('the list of rates is empty')
-  throw new TypeError(`cannot read properties of undefined (reading 'rate')`, { cause })
+  const cause = withStack(new RangeError('the list of rates is empty'), ['loadRates (/app/src/rates.ts:17:11)'])
+  const error = new TypeError(`cannot read properties of undefined (reading 'rate')`, { cause })
+  throw withStack(error, ['rateOf (/app/src/rates.ts:41:17)', 'chargeCard (/app/src/payments/charge.ts:88:23)'])
+}
+
+/** As of a program that is deployed: where these tests are is nobody's business. */
+function withStack<E extends Error>(error: E, own: readonly string[]): E {
+  const library = ['handle', 'callWithin', 'callHandler', 'runAlone', 'settle', 'loop'].map(
+    (name, at) => `${name} (/app/node_modules/oncebox/dist/inbox/run.js:${40 + 7 * at}:9)`,
+  )
+  const frames = [...own, ...library].map((frame) => `\n    at ${frame}`)
+  return Object.assign(error, { stack: `${error.name}: ${error.message}${frames.join('')}` })
 }
 
 /** Where events go. */
