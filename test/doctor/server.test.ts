@@ -6,6 +6,7 @@ import { fromPglite } from 'oncebox/pglite'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { environment } from '../support/environments.js'
 import { scratchSchemaName, startPostgres, type PostgresServer } from '../support/postgres.js'
+import { waitUntil } from '../support/wait.js'
 import { codes, finding, openWard, silent, type Ward, type WardBox } from './ward.js'
 
 let ward: Ward
@@ -342,4 +343,42 @@ test('on PGlite a healthy box has no finding', async () => {
   await box.handle({ id: '1', type: 't', data: 1 })
   expect(await box.admin.doctor()).toEqual([])
   await db.close()
+})
+
+test('a query on a standby that keeps dead rows on the primary is named, and ended by what the doctor says', async () => {
+  await using env = await environment('standby')
+  const pool = new pg.Pool({ ...env.connection, max: 2 })
+  const standby = new pg.Pool({ connectionString: env.standby.url, max: 2 })
+  for (const one of [pool, standby]) one.on('error', () => {})
+  try {
+    const box = createBox({ db: fromPg(pool), logger: silent }) as unknown as WardBox
+    await box.migrate()
+    for (const setting of ['hot_standby_feedback = on', `wal_receiver_status_interval = '1s'`]) {
+      await standby.query(`alter system set ${setting}`)
+    }
+    await standby.query('select pg_reload_conf()')
+    const report = await standby.connect()
+    report.on('error', () => {})
+    await report.query('begin isolation level repeatable read; select 1')
+    const pinned = async (): Promise<boolean> =>
+      (await pool.query('select from pg_stat_replication where backend_xmin is not null')).rowCount === 1
+    await waitUntil(pinned, { what: 'the feedback of the standby', timeoutMs: 60_000 })
+    expect(await codes(box)).not.toContain('standby-pins-rows')
+    // A million transactions later.
+    await pool.query(`do $$ begin for n in 1..1000001 loop perform pg_current_xact_id(); rollback; end loop; end $$`)
+    const found = await finding(box, 'standby-pins-rows')
+    expect(found).toMatchObject({ severity: 'warning', figures: { standby: 'standby' } })
+    expect(found.figures['transactionsSince']).toBeGreaterThan(1_000_000)
+
+    const [, looks] = /(select .*?);/.exec(found.fix) ?? []
+    const { rows } = await standby.query<{ pid: number; xact_start: Date | null }>(looks!)
+    const { pid } = rows.find((row) => row.xact_start !== null)!
+    await standby.query('select pg_terminate_backend($1)', [pid])
+    await expect(report.query('select 1')).rejects.toThrow()
+    report.release(true)
+    await waitUntil(async () => !(await codes(box)).includes('standby-pins-rows'), { what: 'the end of the query', timeoutMs: 60_000 }) // prettier-ignore
+  } finally {
+    await pool.end()
+    await standby.end()
+  }
 })

@@ -110,3 +110,34 @@ test.for(LANGUAGES)('%s %s', ([code, message, says]) => {
   }
   expect(plainWords(wrapped)).toContain('while charging')
 })
+
+/** Each says what the one below it says. */
+function wrappedTimes(times: number, inner: Error): Error {
+  let error = inner
+  for (let n = 1; n <= times; n++) error = new Error(`layer ${n}: ${error.message}`, { cause: error })
+  return error
+}
+
+function depthOf({ cause }: { readonly cause?: unknown }): number {
+  return cause === undefined ? 0 : 1 + depthOf(cause as object)
+}
+
+test('a cause that is deeper than what is recorded is left out, and its value is in no message around it', async () => {
+  const inner = await refusal('select $1::int', CANARY)
+  for (const times of [4, 5, 6, 40]) {
+    const error = wrappedTimes(times, inner)
+    expect(leaving(error), String(times)).not.toContain(CANARY)
+    expect(leaving(error)).toContain('invalid input syntax for type integer')
+    expect(depthOf(toFailure(error))).toBe(Math.min(times, 5))
+    expect(depthOf(withoutValues(error))).toBe(Math.min(times, 5))
+    expect(plainWords(error)).toContain(`layer ${times}: `)
+  }
+})
+
+test('a chain of causes that leads back to itself has an end', async () => {
+  const inner = await refusal('select $1::int', CANARY)
+  const outer = new Error(`again: ${inner.message}`, { cause: inner })
+  Object.assign(inner, { cause: outer })
+  expect(leaving(outer)).not.toContain(CANARY)
+  expect(depthOf(toFailure(outer))).toBe(5)
+})

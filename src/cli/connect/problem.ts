@@ -35,11 +35,11 @@ function reasonOf(error: unknown): [reason: string, advice: string] {
   if (state === '28P01' || /client password must be a string|password.*(required|missing)/i.test(text)) {
     return ['wrong password, or none', 'set PGPASSWORD, or PGPASSFILE, or DATABASE_URL with the password in it']
   }
-  if (state === '28000' && /no encryption|SSL off/i.test(text)) {
-    return ['TLS: the server takes encrypted connections only', 'add ?sslmode=require to the URL']
-  }
   if (state?.startsWith('28')) {
-    return ['the server does not let this user in', 'check the user, and pg_hba.conf of the server']
+    // Whether it is for want of TLS is said in the language of the server alone.
+    const advice =
+      'check the user, and pg_hba.conf of the server; if it takes encrypted connections only, add ?sslmode=require to the URL'
+    return ['the server does not let this user in', advice]
   }
   if (state === '3D000') return ['there is no such database', 'check its name, or create it: createdb <name>']
   if (state === '53300') return ['the server has no connection left', 'close some, or raise max_connections']
