@@ -71,7 +71,7 @@ async function attempt(run: Run, message: HeldMessage): Promise<void> {
         async call(open, ours) {
           if (ours.length === 0) return []
           const started = performance.now()
-          const result = await callHandler(run, open, ours, effects)
+          const result = await callHandler(run, open, ours, { effects })
           pace.took(message.type, performance.now() - started)
           return [{ message, result }]
         },
