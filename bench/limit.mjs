@@ -208,13 +208,30 @@ export class Limit {
   }
 
   /** Stored messages in groups: claim, then one transaction for so many of them. */
-  drainGroups(connections, total, { claim, group }) {
+  drainGroups(connections, total, size) {
+    return this.#drain(connections, total, size, async (client, part) => {
+      for (const { body } of part) await addEffect(client, JSON.parse(body))
+    })
+  }
+
+  /** The same, with the statements of a group in one packet. */
+  drainTogether(connections, total, size) {
+    return this.#drain(connections, total, size, async (client, part) => {
+      const { stream } = client.connection
+      stream.cork()
+      const answers = part.map(({ body }) => addEffect(client, JSON.parse(body)))
+      stream.uncork()
+      await Promise.all(answers)
+    })
+  }
+
+  #drain(connections, total, { claim, group }, handle) {
     return this.#workers(connections, total, async (client) => {
       const token = randomUUID()
       const { rows } = await ask(client, CLAIM, [claim, token])
       for (const part of chunks(rows, group)) {
         await transaction(client, async (xid) => {
-          for (const { body } of part) await addEffect(client, JSON.parse(body))
+          await handle(client, part)
           return () => ask(client, SETTLE, [keysOf(part), token, part.length, xid])
         })
       }

@@ -59,6 +59,21 @@ export const SHAPES = [
     checks: [{ of: 'library', to: 'limit', target: 0.8 }],
   },
   {
+    name: 'together',
+    title: 'stored, group: { together: true }, 4 connections',
+    messages: { quick: 20_000, full: 80_000 },
+    make: (n) => orders(n),
+    contenders: {
+      limit: byHand(4, (it, list) => it.drainTogether(4, list.length, { claim: 100, group: 100 })),
+      library: byLibrary({ group: { together: true } }, drain),
+      'in turn': byLibrary({}, drain),
+    },
+    checks: [
+      { of: 'library', to: 'limit', target: 0.8 },
+      { of: 'library', to: 'in turn' },
+    ],
+  },
+  {
     name: 'inline',
     title: 'inline, arrays of 100, 4 in flight, receive included',
     messages: { quick: 15_000, full: 60_000 },

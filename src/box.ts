@@ -16,7 +16,7 @@ import { ENDPOINTS } from './endpoint.js'
 import type { FrontDoor } from './front-door.js'
 import type { Handlers, SendOptions } from './handler.js'
 import { healthOf, type Health } from './health.js'
-import { checkNew, declareConsumer } from './inbox/consumer.js'
+import { checkClient, checkNew, declareConsumer } from './inbox/consumer.js'
 import { deliver, type DeliverOptions } from './inbox/deliver.js'
 import { createHost } from './inbox/endpoint.js'
 import { createIdleWatch } from './inbox/idle.js'
@@ -215,6 +215,7 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
       checkNew(name, workers, endpoints)
       const known = { messages: options.messages, log: runtime.log }
       const consumer = declareConsumer(name, handlers, consumerOptions, known)
+      checkClient(consumer, db.driver)
       for (const origin of runtime.origins) checkReplay(origin, asRemembering(consumer))
       const worker = createWorker(runtime, consumer)
       workers.set(name, worker)

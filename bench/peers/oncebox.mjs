@@ -1,4 +1,4 @@
-/** oncebox with default options: groups share a transaction, 4 at a time. `many` is a `batch()` handler. */
+/** oncebox with default options: groups share a transaction, 4 at a time. `together`: side by side; `many`: `batch()`. */
 import pg from 'pg'
 import { batch, createBox } from '../../dist/index.js'
 import { fromPg } from '../../dist/postgres/drivers/pg.js'
@@ -15,7 +15,7 @@ export async function open({ url, shape, sql, handled }) {
     await tx.query({ name: 'effects', text: sql.many, values: [JSON.stringify(messages.map(({ data }) => data))] })
     handled(messages.length)
   })
-  const options = shape === 'many' ? { group: { messages: 1_000 } } : {}
+  const options = { many: { group: { messages: 1_000 } }, together: { group: { together: true } } }[shape] ?? {}
   box.consumer('orders', { 'order.placed': shape === 'many' ? many : each }, options)
   await box.migrate()
   return {

@@ -1,5 +1,5 @@
 /**
- * `npm run bench:peers -- [--json] [--repeats n] [--messages n]`
+ * `npm run bench:peers -- [--json] [--repeats n] [--messages n] [--warm n] [--only name] [--only name] …`
  *
  * The library beside its peers: the same messages, the same handler, the same durable server, a process each, in turn.
  * Peers are installed here on the first run, with a Node.js that all of them support; every contender runs on it.
@@ -19,6 +19,8 @@ const SHAPES = {
     title: 'one INSERT per message',
     contenders: {
       oncebox: { what: 'mark and effect in one transaction, groups as they fit' },
+      'oncebox, together': { module: 'oncebox', as: 'together', what: 'the same, handlers of a group side by side' },
+      'by hand, together': { module: 'by-hand', what: 'the same in SQL on pg alone' },
       'pg-boss, batches of 100': { module: 'pg-boss', what: 'one transaction per batch, one failure fails it' },
       'pg-boss, batches of 2': { module: 'pg-boss', as: 'small', what: 'one transaction per batch, 24 at once' },
       'pg-transactional-outbox': { share: 0.2, what: 'one transaction per message, 24 at once' },
@@ -41,6 +43,8 @@ const { values: options } = parseArgs({
     json: { type: 'boolean', default: false },
     repeats: { type: 'string', default: '3' },
     messages: { type: 'string', default: '10000' },
+    warm: { type: 'string', default: '0' },
+    only: { type: 'string', multiple: true },
   },
 })
 const messages = Number(options.messages)
@@ -56,7 +60,10 @@ const admin = new pg.Client({ connectionString: server.url })
 await admin.connect()
 const results = []
 try {
-  for (const [shape, { title, contenders }] of Object.entries(SHAPES)) {
+  for (const [shape, { title, contenders: all }] of Object.entries(SHAPES)) {
+    const chosen = ([name]) => !options.only || options.only.includes(name)
+    const contenders = Object.fromEntries(Object.entries(all).filter(chosen))
+    if (Object.keys(contenders).length === 0) continue
     const samples = Object.fromEntries(Object.keys(contenders).map((name) => [name, []]))
     for (let repeat = 1; repeat <= Number(options.repeats); repeat++) {
       for (const [name, { module = name, as = shape, share = 1 }] of Object.entries(contenders)) {
@@ -81,7 +88,7 @@ async function measure(module, shape, count) {
   await admin.query(`create database ${database}`)
   const url = new URL(server.url)
   url.pathname = `/${database}`
-  const child = spawn(node, [`${here}contender.mjs`, module, shape, String(count)], {
+  const child = spawn(node, [`${here}contender.mjs`, module, shape, String(count), options.warm], {
     env: { ...process.env, BENCH_URL: url.href },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
@@ -107,13 +114,14 @@ function compare(contenders, samples) {
     what,
     store: Math.round(median(samples[name].map(({ store }) => store))),
     handle: Math.round(median(samples[name].map(({ handle }) => handle))),
+    cpu: Math.round(median(samples[name].map(({ cpu }) => cpu))),
   }))
   const own = rates[0].handle
   return rates.map((rate) => ({ ...rate, ratio: Number((own / rate.handle).toFixed(1)) }))
 }
 
 function versionOf(module) {
-  const file = module === 'oncebox' ? '../../package.json' : `node_modules/${module}/package.json`
+  const file = ['oncebox', 'by-hand'].includes(module) ? '../../package.json' : `node_modules/${module}/package.json`
   return JSON.parse(readFileSync(`${here}${file}`, 'utf8')).version
 }
 
@@ -121,9 +129,9 @@ function print(title, contenders) {
   process.stdout.write(`${title}, ${messages} messages, medians of ${options.repeats}\n`)
   console.table(
     Object.fromEntries(
-      contenders.map(({ name, version, store, handle, ratio, what }) => [
+      contenders.map(({ name, version, store, handle, cpu, ratio, what }) => [
         `${name} (${version})`,
-        { 'stored/s': store, 'handled/s': handle, 'oncebox / it': ratio, what },
+        { 'stored/s': store, 'handled/s': handle, 'Node.js, µs each': cpu, 'first / it': ratio, what },
       ]),
     ),
   )

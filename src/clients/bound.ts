@@ -44,6 +44,8 @@ export interface Binding<Tx extends object> {
   begunBy(tx: object): Begun | string | undefined
   /** True if a statement reaches the handle some ticks after it was asked for: those that nobody awaited are waited for. */
   readonly late?: boolean
+  /** True if the client has one handle for a transaction, which one handler can have at a time. */
+  readonly single?: boolean
 }
 
 export function bound<Tx extends object, TxIn = Tx>(
@@ -79,6 +81,10 @@ class BoundDriver<Tx extends object> implements Driver<Tx> {
 
   get pipelines(): boolean | undefined {
     return this.#base.pipelines
+  }
+
+  get together(): boolean {
+    return this.#base.together === true && !this.#binding.single
   }
 
   get capacity(): number | undefined {
@@ -130,10 +136,18 @@ class BoundDriver<Tx extends object> implements Driver<Tx> {
   }
 
   lend(tx: Tx): Loan<Tx> {
+    return this.#lend(tx, (handle) => this.#base.lend!(handle))
+  }
+
+  lendTogether(tx: Tx, leave: () => void): Loan<Tx> {
+    return this.#lend(tx, (handle) => this.#base.lendTogether!(handle, leave))
+  }
+
+  #lend(tx: Tx, lend: (handle: object) => Loan<object>): Loan<Tx> {
     const handle = this.#handles.get(tx)
     if (!handle) throw transactionRequired('a transaction that is over', this.#binding.expected)
     // What was given back refuses by itself, whoever uses it.
-    const loan = this.#base.lend!(handle)
+    const loan = lend(handle)
     const { tx: lent, run, leave, close } = this.#bind(loan.tx, handle)
     const giveBack = (): void | Promise<void> => {
       close?.()

@@ -57,6 +57,7 @@ const NEVER_MS = 2 ** 31 - 1
 class PrismaBinding<Tx extends object> implements Binding<Tx> {
   readonly expected = EXPECTED
   readonly late = true
+  readonly single = true
   readonly #prisma: PrismaLike<Tx>
   readonly #pool: object
   readonly #stages = new WeakMap<object, Stage>()

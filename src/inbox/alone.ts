@@ -77,7 +77,7 @@ async function attempt(run: Run, message: HeldMessage): Promise<void> {
           if (ours.length === 0) return []
           const started = performance.now()
           began ??= started
-          const result = await callHandler(run, open, ours, effects)
+          const result = await callHandler(run, open, ours, { effects })
           pace.took(message.type, performance.now() - started)
           return [{ message, result }]
         },

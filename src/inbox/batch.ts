@@ -38,7 +38,7 @@ export async function runBatch(run: Run, list: readonly HeldMessage[]): Promise<
       async call(open, ours) {
         if (ours.length === 0) return []
         const started = performance.now()
-        await callHandler(run, open, ours, NO_EFFECTS)
+        await callHandler(run, open, ours, { effects: NO_EFFECTS })
         worker.pace.took(left[0]!.type, (performance.now() - started) / ours.length)
         return ours.map((message) => ({ message, result: undefined }))
       },

@@ -25,6 +25,21 @@ export interface Effects {
   check(): void
 }
 
+/** Handlers that run in the same transaction at the same time. */
+export interface Neighbours {
+  /** Has one of them failed? */
+  failed(): boolean
+  /** The handler does what cannot be done beside others. */
+  readonly leave: () => void
+}
+
+/** How a handler is called. */
+export interface Manner {
+  readonly effects: Effects
+  /** Undefined if it has its transaction to itself while it runs. */
+  readonly company?: Neighbours
+}
+
 /** For calls that have no record to keep an outcome in. */
 export const NO_EFFECTS: Effects = {
   runIn: () => () =>
@@ -44,11 +59,12 @@ export function callHandler(
   run: Run,
   open: Opened,
   messages: readonly HeldMessage[],
-  effects: Effects,
+  { effects, company }: Manner,
 ): Promise<string | undefined> {
   const { runtime, consumer } = run.worker
   const call = async (): Promise<string | undefined> => {
-    const loan = runtime.db.driver.lend?.(open.tx)
+    const { driver } = runtime.db
+    const loan = company ? driver.lendTogether!(open.tx, company.leave) : driver.lend?.(open.tx)
     const subject = messages.map(({ message }) => message)
     const context = new HandlerContext(run.worker, subject, loan ? loan.tx : open.tx, effects.runIn(open.tx))
     const handler = consumer.handlerOf(messages[0]!.type)
@@ -56,7 +72,7 @@ export function callHandler(
     const handle = (): unknown => (many ? many(subject, context) : (handler as PlainHandler)(subject[0]!, context))
     const { timeoutMs } = consumer.options
     const time = { timeoutMs, abort: run.abort }
-    const result = await measured(run, messages, callWithin(time, handle, context, loan))
+    const result = await measured(run, messages, callWithin(time, handle, context, loan), company)
     refuseError(result)
     for (const sent of context.sent) open.outgoing.push(sent)
     const text = many ? undefined : toResult(result)
@@ -67,7 +83,12 @@ export function callHandler(
 }
 
 /** How long a handler runs counts for each of its messages, but not of a run that an effect has ended. */
-async function measured<R>({ worker }: Run, messages: readonly HeldMessage[], running: Promise<R>): Promise<R> {
+async function measured<R>(
+  { worker }: Run,
+  messages: readonly HeldMessage[],
+  running: Promise<R>,
+  company?: Neighbours,
+): Promise<R> {
   const { type } = messages[0]!
   const started = performance.now()
   const ran = (outcome: 'ok' | 'error'): void => {
@@ -78,7 +99,8 @@ async function measured<R>({ worker }: Run, messages: readonly HeldMessage[], ru
     ran('ok')
     return result
   } catch (error) {
-    if (!isAbandonment(error)) ran('error')
+    // What fails behind another's failure may fail because of it.
+    if (!isAbandonment(error) && !company?.failed()) ran('error')
     const ranMs = performance.now() - started
     for (const message of messages) message.ranMs = ranMs
     throw error

@@ -4,6 +4,7 @@ import { OnceboxError } from '../errors.js'
 import { batchRun, type Logger } from '../handler.js'
 import type { LocalConsumer } from '../local-consumer.js'
 import type { MessageMap } from '../message.js'
+import type { Driver } from '../postgres/driver.js'
 import { resolveOptions, type ConsumerOptions, type ResolvedOptions } from './options.js'
 
 export interface ConsumerDeclaration {
@@ -52,6 +53,18 @@ export function declareConsumer<M extends MessageMap>(
     types: [...byType.keys()],
     handlerOf: (type) => byType.get(type) ?? byType.get('*'),
   }
+}
+
+/** Refuses what the client of the box cannot do. */
+export function checkClient(
+  { name, options }: ConsumerDeclaration,
+  { together }: Pick<Driver<never>, 'together'>,
+): void {
+  if (!options.group.together || together) return
+  throw new OnceboxError(
+    'OPTION_INVALID',
+    `consumer ${name}: group.together needs a client that sends a statement before the one ahead of it is answered, for several handlers at a time: pg 8.23 or newer, not its native client, or postgres.js, or what sits on them, except Prisma; leave it out`,
+  )
 }
 
 /** A name is one consumer's, or one endpoint's. */

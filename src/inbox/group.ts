@@ -19,6 +19,7 @@ import { hasLost, noteLoss } from './losses.js'
 import { pass } from './pass.js'
 import type { Run, Worker } from './run.js'
 import { SharedCalls } from './shared.js'
+import { mayRunTogether, TogetherCalls } from './together.js'
 import { CommitFailed, CommitUnknown, isAway, isUncalled, withoutBlame } from './transaction.js'
 
 export async function runClaim(worker: Worker, claim: Claim): Promise<void> {
@@ -120,7 +121,8 @@ async function runShared(run: Run, group: readonly HeldMessage[]): Promise<void>
       // Once more with fewer groups side by side, before anybody pays for a transaction each.
       const collision = isConflict(failure.error)
       if (collision) pace.collided()
-      if (!collision || tries === 2 || worker.stopping()) break
+      // What cannot run beside others runs one after the other from now on.
+      if (!(collision || failure.left) || tries === 2 || worker.stopping()) break
     }
   } finally {
     endTurn()
@@ -142,24 +144,25 @@ interface SharedFailure {
   readonly error: unknown
   /** Those whose handlers were called. */
   readonly begun: readonly HeldMessage[]
-  /** The one that exceeded its deadline. */
+  /** The one that exceeded its deadline, where it is known. */
   readonly slow: HeldMessage | undefined
+  /** True if one of them has to run with nobody beside it. */
+  readonly left: boolean
 }
 
 /** One optimistic transaction for many messages. Answers with the failure, or nothing if it committed. */
 async function sharedPass(run: Run, group: readonly HeldMessage[]): Promise<SharedFailure | undefined> {
   const { worker } = run
-  const calls = new SharedCalls(run, group)
-  const { begun } = calls
+  const calls = mayRunTogether(worker, group) ? new TogetherCalls(run, group) : new SharedCalls(run, group)
   try {
     await pass(run, calls)
     return undefined
   } catch (error) {
     if (error instanceof SimulatedCrash || error instanceof CommitUnknown || isLost(error)) throw error
     if (isAway(error) && !(error instanceof CommitFailed)) {
-      if (begun.length > 0) noteLoss(worker, begun.at(-1)!)
+      for (const message of calls.running) noteLoss(worker, message)
       throw error
     }
-    return { error, begun, slow: calls.slow }
+    return { error, begun: calls.begun, slow: calls.slow, left: calls.left }
   }
 }

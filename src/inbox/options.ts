@@ -2,7 +2,7 @@
 import { DAY_MS, DEFAULT_RETAIN_MS, LONGEST_MS } from '../figures.js'
 import type { Logger } from '../handler.js'
 import type { MessageMap, MessageOf } from '../message.js'
-import { callback, integer, invalid, nested, number, oneOf, optional, resolve } from '../options.js'
+import { boolean, callback, integer, invalid, nested, number, oneOf, optional, resolve } from '../options.js'
 import type { Isolation } from '../postgres/driver.js'
 import { resolveRetry, RETRY, type RetryPolicy } from '../retry.js'
 
@@ -22,7 +22,15 @@ export interface ConsumerOptions<M extends MessageMap> {
   /** Transactions in flight for this consumer in this process. */
   concurrency?: number
   /** Adaptive group commit: at most so many messages or milliseconds per transaction. `{ messages: 1 }` turns it off. */
-  group?: { messages?: number; ms?: number }
+  group?: {
+    messages?: number
+    ms?: number
+    /**
+     * Handlers of one transaction run side by side, but for messages of one key. For inserts, upserts and `x = x + 1`; not for
+     * handlers that read, decide and write. See docs/group-commit.md.
+     */
+    together?: boolean
+  }
   /** How long a claim lasts without a sign of life. */
   leaseMs?: number
   /** Deadline of one handler call. */
@@ -47,6 +55,7 @@ export const CONSUMER = {
   group: nested({
     messages: integer({ least: 1, most: 10_000, fallback: 100 }),
     ms: number({ least: 0, fallback: 20 }),
+    together: boolean(false),
   }),
   leaseMs: integer({ least: 100, most: DAY_MS, fallback: 30_000 }),
   timeoutMs: integer({ least: 1, most: DAY_MS, fallback: 30_000 }),
@@ -65,6 +74,11 @@ export function resolveOptions<M extends MessageMap>(consumer: string, given: Co
   if (order === 'key' && mode !== 'stored') {
     throw invalid(
       `${where}: order 'key' needs mode 'stored', because a message that runs on arrival cannot wait for an earlier one`,
+    )
+  }
+  if (group.together && isolation !== 'read committed') {
+    throw invalid(
+      `${where}: group.together needs isolation 'read committed', because no isolation level keeps handlers of one transaction apart`,
     )
   }
   return {

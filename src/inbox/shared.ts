@@ -7,20 +7,35 @@ import type { Run } from './run.js'
 import type { Opened } from './transaction.js'
 
 /** Longer waits for a row lock end a shared group; detecting a deadlock would take a second. */
-const LOCK_TIMEOUT = '20ms'
+export const LOCK_TIMEOUT = '20ms'
 
-export class SharedCalls implements Pass {
+/** The calls of a group, and what is known of them if it fails. */
+export interface GroupCalls extends Pass {
+  /** Those whose handlers were called. */
+  readonly begun: readonly HeldMessage[]
+  /** Those whose handlers were running last: one of them may have ended the connection. */
+  readonly running: readonly HeldMessage[]
+  /** The one that exceeded its deadline, where it is known. */
+  readonly slow: HeldMessage | undefined
+  /** True if one of them has to run with nobody beside it. */
+  readonly left: boolean
+}
+
+export class SharedCalls implements GroupCalls {
   readonly #run: Run
   readonly messages: readonly HeldMessage[]
   readonly lockTimeout = LOCK_TIMEOUT
-  /** Those whose handlers were called. */
   readonly begun: HeldMessage[] = []
-  /** The one that exceeded its deadline. */
+  readonly left = false
   slow: HeldMessage | undefined
 
   constructor(run: Run, messages: readonly HeldMessage[]) {
     this.#run = run
     this.messages = messages
+  }
+
+  get running(): readonly HeldMessage[] {
+    return this.begun.slice(-1)
   }
 
   async call(open: Opened, ours: readonly HeldMessage[]): Promise<readonly Done[]> {
@@ -32,8 +47,8 @@ export class SharedCalls implements Pass {
       if (done.length > 0 && (worker.stopping() || !clock.hasTime(message.type, ours.length - done.length))) break
       this.begun.push(message)
       try {
-        const result = await callHandler(this.#run, open, [message], new SharedEffects(this.#run, message))
-        done.push({ message, result })
+        const effects = new SharedEffects(this.#run, message)
+        done.push({ message, result: await callHandler(this.#run, open, [message], { effects }) })
       } catch (error) {
         if (error instanceof OnceboxError && error.code === 'HANDLER_TIMEOUT') this.slow = message
         throw error
@@ -45,7 +60,7 @@ export class SharedCalls implements Pass {
 }
 
 /** In a shared transaction an effect writes and calls nothing: its message moves out of the group. */
-class SharedEffects implements Effects {
+export class SharedEffects implements Effects {
   readonly #run: Run
   readonly #message: HeldMessage
   /** Made when it is needed: an error for each message of every group would cost more than the rest of the call. */

@@ -124,7 +124,8 @@ async function open(
   const call = <T>(handler: () => Promise<T>): Promise<T> => {
     course.called = true
     return handler().catch((error: unknown) => {
-      course.thrown = { error }
+      // Of several that run side by side the first has failed, and the others perhaps because of it.
+      course.thrown ??= { error }
       throw error
     })
   }

@@ -64,6 +64,14 @@ export interface Driver<Tx, TxIn = Tx> {
    */
   lend?(tx: Tx): Loan<Tx>
 
+  /**
+   * The same for handlers that run side by side: there may be several loans of one transaction at a time, whose statements
+   * share trips. What cannot be sent while others use the transaction (savepoints, settings, cursors) is refused with
+   * `GROUP_ABANDONED`, and `leave` is called. `giveBack` rejects with that too, if the handler caught it; and with
+   * `TRANSACTION_ABORTED` if a statement of this loan has failed. Called only where `together` is true.
+   */
+  lendTogether?(tx: Tx, leave: () => void): Loan<Tx>
+
   /** For how many ms the server has left a statement of this transaction of ours, or its COMMIT, unanswered; else 0. */
   silentMs?(tx: Tx): number
 
@@ -84,6 +92,9 @@ export interface Driver<Tx, TxIn = Tx> {
 
   /** True if a statement may be sent before the one ahead of it is answered, so that trips can be shared. */
   readonly pipelines?: boolean | undefined
+
+  /** True if `lendTogether` works with this client; consumers cannot ask for `group.together` otherwise. */
+  readonly together?: boolean | undefined
 }
 
 export interface Loan<Tx> {

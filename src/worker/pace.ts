@@ -11,6 +11,8 @@ export class Pace {
   readonly #durations = new Map<string, number>()
   /** Types whose handlers call effects: they never share a transaction. */
   readonly alone = new Set<string>()
+  /** Types whose handlers do what cannot be done beside others: they never run at the same time in one transaction. */
+  readonly apart = new Set<string>()
   #limit: number
   #permits: number
   #inUse = 0
@@ -148,6 +150,29 @@ export class GroupClock {
     if (this.elapsedMs > this.#ms * 4) return false
     const each = this.#pace.expectedMs(type)
     return this.#used + each <= this.#ms || this.#used + each * left <= this.#ms * 2
+  }
+
+  /** The leading messages for which there is time, where all of them start at once. */
+  fitting<T extends { readonly type: string }>(messages: readonly T[]): T[] {
+    const fitting: T[] = []
+    for (const message of messages) {
+      if (fitting.length > 0 && !this.hasTime(message.type, messages.length - fitting.length)) break
+      fitting.push(message)
+      this.#used += this.#pace.expectedMs(message.type)
+    }
+    return fitting
+  }
+
+  /** True once nothing more may start. */
+  get isOver(): boolean {
+    return performance.now() - this.#started > this.#ms * 4
+  }
+
+  /** These have run side by side, for so long each: the time of the group is theirs by shares. */
+  ranTogether(calls: readonly (readonly [type: string, ms: number])[]): void {
+    const all = calls.reduce((sum, [, ms]) => sum + ms, 0)
+    const share = all > 0 ? (performance.now() - this.#started) / all : 0
+    for (const [type, ms] of calls) this.#pace.took(type, ms * share)
   }
 
   /** A message of this type has run. */

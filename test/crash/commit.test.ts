@@ -28,6 +28,8 @@ interface Shape {
   door: 'receive' | 'handle'
   messages: number
   consumer: Omit<ConsumerSpec, 'name'>
+  /** Each message has a key of its own. */
+  apart?: boolean
 }
 const group = { messages: 10, ms: 60_000 }
 const SHAPES: Record<string, Shape> = {
@@ -37,6 +39,12 @@ const SHAPES: Record<string, Shape> = {
     door: 'receive',
     messages: 5,
     consumer: { options: { group, order: 'key' } },
+  },
+  'a group of stored messages side by side': {
+    door: 'receive',
+    messages: 5,
+    consumer: { options: { group: { ...group, together: true } } },
+    apart: true,
   },
   'a batch of stored messages': { door: 'receive', messages: 5, consumer: { batched: true, options: { group } } },
   'a message handled on arrival': { door: 'handle', messages: 1, consumer: { options: { group, mode: 'inline' } } },
@@ -52,12 +60,17 @@ const SHAPES: Record<string, Shape> = {
 let runs = 0
 
 /** Runs a shape while COMMITs are cut, and sees to it that everything is delivered until it is acknowledged. */
-async function runCut({ door, messages, consumer }: Shape, cuts: Moment[], key = 'key') {
+async function runCut({ door, messages, consumer, apart }: Shape, cuts: Moment[], key = 'key') {
   const name = `c${++runs}`
   const own = { ...consumer, name }
   await arena.register([own])
   const ids = Array.from({ length: messages }, (_, seq) => `${name}-${seq}`)
-  const batch = ids.map((id, seq): Incoming => ({ id, type: name, key, data: { seq } }))
+  const batch = ids.map((id, seq): Incoming => ({
+    id,
+    type: name,
+    key: apart && seq > 0 ? `${key}-${seq}` : key,
+    data: { seq },
+  }))
   if (door === 'receive') await arena.box.receive(batch)
   const cut = cuts.map((moment) => proxy.cutAtCommit(moment))
   const worker = await arena.worker({ url: proxy.url, consumers: [own], report: true, start: door === 'receive' })

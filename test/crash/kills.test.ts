@@ -25,6 +25,11 @@ describe.each<[string, number, ConsumerSpec]>([
   ['without order', MESSAGES, { name: 'loose', options }],
   ['in order per key', MESSAGES, { name: 'keyed', options: { ...options, order: 'key' } }],
   [
+    'side by side, in order per key',
+    MESSAGES / 4,
+    { name: 'together', options: { ...options, group: { ...options.group, together: true }, order: 'key' } },
+  ],
+  [
     'batched, in order per key',
     MESSAGES / 4,
     { name: 'batched', batched: true, options: { ...options, order: 'key' } },

@@ -71,3 +71,31 @@ test.for([
   for (let claim = 0; claim < 10; claim++) pace.claimed(pace.claimSize, pace.claimSize)
   expect(pace.claimSize).toBe(most)
 })
+
+/** Runs a group side by side: as many as fit, and all of them end after so long. Answers how many ran. */
+function runTogether(pace: Pace, types: readonly string[], msOf: (type: string) => number): number {
+  const clock = pace.clock()
+  const fitting = clock.fitting(types.map((type) => ({ type })))
+  vi.advanceTimersByTime(Math.max(...fitting.map(({ type }) => msOf(type))))
+  clock.ranTogether(fitting.map(({ type }) => [type, msOf(type)]))
+  return fitting.length
+}
+
+test('side by side, as many start as should end within the time of a group', () => {
+  const pace = createPace()
+  const many = Array.from({ length: 100 }, () => 'note')
+  expect(runTogether(pace, many, () => 40)).toBe(100)
+  // 0.4 ms each, by shares.
+  expect(runTogether(pace, many, () => 40)).toBe(100)
+  const slow = createPace()
+  runTogether(slow, ['note', 'note'], () => 30)
+  expect(runTogether(slow, many, () => 30)).toBe(1)
+})
+
+test('side by side, a slow type takes no time from the quick ones beside it', () => {
+  const pace = createPace()
+  const quick = Array.from({ length: 50 }, () => 'quick')
+  runTogether(pace, [...quick, 'slow'], (type) => (type === 'slow' ? 1_000 : 1))
+  expect(runTogether(pace, quick, () => 1)).toBeGreaterThan(15)
+  expect(runTogether(pace, ['quick', 'slow'], () => 1)).toBe(1)
+})

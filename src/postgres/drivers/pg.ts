@@ -15,7 +15,7 @@ import { Checkout } from './pg/checkout.js'
 import { type Answer, ask, type Client, heardFrom, type PgClient, type PgPool, type Pool } from './pg/client.js'
 import type { Statement } from './pg/client.js'
 import { listenOn } from './pg/listen.js'
-import { borrowed, isLent, lendClient } from './pg/loan.js'
+import { borrowed, isLent, lendClient, lendTogether } from './pg/loan.js'
 import { leftOf, Reserve } from './pg/reserve.js'
 import { Session } from './pg/session.js'
 import { transactionStatus } from './pg/status.js'
@@ -83,6 +83,11 @@ class PgDriver implements Driver<Client, object> {
     return this.#pipelines ?? false
   }
 
+  /** Without pipeline mode each statement would wait for the answer to another handler's. */
+  get together(): boolean {
+    return this.pipelines
+  }
+
   query(
     text: string,
     values: readonly unknown[],
@@ -139,9 +144,17 @@ class PgDriver implements Driver<Client, object> {
   }
 
   lend(tx: Client): Loan<Client> {
+    return lendClient(this.#sessionOf(tx))
+  }
+
+  lendTogether(tx: Client, leave: () => void): Loan<Client> {
+    return lendTogether(this.#sessionOf(tx), leave)
+  }
+
+  #sessionOf(tx: Client): Session {
     const session = this.#sessions.get(tx)
     if (!session) throw required('a client whose transaction is over')
-    return lendClient(session)
+    return session
   }
 
   #statement(text: string, values: readonly unknown[]): Statement {
@@ -229,7 +242,11 @@ class PgDriver implements Driver<Client, object> {
   /** Inside a transaction that was lent to a handler, or that the caller has begun. */
   async #given(tx: object, statement: Statement): Promise<Answer> {
     const loan = borrowed(tx)
-    if (loan) return loan.session.send(statement, loan.watch)
+    if (loan) {
+      const error = loan.watch.refuseBeside(statement.text)
+      if (error) throw error
+      return loan.session.send(statement, loan.watch)
+    }
     const client = asClient(tx)
     if ((await transactionStatus(client)) === 'idle') throw required('a client that is not in a transaction')
     return ask(client, statement)

@@ -52,6 +52,7 @@ interface Given {
 
 class PgliteDriver implements Driver<Tx> {
   readonly pipelines = true
+  readonly together = true
   readonly #db: Db
   readonly #given = new WeakMap<object, Given>()
 
@@ -65,7 +66,7 @@ class PgliteDriver implements Driver<Tx> {
       return this.transaction((own) => this.query(text, values, own), options)
     }
     const given = this.#given.get(tx)
-    const error = given ? given.watch.misuse(EXPECTED) : misuse(tx)
+    const error = given ? (given.watch.misuse(EXPECTED) ?? given.watch.refuseBeside(text)) : misuse(tx)
     if (error) return refused(error)
     return given ? given.watch.track(run(given.raw, text, values)) : run(tx, text, values)
   }
@@ -104,10 +105,8 @@ class PgliteDriver implements Driver<Tx> {
   }
 
   lend(tx: Tx): Loan<Tx> {
-    const given = this.#given.get(tx)
-    if (!given?.watch.open) throw transactionRequired('a transaction that is over', EXPECTED)
-    const { raw, start } = given
-    const watch = new Watch(given.watch)
+    const { raw, start, watch: transaction } = this.#lendable(tx)
+    const watch = new Watch(transaction)
     const idOf = (): Promise<unknown> => transactionId(async (text) => (await raw.query(text)).rows)
     start.id ??= idOf().catch(ignore)
     return {
@@ -118,6 +117,22 @@ class PgliteDriver implements Driver<Tx> {
           return watch.suspicious && (await start.id) !== (await idOf()) ? 'idle' : 'in transaction'
         }),
     }
+  }
+
+  /** Its statements wait for each other in the process, so nothing is gained; what is tested with it works, though. */
+  lendTogether(tx: Tx, leave: () => void): Loan<Tx> {
+    const { raw, start, watch: transaction } = this.#lendable(tx)
+    const watch = new Watch(transaction, { leave })
+    return {
+      tx: this.#give({ raw, watch, start }),
+      giveBack: () => giveBack(watch, () => (watch.failure === undefined ? 'in transaction' : 'aborted')),
+    }
+  }
+
+  #lendable(tx: Tx): Given {
+    const given = this.#given.get(tx)
+    if (!given?.watch.open) throw transactionRequired('a transaction that is over', EXPECTED)
+    return given
   }
 
   #give(given: Given): Tx {

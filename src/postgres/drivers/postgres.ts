@@ -15,7 +15,7 @@ import { type Given, givenBy, guard } from './postgres/guard.js'
 import { type LineOptions, Lines, type Mark } from './postgres/lines.js'
 import { Room } from './postgres/room.js'
 import { Run } from './postgres/run.js'
-import { giveBack, ignore, refused, transactionId, whenSent } from './watch.js'
+import { type Company, giveBack, ignore, refused, transactionId, whenSent } from './watch.js'
 import { isPostgres, wrongClient } from './wrong-client.js'
 
 /** postgres.js overloads `begin`; both signatures are spelled out, or `T` would not be inferred. */
@@ -59,6 +59,7 @@ const BEGIN: Readonly<Record<Isolation, string>> = {
 
 class PostgresDriver implements Driver<Handle> {
   readonly pipelines = true
+  readonly together = true
   readonly #sql: Root
   readonly #room: Room
   readonly #lines: Lines
@@ -84,7 +85,7 @@ class PostgresDriver implements Driver<Handle> {
     if (tx === undefined) return this.#alone(text, values, options)
     const given = givenBy(tx)
     if (!given) return theirs(tx).then((raw) => this.#send({ raw }, text, values))
-    const error = given.gate.misuse(EXPECTED)
+    const error = given.gate.misuse(EXPECTED) ?? given.gate.refuseBeside(text)
     if (error) return refused(error)
     const rows = this.#send(given, text, values)
     // A failure that nobody awaits shows at the end of the transaction.
@@ -213,10 +214,18 @@ class PostgresDriver implements Driver<Handle> {
   }
 
   lend(tx: Handle): Loan<Handle> {
+    return this.#lend(tx)
+  }
+
+  lendTogether(tx: Handle, leave: () => void): Loan<Handle> {
+    return this.#lend(tx, { leave })
+  }
+
+  #lend(tx: Handle, company?: Company): Loan<Handle> {
     const given = givenBy(tx)
     if (!given?.gate.open) throw transactionRequired('a transaction that is over', EXPECTED)
     const { raw } = given
-    const gate = new Gate(given.gate)
+    const gate = new Gate(given.gate, company)
     const idOf = (): Promise<unknown> => transactionId((text) => raw.unsafe(text))
     // Not awaited: it travels with the handler's first statement, and is looked at only if something is suspicious.
     const start = (given.gate.start ??= idOf().catch(ignore))

@@ -10,6 +10,7 @@
 import { sleep } from '../../backoff.js'
 import type { OnceboxError } from '../../errors.js'
 import { fromTheDatabase } from '../errors.js'
+import { runsBeside, sentBesideOthers } from './beside.js'
 import { refusal } from './handler-sql.js'
 import {
   type Expected,
@@ -33,12 +34,21 @@ export type Answered = (error?: unknown) => void
 /** Behind one command comes another. */
 const SEVERAL = /;\s*\S/
 
+/** Who else uses the transaction meanwhile. */
+export interface Company {
+  /** Told when a handler sends what cannot run beside others. */
+  readonly leave: () => void
+}
+
 export class Watch {
   /** The first error that a statement was answered with: whoever sent it may have swallowed it. */
   failure: unknown
   /** True if one of several commands in a text may have ended the transaction, or nobody knows what was sent. */
   suspicious = false
   readonly #transaction: Watch | undefined
+  readonly #company: Company | undefined
+  /** The refusal of what cannot run beside others: a handler that catches it must not settle without it. */
+  #left: OnceboxError | undefined
   #open = true
   #unanswered = 0
   /** Statements among them: for these the server owes an answer. */
@@ -47,8 +57,14 @@ export class Watch {
   readonly #cursors = new Set<Cursor>()
   #settled: (() => void)[] = []
 
-  constructor(transaction?: Watch) {
+  constructor(transaction?: Watch, company?: Company) {
     this.#transaction = transaction
+    this.#company = company
+  }
+
+  /** True if others use the transaction at the same time. */
+  get inCompany(): boolean {
+    return this.#company !== undefined
   }
 
   /** False once the handler has returned or the transaction is over. */
@@ -94,7 +110,23 @@ export class Watch {
   refuse(text: unknown): OnceboxError | undefined {
     if (!this.open) return transactionClosed()
     this.suspicious ||= typeof text !== 'string' || SEVERAL.test(text)
-    return refusal(text)
+    return refusal(text) ?? this.refuseBeside(text)
+  }
+
+  /** Why this may not be sent beside others, if so. */
+  refuseBeside(text: unknown): OnceboxError | undefined {
+    return this.#company === undefined || runsBeside(text) ? undefined : this.leave()
+  }
+
+  /** The error for a handler that does what cannot be done beside others. */
+  leave(): OnceboxError {
+    this.#company?.leave()
+    return (this.#left ??= sentBesideOthers())
+  }
+
+  /** Throws if a handler did what cannot be done beside others, whether or not it has caught that. */
+  checkCompany(): void {
+    if (this.#left) throw this.#left
   }
 
   /** Counts a statement as unanswered until the returned function is called. */
@@ -154,6 +186,7 @@ export class Watch {
 export function giveBack(watch: Watch, status: () => Status | Promise<Status>): void | Promise<void> {
   if (watch.unanswered > 0) return refuseUnawaited(watch)
   watch.close()
+  watch.checkCompany()
   const known = status()
   return known instanceof Promise ? known.then((told) => judge(told, watch)) : judge(known, watch)
 }

@@ -14,6 +14,7 @@ import { losses } from './losses.js'
 import { silences } from './silences.js'
 import { statements } from './statements.js'
 import type { ConformanceCase, DriverCapabilities, DriverConformance } from './suite.js'
+import { together } from './together.js'
 import { transactions } from './transactions.js'
 
 export type { ConformanceCase, DriverCapabilities, DriverConformance, DriverFaults, DriverUnderTest } from './suite.js'
@@ -22,7 +23,7 @@ export function driverConformance<Tx, TxIn = Tx>(suite: DriverConformance<Tx, Tx
   const capabilities = { parallel: true, commitWarnings: true, scripts: true, faults: true, ...suite.capabilities }
   const cases: { name: string; needs: (keyof DriverCapabilities)[]; run: (bench: Bench<Tx, TxIn>) => Promise<void> }[] =
     []
-  for (const topic of [statements, transactions, failures, losses, silences, listening, lending]) {
+  for (const topic of [statements, transactions, failures, losses, silences, listening, lending, together]) {
     topic<Tx, TxIn>((name, run, ...needs) => cases.push({ name, run, needs }))
   }
 

@@ -7,13 +7,14 @@ import type { Loan } from '../../driver.js'
 import { isConnectionLoss, sqlState } from '../../errors.js'
 import { handlerCalled, handlerCommitted, transactionClosed } from '../loan-errors.js'
 import { type Answered, giveBack, ignore, refused, Watch } from '../watch.js'
-import type { Client } from './client.js'
+import { type Client, sendTogether } from './client.js'
 import type { Session } from './session.js'
 import { knownStatus, watchStatus } from './status.js'
 
 /** A statement in one of the forms pg takes: text, config, or an object that submits itself (cursor, stream). */
 interface Submittable {
   submit?: unknown
+  rows?: unknown
   text?: unknown
   callback?: unknown
   cursor?: { text?: unknown }
@@ -49,18 +50,33 @@ export function borrowed(tx: object): Lent | undefined {
   return loan
 }
 
+/** To one handler, which has the connection to itself. */
 export function lendClient(session: Session): Loan<Client> {
-  const { client } = session
   const watch = new Watch(session.watch)
-  const loan: Lent = { session, watch }
+  const tx = lent({ session, watch })
+  session.pausePipeline()
+  return { tx, giveBack: () => giveBack(watch, () => session.afterHandler()) }
+}
+
+/** To one of several handlers at a time: in pipeline mode, and what each of them did is known by the answers it got. */
+export function lendTogether(session: Session, leave: () => void): Loan<Client> {
+  const watch = new Watch(session.watch, { leave })
+  const tx = lent({ session, watch })
+  return { tx, giveBack: () => giveBack(watch, () => (watch.failure === undefined ? 'in transaction' : 'aborted')) }
+}
+
+function lent(loan: Lent): Client {
+  const { session, watch } = loan
+  const { client } = session
   let bound: Map<unknown, unknown> | undefined
 
   function query(...args: unknown[]): unknown {
-    const error = watch.refuse(textOf(args[0])) ?? endedByHandler(session)
+    const error = watch.refuse(textOf(args[0])) ?? unfitBesideOthers(watch, args[0]) ?? endedByHandler(session)
     return error ? fail(error, args) : track(loan, args)
   }
 
-  const tx = new Proxy(client, {
+  watchStatus(client)
+  return new Proxy(client, {
     get(target, key) {
       if (key === 'query') return query
       if (key === LOAN) return loan
@@ -77,9 +93,13 @@ export function lendClient(session: Session): Loan<Client> {
     },
     set: (target, key, value) => Reflect.set(target, key, value, target),
   })
-  watchStatus(client)
-  session.pausePipeline()
-  return { tx, giveBack: () => giveBack(watch, () => session.afterHandler()) }
+}
+
+/** What pg refuses in pipeline mode: cursors and streams, and the option by which rows come in pages. */
+function unfitBesideOthers(watch: Watch, statement: unknown): OnceboxError | undefined {
+  if (!watch.inCompany || typeof statement === 'string') return undefined
+  const { submit, rows } = (statement ?? {}) as Submittable
+  return submit === undefined && !rows ? undefined : watch.leave()
 }
 
 /** Once the transaction is over, PostgreSQL would commit each further statement on its own. */
@@ -99,6 +119,7 @@ function track(loan: Lent, args: unknown[]): unknown {
   const send = session.client.query as (...args: unknown[]) => unknown
   const statement = (args[0] ?? {}) as Submittable
   const answered = watch.expect(isCursor(statement) ? {} : undefined)
+  if (watch.inCompany) sendTogether(session.client)
   try {
     if (typeof statement.submit === 'function') watchSubmittable(statement, answered)
     else {

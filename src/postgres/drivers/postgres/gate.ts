@@ -5,7 +5,7 @@
 import { sleep } from '../../../backoff.js'
 import { fromTheDatabase, isConnectionLoss } from '../../errors.js'
 import { firstWords } from '../sql-text.js'
-import { ignore, Watch, whenSent } from '../watch.js'
+import { type Company, ignore, Watch, whenSent } from '../watch.js'
 
 export type Rows = Record<string, unknown>[]
 
@@ -15,6 +15,7 @@ export interface Pending extends Promise<Rows> {
   canceller?: ((query: Pending) => Promise<unknown>) | null
   reject?(error: unknown): void
   readonly strings?: readonly string[]
+  readonly args?: readonly unknown[]
   readonly cursorFn?: unknown
   /** The promise of an iterated cursor never settles; when it is done it is no longer active. */
   readonly active?: boolean
@@ -43,8 +44,8 @@ export class Gate extends Watch {
   readonly #sent = new Set<Pending>()
   readonly #unsent = new Set<Pending>()
 
-  constructor(transaction?: Gate) {
-    super(transaction)
+  constructor(transaction?: Gate, company?: Company) {
+    super(transaction, company)
     this.#transaction = transaction
   }
 
@@ -117,6 +118,17 @@ export class Gate extends Watch {
 /** What the template says, with a parameter for whatever is put into it. */
 export function textOf({ strings }: Pending): string | undefined {
   return strings && strings.length > 1 ? strings.join('$1') : strings?.[0]
+}
+
+/** The same with the texts of what is put into it. */
+export function wholeText(query: Pending): string | undefined {
+  const text = textOf(query)
+  const parts = query.args?.filter((arg) => isPart(arg)) ?? []
+  return text === undefined || parts.length === 0 ? text : [text, ...parts.map((part) => wholeText(part))].join(' ')
+}
+
+function isPart(value: unknown): value is Pending {
+  return typeof value === 'object' && value !== null && Array.isArray((value as Partial<Pending>).strings)
 }
 
 /** The words that begin a statement. What begins with another is a fragment that was not used. */

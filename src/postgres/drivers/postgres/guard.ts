@@ -1,8 +1,8 @@
 /** The handle of a postgres.js transaction as it is given out: itself in every respect, but its statements pass the gate. */
 import { sharedByCopies } from '../../../copies.js'
 import { handlerCalled, transactionClosed } from '../loan-errors.js'
-import { ignore, whenSent } from '../watch.js'
-import { type Gate, type Handle, type Pending, textOf } from './gate.js'
+import { ignore, refused, whenSent } from '../watch.js'
+import { type Gate, type Handle, type Pending, textOf, wholeText } from './gate.js'
 
 type Work = (tx: Handle) => unknown
 
@@ -54,7 +54,7 @@ function watched(query: unknown, { gate, nested = false }: Given): unknown {
   gate.made(pending)
   pending.handler = Object.assign(
     (sent: Pending) => {
-      const error = gate.refuse(textOf(sent))
+      const error = gate.refuse(gate.inCompany ? wholeText(sent) : textOf(sent)) ?? unfitBesideOthers(gate, sent)
       if (!error) {
         gate.pass(sent, nested)
         return send(sent)
@@ -68,7 +68,13 @@ function watched(query: unknown, { gate, nested = false }: Given): unknown {
   return query
 }
 
+/** What is asked behind a cursor ends it. */
+function unfitBesideOthers(gate: Gate, { cursorFn }: Pending) {
+  return gate.inCompany && cursorFn ? gate.leave() : undefined
+}
+
 function savepoint(make: Handle, args: unknown[], { raw, gate }: Given): Promise<unknown> {
+  if (gate.inCompany) return refused(gate.leave())
   const done = new Promise((resolve, reject) => {
     if (gate.dead) throw transactionClosed()
     const guarded = args.map((arg) => (typeof arg === 'function' ? guardCallback(arg as Work, gate, reject) : arg))

@@ -1,0 +1,43 @@
+/** Which statements may run while neighbours use the same transaction. */
+import { expect, test } from 'vitest'
+import { runsBeside } from '../../src/postgres/drivers/beside.js'
+
+test.each([
+  'insert into a values ($1)',
+  '  INSERT INTO a (x) VALUES ($1) ON CONFLICT (x) DO UPDATE SET n = a.n + 1',
+  'update a set x = x + 1 where id = $1;',
+  'delete from a',
+  'with b as (select 1) insert into a select * from b',
+  'merge into a using b on a.x = b.x when matched then delete',
+  'select * from "for" where updated',
+  'values (1)',
+])('%s runs beside others', (text) => {
+  expect(runsBeside(text)).toBe(true)
+})
+
+test.each([
+  'savepoint a',
+  'release savepoint a',
+  'rollback to a',
+  'set local x = 1',
+  "select set_config('x', 'y', true)",
+  'select pg_advisory_xact_lock(1)',
+  'select pg_try_advisory_xact_lock(1)',
+  'select lastval()',
+  "select currval('s')",
+  'select * from a for update',
+  'select * from a FOR NO KEY UPDATE skip locked',
+  'select * from a for share',
+  'select * from a\nfor\nkey share',
+  'declare c cursor for select 1',
+  'fetch c',
+  'copy a from stdin',
+  'prepare p as select 1',
+  'create temp table t (x int)',
+  'insert into a values (1); insert into a values (2)',
+  '-- why\nselect 1',
+  '',
+  undefined,
+])('%s does not', (text) => {
+  expect(runsBeside(text)).toBe(false)
+})
