@@ -1,5 +1,6 @@
 /** Overview: is anything wrong, where, since when, and what to do. */
 import type { Overview } from '../api.js'
+import { Banner } from '../components/banner.js'
 import { Empty } from '../components/empty.js'
 import { Kbd } from '../components/kbd.js'
 import { SkeletonRows } from '../components/skeleton.js'
@@ -47,6 +48,11 @@ function Known({ overview: now }: { overview: Overview }) {
     <>
       <Verdict overview={now} />
       {isEmpty(now) && <First />}
+      {history.failure.value && (
+        <Banner tone="warn" icon="plug">
+          <b>What was before cannot be read.</b> The charts show what this tab has heard.
+        </Banner>
+      )}
       <Charts figures={figures} />
       <Consumers figures={figures} />
       <Sinks overview={now} />
