@@ -2,14 +2,14 @@
 import type { Outbox, SinkStatus } from '../../../src/dashboard/answers/index.js'
 import { about, count, duration, plural } from './format.js'
 
-export type SinkState = 'dead' | 'failing' | 'alone' | 'busy' | 'idle'
+export type SinkState = 'dead' | 'failing' | 'alone' | 'busy' | 'up' | 'idle'
 
-/** The worst first. `alone`: events wait, and no process has it attached. */
+/** The worst first. `alone`: events wait, and no process has it attached. `idle`: none wait either. */
 export function sinkState({ dead, error, ready, delayed, processes, held }: SinkStatus): SinkState {
   if (error) return 'failing'
   if (dead > 0) return 'dead'
-  if (ready + delayed > 0 && processes.length === 0) return 'alone'
-  return held || ready > 0 ? 'busy' : 'idle'
+  if (processes.length === 0) return ready + delayed > 0 ? 'alone' : 'idle'
+  return held || ready > 0 ? 'busy' : 'up'
 }
 
 export const SINK_WORDS: Readonly<Record<SinkState, string>> = {
@@ -17,7 +17,8 @@ export const SINK_WORDS: Readonly<Record<SinkState, string>> = {
   dead: 'Dead events',
   alone: 'Nobody publishes',
   busy: 'Publishing',
-  idle: 'Up',
+  up: 'Up',
+  idle: 'Idle',
 }
 
 /** Events that are to be published, as far as they were counted. */
@@ -29,7 +30,7 @@ export function outboxTitle({ sinks }: Outbox): string {
   const named = sinks.filter(({ name }) => name !== '')
   const bad = named.filter((sink) => ['failing', 'dead', 'alone'].includes(sinkState(sink)))
   if (named.length === 0) return 'No sink is attached'
-  if (bad.length === 0) return named.length === 1 ? 'The sink is up' : `All ${count(named.length)} sinks are up`
+  if (bad.length === 0) return named.length === 1 ? 'The sink keeps up' : `All ${count(named.length)} sinks keep up`
   return `${plural(bad.length, 'sink needs', 'sinks need')} you`
 }
 

@@ -68,15 +68,13 @@ export function AuditPage() {
               ) : (
                 <Table records={all} />
               )}
-              {all.length > 0 && (
+              {next.value !== undefined && (
                 <div class="pager">
-                  <span class="mut">{next.value === undefined ? 'That is all of it.' : 'Newest first'}</span>
+                  <span class="mut">Newest first</span>
                   <span class="end">
-                    {next.value !== undefined && (
-                      <Button small onClick={() => void showOlder()}>
-                        Show older
-                      </Button>
-                    )}
+                    <Button small onClick={() => void showOlder()}>
+                      Show older
+                    </Button>
                   </span>
                 </div>
               )}

@@ -72,7 +72,7 @@ function Finding({ of: { code, severity, what, why, figures, fix } }: { of: Doct
           <Shown text={why} />
         </p>
         <div class="fix">
-          <pre class="code" tabIndex={0} role="region" aria-label="What mends it">
+          <pre class="code" tabIndex={0} role="group" aria-label="What mends it">
             {visible(fix)}
           </pre>
           <Button icon="copy" label={`Copy what mends ${code}`} onClick={() => void copy(fix, 'the fix')}>

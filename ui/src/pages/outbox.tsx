@@ -47,7 +47,8 @@ const LOOKS: Readonly<Record<SinkState, readonly [Tint, Shape]>> = {
   dead: ['dead', 'dead'],
   alone: ['warn', 'paused'],
   busy: ['processing', 'processing'],
-  idle: ['handled', 'up'],
+  up: ['handled', 'up'],
+  idle: ['pending', 'pending'],
 }
 
 function Sinks({ outbox, of }: { outbox: Outbox; of: string }) {

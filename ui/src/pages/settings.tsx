@@ -27,7 +27,10 @@ export function SettingsPage() {
             ['dark', 'Dark'],
           ]}
         >
-          <Kbd keys="t" /> changes it anywhere.
+          Both are chosen, none is inverted.{' '}
+          <span class="key-hint">
+            <Kbd keys="t" /> changes it anywhere.
+          </span>
         </Choice>
         <Choice
           of={timeZone}
@@ -50,7 +53,10 @@ export function SettingsPage() {
             ['off', 'Paused at first'],
           ]}
         >
-          Live: figures follow the box once a second. <Kbd keys="p" /> pauses and resumes them.
+          Live: figures follow the box once a second.{' '}
+          <span class="key-hint">
+            <Kbd keys="p" /> pauses and resumes them.
+          </span>
         </Choice>
         <Choice
           of={shortcutsOn}

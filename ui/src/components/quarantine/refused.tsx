@@ -64,7 +64,7 @@ function BodyText({ of: { body } }: { of: Fate }) {
   return (
     <>
       {base64 !== undefined && text === undefined && <p class="mut">Its bytes, in base64:</p>}
-      <pre class="code" tabIndex={0} role="region" aria-label="Body">
+      <pre class="code" tabIndex={0} role="group" aria-label="Body">
         {visible(shown.slice(0, MOST_SHOWN))}
         {shown.length > MOST_SHOWN && '…'}
       </pre>

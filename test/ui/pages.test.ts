@@ -1,0 +1,106 @@
+/** What the pages of failures, keys, outbox and doctor say. */
+import { expect, test } from 'vitest'
+import type { BlockedKey, FailureGroup, SinkStatus } from 'oncebox/dashboard/client'
+import { doctorTitle, figureWords, worstFirst } from '../../ui/src/logic/doctor-words.js'
+import { failuresTitle, groupsWithin, largest, partsOfMessage } from '../../ui/src/logic/failure-words.js'
+import { keysSentence, keysTitle, whyBlocked } from '../../ui/src/logic/key-words.js'
+import { outboxTitle, sinkState } from '../../ui/src/logic/outbox-words.js'
+
+const NOW = Date.parse('2026-11-15T14:32:00Z')
+const plain = (text: string): string => text.replaceAll('\u202f', ' ')
+const ago = (minutes: number): string => new Date(NOW - minutes * 60_000).toISOString()
+const group = (count: number, lastMinutes: number): FailureGroup => ({
+  fingerprint: `f${count}`,
+  consumer: 'charge-card',
+  types: ['payment.received'],
+  name: 'GatewayTimeout',
+  count,
+  firstAt: ago(60),
+  lastAt: ago(lastMinutes),
+  hours: [],
+  sample: { source: 's', id: 'i' },
+  query: 'state:dead',
+})
+
+test('failures: the sentence names the group that is most of it, and whether it grows', () => {
+  const groups = [group(1_204, 1), group(29, 90), group(10, 2_000)]
+  expect(plain(failuresTitle(groups, { complete: true }))).toBe('1 243 dead, in 3 groups')
+  expect(plain(failuresTitle(groups, { complete: false }))).toBe('1 243+ dead, in 3 groups')
+  expect(largest(groups, NOW)).toMatchObject({ group: { count: 1_204 }, share: '97\u202f%', grows: true })
+  expect(largest([group(5, 60), group(5, 60), group(1, 60)], NOW)).toBeUndefined()
+  expect(largest([group(5, 60)], NOW)).toBeUndefined()
+  expect([groupsWithin(groups, '1h', NOW), groupsWithin(groups, '24h', NOW)].map(({ length }) => length)).toEqual([
+    1, 2,
+  ])
+  expect(partsOfMessage('no answer in ‹n› ms')).toEqual([
+    { text: 'no answer in ', varies: false },
+    { text: '‹n›', varies: true },
+    { text: ' ms', varies: false },
+  ])
+})
+
+test('keys: how many wait behind how many, and why the one in front stopped', () => {
+  const key = (waiting: number, atLeast = false): BlockedKey => ({
+    consumer: 'ship-order',
+    key: `k${waiting}`,
+    front: { source: 's', id: 'i', type: 't', state: 'dead', attempts: 1 },
+    blockedAt: ago(40),
+    waiting,
+    atLeast,
+    next: [],
+  })
+  expect([keysTitle(1, false), keysTitle(8, false), keysTitle(1, true)]).toEqual([
+    '1 key is blocked',
+    '8 keys are blocked',
+    '1+ keys are blocked',
+  ])
+  expect(plain(keysSentence([key(1_311), key(402)]))).toMatch(
+    /^1 713 messages of ship-order wait behind 2 that stopped; other keys go on\./,
+  )
+  expect(plain(keysSentence([key(1_001, true)]))).toMatch(/^1 001\+ messages/)
+  expect(keysSentence([key(0)])).toMatch(/^Nothing waits behind them yet/)
+  const { front } = key(1)
+  expect(whyBlocked({ ...front, error: { name: 'TypeError', message: 'no' } })).toBe('TypeError: no')
+  expect(whyBlocked({ ...front, state: 'quarantined', reason: 'invalid' })).toBe('invalid')
+})
+
+test('outbox: a sink that fails, has dead events or nobody who publishes needs somebody', () => {
+  const sink = (more: Partial<SinkStatus>): SinkStatus => ({
+    name: 'kafka',
+    processes: ['h:1'],
+    ready: 0,
+    delayed: 0,
+    dead: 0,
+    most: 1_000,
+    lagMs: 0,
+    held: false,
+    ...more,
+  })
+  const given: [Partial<SinkStatus>, string][] = [
+    [{ error: { name: 'E' }, dead: 1 }, 'failing'],
+    [{ dead: 1 }, 'dead'],
+    [{ processes: [], delayed: 1 }, 'alone'],
+    [{ processes: [] }, 'idle'],
+    [{ ready: 1 }, 'busy'],
+    [{}, 'up'],
+  ]
+  expect(given.map(([more]) => sinkState(sink(more)))).toEqual(given.map(([, state]) => state))
+  const title = (...sinks: Partial<SinkStatus>[]): string => outboxTitle({ types: [], sinks: sinks.map(sink) })
+  expect([title(), title({}), title({}, {}), title({ dead: 1 }, {})]).toEqual([
+    'No sink is attached',
+    'The sink keeps up',
+    'All 2 sinks keep up',
+    '1 sink needs you',
+  ])
+})
+
+test('doctor: the worst first, counted by how bad they are', () => {
+  const finding = (severity: 'serious' | 'warning' | 'note') => ({ code: severity, severity, what: '', why: '', figures: {}, fix: '' }) // prettier-ignore
+  const findings = [finding('note'), finding('serious'), finding('warning'), finding('note')]
+  expect(worstFirst(findings).map(({ severity }) => severity)).toEqual(['serious', 'warning', 'note', 'note'])
+  expect([doctorTitle(findings), doctorTitle([])]).toEqual([
+    '1 serious finding, 1 warning, 2 notes',
+    'The doctor finds nothing',
+  ])
+  expect([figureWords(12_345), figureWords(0.5), figureWords('on')].map(plain)).toEqual(['12 345', '0.5', 'on'])
+})
