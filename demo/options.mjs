@@ -12,6 +12,8 @@ by oncebox.
   --rate N         orders per second (default 60)
   --seed S         repeats the same orders, duplicates, delays and kills
   --database URL   a PostgreSQL to use, or the word pglite (default: DATABASE_URL, else a private server)
+  --dashboard      shows the boxes in a browser, and stays until Ctrl-C
+  --port N         the port of the dashboard (default 4680)
   --json           the result as JSON
   --verbose        what the workers have to say, too
   --help
@@ -30,6 +32,8 @@ export function readOptions() {
         rate: { type: 'string', default: '60' },
         seed: { type: 'string', default: String(randomInt(1_000_000)) },
         database: { type: 'string', default: process.env.DATABASE_URL },
+        dashboard: { type: 'boolean', default: false },
+        port: { type: 'string' },
         json: { type: 'boolean', default: false },
         verbose: { type: 'boolean', default: false },
         help: { type: 'boolean', default: false },
@@ -42,6 +46,8 @@ export function readOptions() {
     process.stdout.write(HELP)
     process.exit(0)
   }
+  if (values.dashboard && values.json) refuse('--json ends with its result, and --dashboard stays: choose one')
+  if (values.port !== undefined && !values.dashboard) refuse('--port is that of the dashboard: say --dashboard too')
   if (values.verbose) process.env.ONCEBOX_DEMO_VERBOSE = '1'
   return {
     orders: values.messages === undefined ? undefined : wholeNumber('messages', values.messages),
@@ -49,6 +55,8 @@ export function readOptions() {
     seed: values.seed,
     database: values.database || undefined,
     json: values.json,
+    dashboard: values.dashboard,
+    port: values.port === '0' ? 0 : wholeNumber('port', values.port ?? '4680'),
   }
 }
 

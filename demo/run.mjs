@@ -9,6 +9,7 @@ import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { audit, isClean } from './audit.mjs'
 import { Crew } from './crew.mjs'
+import { openDashboard } from './dashboard.mjs'
 import { CannotConnect, createTables, openDatabase } from './database.mjs'
 import { auditTable, Progress } from './display.mjs'
 import { Link, SERVICES, SIDES } from './link.mjs'
@@ -22,6 +23,8 @@ const LOOK_EVERY_MS = 250
 const PATIENCE_MS = 60_000
 
 const options = readOptions()
+/** The dashboard, if there is one. */
+let shown
 const progress = new Progress({ quiet: options.json })
 /** What has to be closed, the last first. */
 const atEnd = []
@@ -29,12 +32,14 @@ let cleaning
 
 /** Ctrl-C ends everything in good order; a second one does not wait for that. */
 let interrupted = false
+/** What it exits with once it has its result, and only a dashboard is left to look at. */
+let result
 for (const [signal, code] of Object.entries({ SIGHUP: 129, SIGINT: 130, SIGTERM: 143 })) {
   process.on(signal, () => {
     if (interrupted) process.exit(code)
     interrupted = true
-    progress.say('interrupted; cleaning up')
-    void cleanUp().finally(() => process.exit(code))
+    progress.say(result === undefined ? 'interrupted; cleaning up' : 'cleaning up')
+    void cleanUp().finally(() => process.exit(result ?? code))
   })
 }
 
@@ -44,6 +49,7 @@ try {
   if (options.json) process.stdout.write(`${JSON.stringify(report, null, 2)}\n`)
   else process.stdout.write(`\n${auditTable(report)}\n\n${verdict(report)}\n`)
   process.exitCode = report.ok ? 0 : 1
+  if (shown) await stay(shown, process.exitCode)
 } catch (error) {
   // What is being taken down complains.
   if (!interrupted) {
@@ -53,6 +59,14 @@ try {
   }
 } finally {
   if (!interrupted) await cleanUp()
+}
+
+/** Until Ctrl-C. */
+async function stay({ url, forge }, exitCode) {
+  result = exitCode
+  await forge()
+  progress.say(`\nwhat the kills have left behind is at ${url}; Ctrl-C ends it`)
+  await new Promise(() => setInterval(() => {}, 60_000))
 }
 
 function cleanUp() {
@@ -90,6 +104,11 @@ async function run() {
   progress.say(`${orders} orders on ${database.name}, seed ${seed}`)
   if (!url) progress.say('one process only: kills are simulated, by crashing the flow at named points')
   await crew.open()
+  if (options.dashboard) {
+    shown = await openDashboard(database, options.port)
+    atEnd.push(shown.close)
+    progress.say(`dashboard: ${shown.url}`)
+  }
 
   const boxes = SERVICES.map((service) => serviceBox(service, { db, schema }))
   const look = async () => ({

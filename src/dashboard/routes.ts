@@ -54,7 +54,7 @@ export const ROUTES = {
   vocabulary: get<Vocabulary>()(`${BOX}/vocabulary`, { needs: 'read', input: { box }, does: 'What a query can name, for suggestions.' }),
   messages: get<Messages>()(`${BOX}/messages`, { needs: 'read', input: { box, q, zone, cursor, limit }, search: true, does: 'Messages that fit a query, newest first.' }),
   tally: get<Tally>()(`${BOX}/tally`, { needs: 'read', input: { box, q, zone }, search: true, does: 'How many messages fit a query, by state, as far as that is cheap to count.' }),
-  message: get<MessageAnswer>()(`${BOX}/message`, { needs: 'read', input: at, does: 'Everything known of an id: one entry for each consumer, and for each body in quarantine.' }),
+  message: get<MessageAnswer>()(`${BOX}/message`, { needs: 'read', input: at, does: 'Everything known of an id: one entry for each consumer, and for each body in quarantine; else for each sink.' }),
   body: get<string>()(`${BOX}/body`, { needs: 'bodies', input: { ...at, n: name('its number in quarantine') }, kind: 'text', does: 'The whole body, as it is stored.' }),
   conversation: get<Conversation>()(`${BOX}/conversation`, { needs: 'read', input: { box, id: at.id, source: at.source }, search: true, does: 'What caused a message, and what it caused, in all boxes.' }),
   failures: get<Failures>()(`${BOX}/failures`, { needs: 'read', input: { box, consumer: name('one consumer alone') }, search: true, does: 'Dead messages, grouped by what they died of.' }),

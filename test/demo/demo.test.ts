@@ -7,6 +7,7 @@ import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { createClient } from 'oncebox/dashboard/client'
 import { type ScratchDatabase, scratchDatabase } from '../support/postgres.js'
 import { waitUntil } from '../support/wait.js'
 
@@ -84,6 +85,20 @@ test('on PGlite it says that its crashes are simulated, and the audit is the sam
   await expectNothingLeft()
 })
 
+test('with --dashboard its boxes stay to be looked at, and Ctrl-C ends all of it with the result', async () => {
+  const { pid, output, exit } = demo(['--messages', '20', '--rate', '200', '--seed', '7', '--dashboard', '--port', '0'])
+  await waitUntil(() => output.stderr.includes('what the kills have left behind'), { timeoutMs: 180_000, what: `the end: ${output.stderr}` }) // prettier-ignore
+  const client = createClient({ url: /http:\S+\//.exec(output.stderr)![0] })
+  expect((await client.session({})).boxes.map(({ name }) => name)).toEqual(['orders', 'inventory', 'payment'])
+  const { consumers } = await client.overview({ box: 'payment' })
+  expect(consumers.find(({ name }) => name === 'charge-card')).toMatchObject({ handled: 20, quarantined: 1 })
+  const { reasons } = await client.quarantine({ box: 'payment' })
+  expect(reasons.map(({ reason }) => reason).sort()).toEqual(['conflict', 'undecodable'])
+  process.kill(pid, 'SIGINT')
+  expect(await exit, output.stderr).toBe(0)
+  await expectNothingLeft()
+})
+
 describe('on a database of yours', () => {
   let database: ScratchDatabase
   beforeEach(async () => {
@@ -113,6 +128,8 @@ describe('the command line', () => {
       ['--mesages', '5'],
       ['--messages', 'many'],
       ['--messages', '0'],
+      ['--dashboard', '--json'],
+      ['--port', '4680'],
     ]) {
       const { output, exit } = demo(args)
       expect(await exit).toBe(2)

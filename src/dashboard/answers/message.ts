@@ -99,6 +99,8 @@ export interface Effect {
 
 /** What became of a message for one consumer; or one body in quarantine. */
 export interface Fate extends Item {
+  /** It is an event of the outbox, and its consumer is a sink. */
+  readonly outbox?: true
   readonly subject?: string
   readonly time?: string
   readonly correlationId: string
@@ -126,7 +128,7 @@ export interface Fate extends Item {
 export type TimelineEvent = 'sent' | 'received' | 'failed' | 'effect-called' | 'effect-done' | 'handled' | 'due'
 
 export interface MessageAnswer {
-  /** Those of the journal first. */
+  /** Those of the journal first. If nothing was received under this id, what waits in the outbox for each sink. */
   readonly fates: readonly Fate[]
 }
 

@@ -14,13 +14,16 @@ export interface Act {
   readonly confirm: string
   /** Said when it is done. */
   readonly done: string
+  /** What somebody who looks at it wants most likely. */
+  readonly isWanted: boolean
 }
 
-/** Those that make sense for a message in this state; the first is what one wants most. */
+/** Those that make sense for a message in this state. */
 export function actsFor(fate: Fate, handledAt: string): readonly Act[] {
   switch (fate.state) {
     case 'handled':
-      return [again(handledAt)]
+      // What was published is gone.
+      return fate.outbox ? [] : [again(handledAt)]
     case 'dead':
     case 'quarantined':
       return [retry(fate), discard()]
@@ -33,6 +36,8 @@ export function actsFor(fate: Fate, handledAt: string): readonly Act[] {
   }
 }
 
+const OUTBOX = 'It is published again, with all of its attempts.'
+
 function again(handledAt: string): Act {
   return {
     verb: 'retry',
@@ -41,6 +46,7 @@ function again(handledAt: string): Act {
     sentences: [`It was handled at ${handledAt}.`, 'Its handler runs a second time.'],
     confirm: 'Run 1 message again',
     done: 'It runs again',
+    isWanted: false,
   }
 }
 
@@ -57,9 +63,11 @@ function retry(fate: Fate): Act {
     verb: 'retry',
     button: 'Retry…',
     title: `Retry 1 ${fate.state} message?`,
-    sentences: [...advice, 'Its handler runs again, with all of its attempts.', ...replayed],
+    sentences: [...advice, fate.outbox ? OUTBOX : 'Its handler runs again, with all of its attempts.', ...replayed],
     confirm: 'Retry 1 message',
     done: 'It is pending again',
+    // These want something else first: an answer, or another message.
+    isWanted: fate.reason !== 'effect-unknown' && fate.reason !== 'conflict' && fate.state !== 'discarded',
   }
 }
 
@@ -71,5 +79,6 @@ function discard(): Act {
     sentences: ['It will not run.', 'You can retry it until retention deletes it.'],
     confirm: 'Discard 1 message',
     done: 'It was discarded',
+    isWanted: false,
   }
 }

@@ -12,8 +12,14 @@ export interface Moment {
 type Event = Fate['timeline'][number]
 
 export function momentsOf(fate: Fate): readonly Moment[] {
-  const events = withRunsTogether(fate)
-  return events.map((one) => momentOf(fate, one)).reverse()
+  const moments = withRunsTogether(fate).map((one) => momentOf(fate, one))
+  return [...refusedOnArrival(fate), ...moments.reverse()]
+}
+
+/** What was never tried was refused when it came. */
+function refusedOnArrival({ state, reason, receivedAt, timeline }: Fate): readonly Moment[] {
+  if (state !== 'quarantined' || reason === undefined || timeline.some(({ what }) => what === 'failed')) return []
+  return [{ mark: 'quarantined', title: 'Quarantined', small: reason, at: receivedAt }]
 }
 
 /** Attempts that failed one after another, with nothing between them. */

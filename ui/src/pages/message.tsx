@@ -23,15 +23,17 @@ import { useLively } from '../lively.js'
 import { box, href, query } from '../router.js'
 import { told } from '../told.js'
 
-/** Often enough to see a message being handled. */
+/** Often enough to see a message being handled. What is over changes seldom, and its payload may be long. */
 const LOOK_MS = 2_000
+const LOOK_SELDOM_MS = 10_000
 
 export function MessagePage() {
   const { id = '', source, consumer, n } = query.value
   const load = useLoad(id === '' ? undefined : `${box.value}\n${source ?? ''}\n${id}`, (signal) =>
     api.message({ box: box.value, id, ...(source !== undefined && { source }) }, { signal }),
   )
-  useLively(LOOK_MS, load.reload)
+  const isOver = load.value.value?.fates.every(({ state }) => state !== 'pending' && state !== 'processing') ?? false
+  useLively(isOver ? LOOK_SELDOM_MS : LOOK_MS, load.reload)
   const fate = load.value.value && choose(load.value.value, consumer, n)
   useCrumbs([{ text: 'Messages', href: href('messages') }, { text: fate ? visible(fate.type) : 'Message' }])
   if (id === '') {
@@ -48,8 +50,7 @@ export function MessagePage() {
     return (
       <div class="panel">
         <Empty icon="search" level={1} title="There is no such message" actions={<Back />}>
-          Nobody has sent <Shown text={id} /> to this box, or retention has taken it. What waits in the outbox alone is
-          on the page Outbox.
+          Nobody has sent <Shown text={id} /> to this box, or retention has taken it.
         </Empty>
       </div>
     )
@@ -67,19 +68,22 @@ export function MessagePage() {
 function Message({ fates, fate, onChanged }: { fates: readonly Fate[]; fate: Fate; onChanged(): void }) {
   useAnnounced(fate)
   const may = fate.body.withheld === undefined
+  const asks = fate.reason === 'effect-unknown' && fate.state === 'quarantined'
+  const effects = <Effects fate={fate} onChanged={onChanged} />
   return (
     <>
       <MessageHead fate={fate} fates={fates} onChanged={onChanged} />
       <div class="cols">
         <div class="stack-v">
           <Held fate={fate} />
+          {asks && effects}
           <Attempts fate={fate} others={<Others fate={fate} />} key={`${fate.consumer} ${fate.n ?? ''}`} />
-          <Effects fate={fate} onChanged={onChanged} />
+          {!asks && effects}
           <PayloadPanel
             title="Payload"
             payload={fate.body}
             whole={() => wholeBody(fate)}
-            href={may ? bodyHref(fate) : undefined}
+            href={may && !fate.outbox ? bodyHref(fate) : undefined}
             key={fate.body.text ?? fate.body.base64 ?? ''}
           />
           {fate.result && <PayloadPanel title="Result" payload={fate.result} />}

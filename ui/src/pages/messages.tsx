@@ -19,10 +19,13 @@ import { jobs, overview } from '../live.js'
 import { about, count, plural } from '../logic/format.js'
 import { readValues, withValues } from '../logic/query.js'
 import { rowKey } from '../logic/selection.js'
+import { useLively } from '../lively.js'
 import { useLoad } from '../load.js'
 import { box, query, setQuery } from '../router.js'
 import { refusal } from '../session.js'
 import { toast } from '../toasts.js'
+
+const TALLY_MS = 10_000
 
 export function MessagesPage() {
   const q = query.value['q'] ?? ''
@@ -37,6 +40,7 @@ export function MessagesPage() {
   const tally = useLoad(`${box.value}\n${rest}\n${changed}`, (signal) =>
     api.tally({ box: box.value, q: rest, zone: zone() }, { signal }),
   )
+  useLively(TALLY_MS, tally.reload)
   const counts = tally.failure.value ? undefined : tally.value.value
   const selected = useSignal<ReadonlySet<string>>(new Set())
   useEffect(() => {

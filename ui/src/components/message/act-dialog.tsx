@@ -27,7 +27,11 @@ export function ActDialog({ fate, act, onClose, onDone }: Props) {
   const reason = useSignal('')
   const problem = useSignal<string | undefined>(undefined)
   const busy = useSignal(false)
-  const input = { box: box.value, q: `${queryFor(fate)} state:${fate.state}`, zone: zone() }
+  const input = {
+    box: box.value,
+    q: `${fate.outbox ? 'box:outbox ' : ''}${queryFor(fate)} state:${fate.state}`,
+    zone: zone(),
+  }
   useEffect(() => {
     const ask = act.verb === 'retry' ? api.countRetry(input) : api.countDiscard(input)
     ask.then(

@@ -18,13 +18,15 @@ export function Attempts({ fate, others }: { fate: Fate; others?: ComponentChild
   const attempts = [...fate.history].sort((a, b) => b.attempt - a.attempt)
   const [newest] = attempts
   const failure = fate.failure ?? (fate.state === 'handled' ? undefined : newest?.error)
+  // Of what is in quarantine the reason says more, and stands above.
+  const isLoud = failure !== undefined && fate.state !== 'quarantined'
   if (attempts.length === 0 && !failure) return null
   const shown = all.value ? attempts : attempts.slice(0, AT_FIRST)
   const hidden = attempts.slice(shown.length)
   const sameError = hidden.every(({ error }) => wordsOf(error) === wordsOf(attempts[0]!.error))
   return (
     <section class="panel" aria-labelledby="attempts">
-      {failure ? (
+      {isLoud ? (
         <div class="say">
           <h2 id="attempts">
             <Shown text={wordsOf(failure)} />
@@ -37,12 +39,12 @@ export function Attempts({ fate, others }: { fate: Fate; others?: ComponentChild
       ) : (
         <div class="panel-head">
           <h2 id="attempts">Attempts that failed</h2>
-          <span class="sub">{`${plural(attempts.length, 'attempt')} before it was handled`}</span>
+          <span class="sub">{`${plural(attempts.length, 'attempt')}${fate.state === 'handled' ? ' before it was handled' : ''}`}</span>
         </div>
       )}
       {attempts.length === 0 && failure && <Trace error={failure} label="Stack" />}
       {shown.map((attempt, n) => (
-        <AttemptView attempt={attempt} isOpen={n === 0 && failure !== undefined} key={attempt.attempt} />
+        <AttemptView attempt={attempt} isOpen={n === 0 && isLoud} key={attempt.attempt} />
       ))}
       {hidden.length > 0 && (
         <div class="note">

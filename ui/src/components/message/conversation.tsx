@@ -16,7 +16,7 @@ import { SkeletonRows } from '../skeleton.js'
 
 export function ConversationPanel({ fates, current }: { fates: readonly Fate[]; current: Fate }) {
   const { id, source } = current
-  const own = fates.filter((fate) => fate.source === source && fate.n === undefined)
+  const own = fates.filter((fate) => fate.source === source && fate.n === undefined && !fate.outbox)
   const load = useLoad(own.length === 0 ? undefined : `${box.value}\n${source}\n${id}`, (signal) =>
     api.conversation({ box: box.value, id, source }, { signal }),
   )
@@ -31,7 +31,7 @@ export function ConversationPanel({ fates, current }: { fates: readonly Fate[]; 
   }
   if (own.length === 0) return null
   return (
-    <Loaded of={load} waiting={<SkeletonRows rows={2} />}>
+    <Loaded of={load} waiting={<Waiting />}>
       {(conversation) => {
         const known = { fates: own, box: box.value, conversation, more: more.value }
         const { rows, spanMs } = flowOf(known, current, now.value)
@@ -55,6 +55,14 @@ export function ConversationPanel({ fates, current }: { fates: readonly Fate[]; 
         )
       }}
     </Loaded>
+  )
+}
+
+function Waiting() {
+  return (
+    <div class="panel">
+      <SkeletonRows rows={3} />
+    </div>
   )
 }
 

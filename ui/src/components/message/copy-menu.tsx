@@ -15,14 +15,14 @@ export function CopyMenu({ fate }: { fate: Fate }) {
     }
   }
   return (
-    <>
-      <Button kind="bare" onClick={() => void copied(asJson, 'as JSON')}>
+    <span class="btns copies">
+      <Button small kind="bare" onClick={() => void copied(asJson, 'as JSON')}>
         Copy as JSON
       </Button>
-      <Button kind="bare" onClick={() => void copied(asTest, 'as a test')}>
+      <Button small kind="bare" onClick={() => void copied(asTest, 'as a test')}>
         Copy as a test
       </Button>
-    </>
+    </span>
   )
 }
 

@@ -6,7 +6,6 @@ import { quote } from '../../logic/query.js'
 import { overview } from '../../live.js'
 import { clock } from '../../now.js'
 import { href, search } from '../../router.js'
-import { CopyButton } from '../copy-button.js'
 import { Panel } from '../panel.js'
 import { Shown } from '../shown.js'
 import { Tag } from '../tag.js'
@@ -19,8 +18,12 @@ export function Facts({ fate }: { fate: Fate }) {
   return (
     <Panel title="Facts">
       <dl class="facts">
-        <Fact name="Consumer">
-          {consumer === '' ? <span class="mut">refused at the door</span> : <Shown text={consumer} />}{' '}
+        <Fact name={fate.outbox ? 'Sink' : 'Consumer'}>
+          {consumer === '' ? (
+            <span class="mut">{fate.outbox ? 'no sink wants it yet' : 'refused at the door'}</span>
+          ) : (
+            <Shown text={consumer} />
+          )}{' '}
           {mode && <Tag>{mode}</Tag>}
         </Fact>
         {fate.reason !== undefined && <Fact name="Reason">{fate.reason}</Fact>}
@@ -32,7 +35,7 @@ export function Facts({ fate }: { fate: Fate }) {
             <Shown text={source} />
           </a>
         </Fact>
-        <Fact name="Key" mono>
+        <Fact name="Key" mono={key !== undefined}>
           {key === undefined ? (
             <None />
           ) : (
@@ -64,10 +67,10 @@ export function Facts({ fate }: { fate: Fate }) {
         )}
         {traceId !== undefined && (
           <Fact name="Trace" mono>
-            {traceId} <CopyButton text={traceId} what="trace id" />
+            <span class="pick-all">{traceId}</span>
           </Fact>
         )}
-        <Fact name="Correlation" mono>
+        <Fact name="Correlation" mono={correlationId !== fate.id}>
           {correlationId === fate.id ? (
             <span class="mut">its own id</span>
           ) : (

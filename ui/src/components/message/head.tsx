@@ -38,10 +38,9 @@ export function MessageHead({ fate, fates, onChanged }: { fate: Fate; fates: rea
           <Shown text={fate.type} />
         </h1>
         <div class="btns">
-          <CopyMenu fate={fate} />
           {[...acts].reverse().map((one) => (
             <Button
-              kind={one === acts[0] && one.verb === 'retry' ? 'main' : 'plain'}
+              kind={one.isWanted ? 'main' : 'plain'}
               needs={one.verb}
               key={one.button}
               {...(one.verb === 'retry' && { icon: 'retry' as const })}
@@ -55,6 +54,7 @@ export function MessageHead({ fate, fates, onChanged }: { fate: Fate; fates: rea
       <div class="msg-id" data-page-id={fate.id}>
         <code>{fate.id === '' ? <span class="mut">no id</span> : <Shown text={fate.id} />}</code>
         <CopyButton text={fate.id} what="id" />
+        <CopyMenu fate={fate} />
       </div>
       {fates.length > 1 && <Fates fates={fates} fate={fate} />}
       {open.value && (
@@ -75,7 +75,7 @@ export function MessageHead({ fate, fates, onChanged }: { fate: Fate; fates: rea
 function Fates({ fates, fate }: { fates: readonly Fate[]; fate: Fate }) {
   const several = new Set(fates.map(({ source }) => source)).size > 1
   return (
-    <nav class="fates" aria-label="Fates: one per consumer">
+    <nav class="fates" aria-label={fate.outbox ? 'Fates: one per sink' : 'Fates: one per consumer'}>
       {fates.map((one) => (
         <a
           class="fate"
@@ -90,8 +90,8 @@ function Fates({ fates, fate }: { fates: readonly Fate[]; fate: Fate }) {
   )
 }
 
-function nameOf({ consumer, source, reason, n }: Fate, several: boolean): string {
-  const name = consumer === '' ? 'at the door' : consumer
+function nameOf({ consumer, source, reason, n, outbox }: Fate, several: boolean): string {
+  const name = consumer !== '' ? consumer : outbox ? 'no sink' : 'at the door'
   const held = n === undefined || reason === undefined ? name : `${name}, ${reason}`
   return several ? `${source} → ${held}` : held
 }

@@ -78,7 +78,7 @@ function Row({ item, isSelected, onSelect }: { item: Item; isSelected: boolean; 
   const words = wordsFor(item)
   return (
     <tr class={isSelected ? 'is-current' : ''}>
-      <td class="c-pick">
+      <td class="c-hide">
         <input
           class="check"
           type="checkbox"
