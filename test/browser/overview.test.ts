@@ -1,12 +1,17 @@
 /** The overview: what is wrong, since when, what to do; and that it stays true while one looks. */
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import type { Page } from 'playwright-core'
+import { dashboard } from 'oncebox/dashboard'
+import { toNodeListener } from 'oncebox/http'
 import { createTestBox } from 'oncebox/testing'
 import { fromPg } from 'oncebox/pg'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import {
   DESKTOP,
   expectAccessible,
   openDashboard,
+  openPage,
   PHONE,
   picture,
   TABLET,
@@ -139,11 +144,19 @@ async function sideways(page: Page): Promise<number> {
 test('a box that nothing came to says what to do', async () => {
   const empty = await createTestBox({ db: fromPg(ops.pool), source: 'empty' })
   empty.consumer('greet', { hello: () => undefined })
-  const other = await openDashboard({ boxes: { empty } })
-  const page = await other.open('/')
+  const only = dashboard({ empty }, { authorize: () => ({ may: 'all' }) })
+  const server = createServer(toNodeListener(only))
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(async () => {
+    await only.close()
+    server.closeAllConnections()
+    await new Promise((resolve) => server.close(resolve))
+    await empty.stop()
+  })
+  // When the test ends, the server is gone before the page.
+  const page = await openPage(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`, { allow: [/ERR_/] })
   await page.getByRole('heading', { level: 1, name: 'No message yet' }).waitFor()
   await expectAccessible(page)
   await empty.receive([{ id: '1', type: 'hello', source: 'x', body: '{}' }])
   await page.getByRole('heading', { level: 1, name: 'All clear' }).waitFor()
-  await empty.stop()
 })

@@ -5,7 +5,7 @@
  * answers; what is shown is from `heardAt`. `paused`: the reader wants what is shown to stay. A hidden tab has no stream at all.
  */
 import { batch, computed, effect, signal, untracked } from '@preact/signals'
-import { api, type Job, type Overview } from './api.js'
+import { api, DashboardError, type Job, type Overview } from './api.js'
 import { liveAtStart } from './preferences.js'
 import { box } from './router.js'
 import { session } from './session.js'
@@ -106,8 +106,11 @@ function follow(of: string): () => void {
       hear(of, told)
       // Not before: between two streams nothing was lost.
       state.value = 'polling'
-    } catch {
-      if (!stopped && polling) state.value = 'lost'
+    } catch (error) {
+      if (stopped || !polling) return
+      // A refusal is an answer: whoever is signed out has to know that, and not that there is no connection.
+      problem.value = error instanceof DashboardError ? error.message : undefined
+      state.value = 'lost'
     }
     later(POLL_MS, () => void poll())
   }

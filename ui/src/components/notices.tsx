@@ -29,14 +29,14 @@ export function Notices() {
           <b>The live stream is lost.</b> The box is asked every 5 s instead.
         </Banner>
       )}
-      {state === 'lost' && (
+      {state === 'lost' && problem.value === undefined && (
         <Banner tone="bad" icon="plug">
           <b>No connection{at && ` since ${at}`}.</b> {at ? 'What you see is from then.' : 'It is tried every 5 s.'}
         </Banner>
       )}
-      {state !== 'lost' && problem.value !== undefined && (
+      {problem.value !== undefined && (
         <Banner tone="bad" icon="plug">
-          <b>The box cannot be read.</b> {problem.value} {at && `What you see is from ${at}.`}
+          <b>The box cannot be read.</b> {sentence(problem.value)} {at && `What you see is from ${at}.`}
         </Banner>
       )}
       {looksOnly() && (
@@ -46,4 +46,8 @@ export function Notices() {
       )}
     </>
   )
+}
+
+function sentence(words: string): string {
+  return `${words[0]?.toUpperCase() ?? ''}${words.slice(1)}${/[.?!]$/.test(words) ? '' : '.'}`
 }

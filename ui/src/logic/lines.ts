@@ -98,7 +98,9 @@ export function sparkOf(
 ): Values {
   const kept = history?.consumers[name]?.lagMs ?? []
   const heard = readings.map(({ consumers }) => consumers[name] ?? null)
-  const from = kept.some((value) => value !== null) ? [...kept, heard.at(-1) ?? null] : heard
+  const known = (values: readonly (number | null)[]): number => values.filter((value) => value !== null).length
+  // Where little is on record yet, the tab knows more.
+  const from = known(kept) >= Math.min(points, known(heard)) ? [...kept, heard.at(-1) ?? null] : heard
   return thin(from, points)
 }
 

@@ -62,7 +62,6 @@ export function Consumers({ figures }: { figures: Figures }) {
 function Row({ one, figures }: { one: ConsumerStatus; figures: Figures }) {
   const { name, rates, paused } = one
   const to = (state: string): string => search(`consumer:${quote(name)} state:${state}`)
-  const copies = rates && percent(rates.duplicatesPerSecond, rates.duplicatesPerSecond + rates.inPerSecond)
   const counts = (state: 'pending' | 'processing' | 'dead' | 'quarantined', marked = false) => (
     <CountLink
       n={one[state]}
@@ -86,10 +85,10 @@ function Row({ one, figures }: { one: ConsumerStatus; figures: Figures }) {
         <Lag one={one} figures={figures} />
       </td>
       <td class="num" data-l="In /s">
-        {rates ? rate(rates.inPerSecond) : <span class="nil">–</span>}
+        <Speed of={rates?.inPerSecond} />
       </td>
       <td class="num" data-l="Out /s">
-        {rates ? rate(rates.outPerSecond) : <span class="nil">–</span>}
+        <Speed of={rates?.outPerSecond} />
       </td>
       <td class="num" data-l="Pending">
         {counts('pending')}
@@ -107,7 +106,11 @@ function Row({ one, figures }: { one: ConsumerStatus; figures: Figures }) {
         <span class={one.handled === 0 ? 'nil' : ''}>{about(one.handled, { estimated: one.estimated === true })}</span>
       </td>
       <td class="num c-hide md-hide" data-l="Duplicates">
-        {copies ?? <span class="nil">–</span>}
+        {rates && rates.duplicatesPerSecond > 0 ? (
+          percent(rates.duplicatesPerSecond, rates.duplicatesPerSecond + rates.inPerSecond)
+        ) : (
+          <span class="nil">{rates ? '0 %' : '–'}</span>
+        )}
       </td>
       <td class="num c-end o2">
         <Button
@@ -121,6 +124,11 @@ function Row({ one, figures }: { one: ConsumerStatus; figures: Figures }) {
       </td>
     </tr>
   )
+}
+
+/** Zero is grey, and so is what nobody recorded. */
+function Speed({ of }: { of: number | undefined }) {
+  return <span class={of === undefined || of < 0.05 ? 'nil' : ''}>{of === undefined ? '–' : rate(of)}</span>
 }
 
 function Tags({ one, blocked }: { one: ConsumerStatus; blocked: number }) {

@@ -7,6 +7,7 @@ import { linesOf, type Lines, type Reading } from '../logic/lines.js'
 import { now } from '../now.js'
 import { readings } from '../readings.js'
 import { box } from '../router.js'
+import { session } from '../session.js'
 
 const MINUTE_MS = 60_000
 
@@ -21,7 +22,7 @@ export interface Figures {
 export function useHistory(): Load<History> {
   const minutes = range.value.value
   const of = box.value
-  const key = `${of} ${minutes} ${Math.floor(now.value / MINUTE_MS)}`
+  const key = session.value && of !== '' ? `${of} ${minutes} ${Math.floor(now.value / MINUTE_MS)}` : undefined
   return useLoad(key, (signal) => api.history({ box: of, minutes }, { signal }))
 }
 

@@ -1,8 +1,10 @@
 /** Overview: is anything wrong, where, since when, and what to do. */
-import type { Overview } from '../api.js'
+import type { History, Overview } from '../api.js'
+import { Banner } from '../components/banner.js'
 import { Empty } from '../components/empty.js'
 import { Kbd } from '../components/kbd.js'
 import { SkeletonRows } from '../components/skeleton.js'
+import type { Load } from '../load.js'
 import { heardAt, overview, problem } from '../live.js'
 import { isEmpty } from '../logic/verdict.js'
 import { Charts } from '../overview/charts.js'
@@ -15,8 +17,9 @@ import { usePassed } from '../passed.js'
 
 export function OverviewPage() {
   const slow = usePassed(200)
+  const history = useHistory()
   const now = overview.value
-  if (now) return <Known overview={now} />
+  if (now) return <Known overview={now} history={history} />
   return (
     <div class={slow ? 'stack-v' : 'stack-v sk-wait'} role="status" aria-busy="true">
       <h1>{problem.value === undefined || heardAt.value ? 'Reading the box…' : 'The box cannot be read'}</h1>
@@ -40,13 +43,17 @@ const KEYS = [
   ['?', 'all shortcuts'],
 ] as const
 
-function Known({ overview: now }: { overview: Overview }) {
-  const history = useHistory()
+function Known({ overview: now, history }: { overview: Overview; history: Load<History> }) {
   const figures = useFigures(now, history.value.value)
   return (
     <>
       <Verdict overview={now} />
       {isEmpty(now) && <First />}
+      {history.failure.value && (
+        <Banner tone="warn" icon="plug">
+          <b>What was before cannot be read.</b> The charts show what this tab has heard.
+        </Banner>
+      )}
       <Charts figures={figures} />
       <Consumers figures={figures} />
       <Sinks overview={now} />

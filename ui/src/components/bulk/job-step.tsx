@@ -170,7 +170,7 @@ function Tally({ job, progress }: { job: Job; progress: Progress }) {
           )
         }
       />
-      <Row shape="processing" word="To run" value={count(changed)} />
+      <Row shape="processing" word={runs ? 'To run' : 'Pending again'} value={count(changed)} />
       {skipped > 0 && <Row shape="paused" word="Left alone" value={count(skipped)} />}
       <Row shape="pending" word={runs ? 'Not yet touched' : 'Not touched'} value={count(untouched)} />
     </dl>
