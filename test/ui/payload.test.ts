@@ -1,6 +1,6 @@
 /** The payload tree is printed from the text that is stored. */
 import { expect, test } from 'vitest'
-import { isJson, innerOf, rootOf } from '../../ui/src/logic/json-scan.js'
+import { countInner, isJson, innerOf, rootOf } from '../../ui/src/logic/json-scan.js'
 import {
   countRedacted,
   levelOf,
@@ -12,6 +12,7 @@ import {
 } from '../../ui/src/logic/payload.js'
 
 const plain = (text: string): Source => ({ text, redacted: false })
+const opened = (text: string): ReadonlySet<number> => openAtFirst(plain(text), treeOf(plain(text)))
 const leaf = (text: string): Leaf => treeOf(plain(text)) as Leaf
 const members = (text: string): Record<string, unknown>[] =>
   levelOf(plain(text), treeOf(plain(text)) as Branch).members.map(({ name, value, isOverruled }) => ({
@@ -115,9 +116,16 @@ test('a value that has nothing inside yields nothing', () => {
 })
 
 test('three levels are open at first, and no more rows than a page can take', () => {
-  expect([...openAtFirst(plain('{"a":{"b":{"c":{"d":1}}}}'))]).toEqual([0, 5, 10])
+  expect([...opened('{"a":{"b":{"c":{"d":1}}}}')]).toEqual([0, 5, 10])
   const wide = `[${Array.from({ length: 200 }, () => '{"k":[1,2,3]}').join(',')}]`
-  expect(openAtFirst(plain(wide)).size).toBeLessThan(150)
-  expect(openAtFirst(plain(`[${'0,'.repeat(100_000)}0]`)).size).toBe(1)
-  expect(openAtFirst(plain('12')).size).toBe(0)
+  expect(opened(wide).size).toBeLessThan(150)
+  expect(opened(`[${'0,'.repeat(100_000)}0]`).size).toBe(1)
+  expect(opened('12').size).toBe(0)
 })
+
+test.each(['{}', '[ ]', '[1]', '{"a,]":[1,2,{"b":3}],"c":","}', '[[],[],[[1,2],3]]', ' [ "\\"," , 2 ] '])(
+  'as many are counted in %s as there are',
+  (text) => {
+    expect(countInner(text, rootOf(text))).toBe([...innerOf(text, rootOf(text))].length)
+  },
+)

@@ -1,16 +1,16 @@
 /** A text that came with a message. What would be hidden in it, or would turn the rest around, is shown as a mark. */
-import { partsOf, visible } from '../logic/visible.js'
+import { partsOf } from '../logic/visible.js'
 
 /** More would be as many elements: the rest is one text. */
-const MOST_MARKS = 500
+const MOST_PARTS = 500
 
-export function Shown({ text }: { text: string }) {
+export function Shown({ text, most = MOST_PARTS }: { text: string; most?: number }) {
   const parts = partsOf(text)
   if (parts.length === 1 && parts[0]!.kind === 'text') return <bdi>{text}</bdi>
-  const rest = parts.slice(MOST_MARKS)
+  const rest = parts.slice(most)
   return (
     <bdi>
-      {parts.slice(0, MOST_MARKS).map((part, n) =>
+      {parts.slice(0, most).map((part, n) =>
         part.kind === 'text' ? (
           part.text
         ) : (
@@ -19,7 +19,7 @@ export function Shown({ text }: { text: string }) {
           </span>
         ),
       )}
-      {rest.length > 0 && visible(rest.map((part) => (part.kind === 'text' ? part.text : `[${part.text}]`)).join(''))}
+      {rest.length > 0 && rest.map((part) => (part.kind === 'text' ? part.text : `[${part.text}]`)).join('')}
     </bdi>
   )
 }

@@ -21,7 +21,7 @@ export interface Inner extends Place {
 
 const SPACE = /[ \t\n\r]*/y
 const SCALAR = /[^\s,\]}]+/y
-const [QUOTE, OPEN_BRACE, CLOSE_BRACE, OPEN_BRACKET, CLOSE_BRACKET] = [0x22, 0x7b, 0x7d, 0x5b, 0x5d]
+const [QUOTE, COMMA, OPEN_BRACE, CLOSE_BRACE, OPEN_BRACKET, CLOSE_BRACKET] = [0x22, 0x2c, 0x7b, 0x7d, 0x5b, 0x5d]
 
 export function isJson(text: string): boolean {
   try {
@@ -55,8 +55,24 @@ export function* innerOf(text: string, { kind, from }: Place): Generator<Inner> 
   }
 }
 
+/** How many are directly in an object or an array: a third of the time that it takes to find them. */
+export function countInner(text: string, { from, to }: Place): number {
+  if (skipSpace(text, from + 1) === to - 1) return 0
+  let depth = 0
+  let commas = 0
+  for (let at = from; at < to; at += 1) {
+    const code = text.charCodeAt(at)
+    if (code === QUOTE) at = endOfString(text, at) - 1
+    else if (code === OPEN_BRACE || code === OPEN_BRACKET) depth += 1
+    else if (code === CLOSE_BRACE || code === CLOSE_BRACKET) depth -= 1
+    else if (code === COMMA && depth === 1) commas += 1
+  }
+  return commas + 1
+}
+
 export function readString(text: string, { from, to }: Pick<Place, 'from' | 'to'>): string {
-  return JSON.parse(text.slice(from, to)) as string
+  const inner = text.slice(from + 1, to - 1)
+  return inner.includes('\\') ? (JSON.parse(text.slice(from, to)) as string) : inner
 }
 
 function placeAt(text: string, from: number): Place {

@@ -1,5 +1,5 @@
 /** A payload as a tree, printed from its text: numbers as they were written, names as often as they are there. */
-import { innerOf, readString, rootOf, type Inner, type Place } from './json-scan.js'
+import { countInner, innerOf, readString, rootOf, type Inner, type Place } from './json-scan.js'
 
 export interface Branch {
   readonly kind: 'object' | 'array'
@@ -67,9 +67,8 @@ export function levelOf(source: Source, { place }: Branch, { skip = 0, most = PA
 }
 
 /** Which are open before the reader opens any, by where they begin: the upper levels, as far as a page can take them. */
-export function openAtFirst(source: Source): ReadonlySet<number> {
+export function openAtFirst(source: Source, root: Branch | Leaf, read = levelOf): ReadonlySet<number> {
   const open = new Set<number>()
-  const root = treeOf(source)
   let level: readonly Branch[] = 'place' in root ? [root] : []
   let shown = 0
   for (let depth = 0; depth < OPEN_DEPTH; depth += 1) {
@@ -79,7 +78,7 @@ export function openAtFirst(source: Source): ReadonlySet<number> {
       if (shown + rows > MOST_AT_FIRST) continue
       shown += rows
       open.add(branch.place.from)
-      for (const { value } of levelOf(source, branch).members) if ('place' in value) next.push(value)
+      for (const { value } of read(source, branch).members) if ('place' in value) next.push(value)
     }
     level = next
   }
@@ -110,8 +109,7 @@ function isMask(value: string): boolean {
 }
 
 function branchOf(text: string, place: Place & { readonly kind: Branch['kind'] }): Branch {
-  let count = 0
-  for (const _ of innerOf(text, place)) count += 1
+  const count = countInner(text, place)
   const noun = place.kind === 'object' ? 'key' : 'item'
   return { kind: place.kind, place, count, size: `${count} ${noun}${count === 1 ? '' : 's'}` }
 }

@@ -9,6 +9,7 @@ import {
   treeOf,
   type Branch,
   type Leaf,
+  type Level,
   type Member,
   type Source,
 } from '../../logic/payload.js'
@@ -18,13 +19,26 @@ import { Shown } from '../shown.js'
 const LONG = 2_000
 
 interface Tree {
-  readonly source: Source
   readonly open: ReadonlySet<number>
+  /** Reads so many members, once: of an object with a hundred thousand names that takes a while. */
+  level(branch: Branch, most: number): Level
+}
+
+function planned(source: Source): { tree: Tree; root: Branch | Leaf } {
+  const known = new Map<string, Level>()
+  const level = (branch: Branch, most: number): Level => {
+    const key = `${branch.place.from} ${most}`
+    const read = known.get(key) ?? levelOf(source, branch, { most })
+    known.set(key, read)
+    return read
+  }
+  const root = treeOf(source)
+  const open = openAtFirst(source, root, (_, branch) => level(branch, PAGE))
+  return { tree: { open, level }, root }
 }
 
 export function PayloadTree({ source }: { source: Source }) {
-  const tree = useMemo(() => ({ source, open: openAtFirst(source) }), [source.text, source.redacted])
-  const root = treeOf(source)
+  const { tree, root } = useMemo(() => planned(source), [source.text, source.redacted])
   return 'place' in root ? <BranchView tree={tree} branch={root} /> : <LeafView leaf={root} />
 }
 
@@ -59,10 +73,7 @@ function BranchView({ tree, branch, member }: { tree: Tree; branch: Branch; memb
 
 function Members({ tree, branch }: { tree: Tree; branch: Branch }) {
   const most = useSignal(PAGE)
-  const { members, total } = useMemo(
-    () => levelOf(tree.source, branch, { most: most.value }),
-    [tree, branch.place.from, most.value],
-  )
+  const { members, total } = tree.level(branch, most.value)
   return (
     <ul>
       {members.map((member, n) => (

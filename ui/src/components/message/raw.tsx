@@ -5,6 +5,8 @@ import { Shown } from '../shown.js'
 
 const BLOCK = 16_384
 const MOST_BYTES = 4_096
+/** Of all blocks together. */
+const MOST_PARTS = 1_000
 
 export function Raw({ text, label }: { text: string; label: string }) {
   const blocks = blocksOf(text, BLOCK)
@@ -12,7 +14,7 @@ export function Raw({ text, label }: { text: string; label: string }) {
     <pre class="raw" tabIndex={0} role="group" aria-label={label}>
       {blocks.map((block, n) => (
         <span class={blocks.length > 1 ? 'raw-block' : ''} key={n}>
-          <Shown text={block} />
+          <Shown text={block} most={Math.ceil(MOST_PARTS / blocks.length)} />
         </span>
       ))}
     </pre>
