@@ -150,6 +150,15 @@ test('a blocked key says why and what waits; the one in front is retried, and th
   expect(entries).toHaveLength(4)
   await page.keyboard.press('Escape')
   await page.getByRole('heading', { name: '1 key is blocked' }).waitFor()
+  // All that are in front at once.
+  await page.getByRole('button', { name: 'Retry all 1 in front…' }).click()
+  await page.getByRole('heading', { name: 'Retry 1 message in front?' }).waitFor()
+  await page.getByText('Blocking messages.').waitFor()
+  await page.getByRole('button', { name: 'Retry 1 message', exact: true }).click()
+  await page.getByRole('heading', { name: 'Retried 1 message' }).waitFor()
+  await page.getByRole('button', { name: 'Close' }).click()
+  await page.getByRole('heading', { name: 'No key is blocked' }).waitFor()
+  expect(await parked()).toMatchObject({ 'ship-9-1': 'pending' })
 })
 
 test('the outbox says which sinks need somebody, and dead events are retried', async () => {

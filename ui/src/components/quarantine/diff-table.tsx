@@ -3,14 +3,16 @@ import type { DiffRow, Difference, Line } from '../../logic/diff/index.js'
 import { count, plural } from '../../logic/format.js'
 
 export function DiffTable({ of: { rows, isCut } }: { of: Difference }) {
+  // Of long bodies the numbers of lines are long as well.
+  const wide = rows.some((row) => lineOf(row) > 999) ? 'w-g-long' : 'w-g'
   return (
     <>
       <table class="diff">
         <caption class="vh">First body left, second body right</caption>
         <colgroup>
-          <col class="w-g" />
+          <col class={wide} />
           <col />
-          <col class="w-g" />
+          <col class={wide} />
           <col />
         </colgroup>
         <tbody>
@@ -22,6 +24,11 @@ export function DiffTable({ of: { rows, isCut } }: { of: Difference }) {
       {isCut && <p class="note">There is more that differs than is shown here. Copy both to compare them elsewhere.</p>}
     </>
   )
+}
+
+function lineOf(row: DiffRow): number {
+  if (row.kind === 'fold' || row.kind === 'cut') return 0
+  return row.kind === 'added' ? row.right.line : row.left.line
 }
 
 function Row({ row }: { row: DiffRow }) {
