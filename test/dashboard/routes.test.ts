@@ -73,7 +73,6 @@ const LET_IN: Partial<Record<RouteName, number>> = {
   paceDiscard: 404,
   cancelDiscard: 404,
   asset: 404,
-  icon: 404,
 }
 
 function mayBe(who: Who, needs: Route['needs']): boolean {
