@@ -1,7 +1,18 @@
 /** The dashboard on real servers, under / and under /ops/inbox: pages, files, calls by the typed client, changes and streams. */
-import { createServer, request as httpRequest, type IncomingMessage, type RequestListener } from 'node:http'
+import 'reflect-metadata'
+import {
+  createServer,
+  request as httpRequest,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+} from 'node:http'
 import type { AddressInfo } from 'node:net'
+import path from 'node:path'
 import { serve as serveHono } from '@hono/node-server'
+import { Module, type INestApplication } from '@nestjs/common'
+import { NestFactory } from '@nestjs/core'
+import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify'
 import express from 'express'
 import fastify from 'fastify'
 import { Hono } from 'hono'
@@ -47,6 +58,24 @@ async function listen(listener: RequestListener): Promise<Running> {
   }
 }
 
+function emptyModule(): object {
+  class Empty {}
+  Module({})(Empty)
+  return Empty
+}
+
+async function listening(app: INestApplication): Promise<Running> {
+  await app.listen(0, '127.0.0.1')
+  const server = app.getHttpServer() as Server
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections()
+      await app.close()
+    },
+  }
+}
+
 /** Mounts it under a path, as docs/dashboard.md shows. */
 const MOUNTS: Readonly<Record<string, (make: (options?: Partial<DashboardOptions>) => Dashboard, base: string) => Promise<Running>>> = {
   'node:http': (make, base) => listen(toNodeListener(make(), { base })),
@@ -64,6 +93,17 @@ const MOUNTS: Readonly<Record<string, (make: (options?: Partial<DashboardOptions
   Koa: (make, base) => {
     const middleware = toKoa(make(), { base })
     return listen((req, res) => void middleware({ req, res, request: {} }))
+  },
+  'Nest on Express': async (make, base) => {
+    const app = await NestFactory.create(emptyModule(), { logger: false })
+    // Before Nest's own parsers, which come when it starts.
+    app.use(base || '/', toNodeListener(make()))
+    return listening(app)
+  },
+  'Nest on Fastify': async (make, base) => {
+    const app = await NestFactory.create<NestFastifyApplication>(emptyModule(), new FastifyAdapter(), { logger: false })
+    await app.register(toFastify(make()), { prefix: base })
+    return listening(app)
   },
   Hono: async (make, base) => {
     const app = new Hono()
@@ -108,6 +148,22 @@ async function events(url: string, headers: Record<string, string>): Promise<{ r
   return { response, seen, close: () => response.destroy() }
 } // prettier-ignore
 
+/** Those of the built interface that the page names: each is there, is what it says, and is kept by the browser. */
+async function expectFiles(url: string, headers: Record<string, string>): Promise<void> {
+  const html = await (await fetch(url, { headers })).text()
+  const base = new URL(/<base href="([^"]+)"/.exec(html)![1]!, url)
+  const named = [...html.matchAll(/(?:src|href)="([^"]+\.(?:js|css|svg))"/g)].map(([, name]) => new URL(name!, base).href)
+  expect(named.map((name) => path.extname(name)).toSorted()).toEqual(expect.arrayContaining(['.css', '.js', '.svg']))
+  const types: Readonly<Record<string, string>> = { '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml' }
+  for (const name of named) {
+    expect((await fetch(name)).status).toBe(401)
+    const file = await fetch(name, { headers })
+    expect([name, file.status, file.headers.get('content-type')?.split(';')[0]]).toEqual([name, 200, types[path.extname(name)]])
+    expect((await file.text()).length).toBeGreaterThan(100)
+    if (name.includes('/assets/')) expect(file.headers.get('cache-control')).toContain('immutable')
+  }
+} // prettier-ignore
+
 describe.for(Object.keys(MOUNTS))('%s', (name) => {
   test.for(['', '/ops/inbox'])('under "%s/": pages, files, calls, changes and streams work', async (base) => {
     let ops: Dashboard | undefined
@@ -117,13 +173,14 @@ describe.for(Object.keys(MOUNTS))('%s', (name) => {
     const url = running.url + base
     const headers = { authorization: 'Bearer all' }
 
-    for (const path of [`${url}/`, ...(base === '' ? [] : [url]), `${url}/messages`, `${url}/messages/shop`]) {
-      const page = await fetch(path, { headers })
-      expect([path, page.status, page.headers.get('content-type')]).toEqual([path, 200, 'text/html; charset=utf-8'])
+    for (const at of [`${url}/`, ...(base === '' ? [] : [url]), `${url}/messages`, `${url}/messages/shop`]) {
+      const page = await fetch(at, { headers })
+      expect([at, page.status, page.headers.get('content-type')]).toEqual([at, 200, 'text/html; charset=utf-8'])
       const html = await page.text()
       expect(html).toContain(`<base href="${base}/">`)
       expect(html).toContain('<title>Shop &#60;1&#62;</title>')
     }
+    await expectFiles(`${url}/`, headers)
     expect((await fetch(`${url}/`)).status).toBe(401)
     expect((await fetch(`${url}/nothing`, { headers })).status).toBe(404)
 
