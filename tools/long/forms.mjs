@@ -18,5 +18,6 @@ export const FORMS = [
   { name: 'clients', about: '10 000 messages and 200 cut COMMITs for each database client', variables: { ONCEBOX_CLIENTS: 'all', ONCEBOX_CLIENT_MESSAGES: '10000' }, files: ['test/clients'] },
   { name: 'toolchains', about: 'every toolchain and every TypeScript', variables: { ONCEBOX_TOOLCHAINS: 'all' }, files: ['test/toolchains'] },
   { name: 'frameworks', about: 'Next.js built and run; every version of Nest', variables: { ONCEBOX_FRAMEWORKS: 'all', ONCEBOX_NEST_MATRIX: 'all' }, files: ['test/http/next.test.ts', 'test/nest/projects.test.ts'] },
+  { name: 'elsewhere', about: 'the command line by pnpm, yarn and bun, on newer Node.js, completed by zsh and fish', variables: { ONCEBOX_ELSEWHERE: 'all' }, files: ['test/cli/elsewhere.test.ts'] },
   { name: 'init', about: 'a project of `oncebox init` with every client', variables: { ONCEBOX_INIT_CLIENTS: 'all' }, files: ['test/cli/init.test.ts'] },
 ] // prettier-ignore

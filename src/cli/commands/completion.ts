@@ -75,19 +75,27 @@ function fish(commands: readonly Command[]): string {
     `complete -c oncebox -f -n __fish_use_subcommand -a ${noun}`,
     ...verbs.map(
       (verb) =>
-        `complete -c oncebox -f -n "__fish_seen_subcommand_from ${noun}; and not __fish_seen_subcommand_from ${verbs.join(' ')}" -a ${verb}`,
+        `complete -c oncebox -f -n "__oncebox_behind ${noun}; and test (count (commandline -opc)) -eq 2" -a ${verb}`,
     ),
   ])
   const options = commands.flatMap((of) => {
-    const seen = of.name.split(' ').map((word) => `__fish_seen_subcommand_from ${word}`)
+    const behind = `__oncebox_behind ${of.name}`
     const { own, output, connection } = allOptions(of)
     return [
-      ...choicesOf(of).map((one) => `complete -c oncebox -f -n "${seen.join('; and ')}" -a ${one}`),
+      ...choicesOf(of).map((one) => `complete -c oncebox -f -n "${behind}" -a ${one}`),
       ...Object.entries({ ...own, ...output, ...connection }).map(
         ([name, { summary, value }]) =>
-          `complete -c oncebox -n "${seen.join('; and ')}" -l ${dashed(name)}${value === undefined ? '' : ' -x'} -d ${quoted(summary)}`,
+          `complete -c oncebox -n "${behind}" -l ${dashed(name)}${value === undefined ? '' : ' -x'} -d ${quoted(summary)}`,
       ),
     ]
   })
-  return [...lines, ...options, ''].join('\n')
+  // By their places: `status` is a command, and a verb of another.
+  const begin = [
+    'function __oncebox_behind',
+    '  set -l words (commandline -opc)',
+    '  set -l last (math (count $argv) + 1)',
+    '  test "$words[2..$last]" = "$argv"',
+    'end',
+  ]
+  return [...begin, ...lines, ...options, ''].join('\n')
 }
