@@ -1,88 +1,173 @@
-/* global Request -- of Node.js */
 /**
- * The dashboard on a large box: the time of every page on the server, by count of retained messages. A tenth of them wait, and a
- * hundredth are dead, in 500 groups.
+ * How long the server takes for each page of the dashboard, with ten million messages kept, a million waiting, and a hundred thousand
+ * dead in five hundred groups. Every GET route of the table is asked, each time with nothing in a cache; one that takes longer
+ * than 300 ms fails the run.
  *
- *   npm run build && node bench/dashboard.mjs [retained = 1000000]
+ *   npm run bench:dashboard [-- --handled 10000000 --pending 1000000 --dead 100000 --groups 500 --repeats 5]
+ *   npm run bench:dashboard -- --url postgres://…    uses that server, and what an earlier run has left there
+ *
+ * Takes 6 GB of disk and some minutes, most of which fill the tables, past the front door.
  */
+import { parseArgs } from 'node:util'
 import pg from 'pg'
 import { createBox } from 'oncebox'
 import { dashboard } from 'oncebox/dashboard'
 import { fromPg } from 'oncebox/pg'
+import { bindTo } from '../dist/postgres/database.js'
+import { parametersOf, ROUTES } from '../dist/dashboard/routes.js'
 import { startServer } from './server.mjs'
 
-const retained = Number(process.argv[2] ?? 1_000_000)
-const REPEATS = 5
+const { values } = parseArgs({
+  options: {
+    handled: { type: 'string', default: '10000000' },
+    pending: { type: 'string', default: '1000000' },
+    dead: { type: 'string', default: '100000' },
+    groups: { type: 'string', default: '500' },
+    repeats: { type: 'string', default: '5' },
+    url: { type: 'string' },
+  },
+})
+const HANDLED = Number(values.handled)
+const PENDING = Number(values.pending)
+const DEAD = Number(values.dead)
+const GROUPS = Number(values.groups)
+const REPEATS = Number(values.repeats)
+const ALL = HANDLED + PENDING
+const LIMIT_MS = 300
 
-/** Past the front door, into the library's own tables. Errors have a stack, as those of handlers do. */
-const FILL = `
-insert into ob.message (consumer, source, id, type, key, body, hash, envelope, received_at, n)
-select (array['orders', 'ledger', 'mail'])[i % 3 + 1], 'shop', i::text, 't' || i % 20, 'k' || i % 50000, '{"n":' || i || ',"text":"' || repeat('x', 100) || '"}',
-  decode(md5(i::text), 'hex'), '{"headers":{"causationid":"' || i - 1 || '"}}', now() - i * interval '100 ms', i from generate_series(1, ${retained}) i;
-insert into ob.work (consumer, source, id, seq, lane, due_at, attempts, parked, error)
-select consumer, source, id, n, case when consumer = 'ledger' then key end, case when n % 10 = 0 then 'infinity' else now() end, n % 3,
-  case when n % 10 = 0 then 'dead' end, case when n % 10 = 0 then jsonb_build_object('name', 'GatewayTimeout', 'message',
-    'POST /charges/' || chr(97 + (n / 10 % 20)::int) || chr(97 + (n / 200 % 25)::int) || ' gave no answer to ' || n || ' within 10000 ms', 'stack', repeat('at charge (src/gateway.ts:88:13) ', 40))::text end
-from ob.message where n <= ${retained / 10};
-insert into ob.attempt (consumer, source, id, attempt, error, at) select consumer, source, id, 1, error, now() - seq * interval '1 s' from ob.work where parked is not null;
-insert into ob.lane (consumer, key, due_at, blocked)
-select 'ledger', lane, case when bool_or(parked = 'dead') then 'infinity' else now() end, bool_or(coalesce(parked, '') = 'dead') from ob.work where lane is not null group by lane;
-insert into ob.handled (n, at) select n, received_at from ob.message where n > ${retained / 10};
-insert into ob.quarantine (consumer, source, id, type, reason, detail, body, hash)
-select 'orders', 'shop', i::text, 't1', (array['conflict', 'invalid', 'too-old'])[i % 3 + 1], 'why', '{}', decode(md5(i::text), 'hex') from generate_series(1, 20000) i;
-insert into ob.outbox (source, id, type, key, body, envelope) select 'box', i::text, 't1', 'k', '{}', '{}' from generate_series(1, 100000) i;
-select setval('ob.seq', ${retained});
-insert into ob.sink (name) values ('broker');
-insert into ob.delivery (n, sink, shard, key, due_at) select n, 'broker', n % 32, 'k', now() from ob.outbox;`
+const schema = 'bench_dashboard'
+const bind = bindTo(schema)
+const AT = `now() - (${ALL} - i) * interval '0.2 second'`
+/** Every tenth is for mail, so the dead are among the oldest that mail has. */
+const DEAD_UNTIL = Math.min(HANDLED, DEAD * 10)
 
-const PAGES = [
-  ...['overview', 'vocabulary', 'failures', 'quarantine', 'keys', 'outbox', 'audit', 'jobs'],
-  ...['messages', 'messages?q=state:dead', 'messages?q=state:pending', 'messages?q=consumer:mail', 'messages?q=key:k77', 'messages?q=type:t7%20state:handled'],
-  ...['messages?q=error:nothing', 'messages?q=data.n:77', 'messages?q=state:dead%20fingerprint:000000000000', 'messages?q=77', 'message?id=77', 'conversation?id=77'],
-] // prettier-ignore
+const FILL = [
+  `insert into ob.consumer (name, ordered, retain_ms) values ('orders', false, 2592000000), ('ledger', true, 2592000000), ('mail', false, 2592000000)`,
+  `insert into ob.subscription (consumer, type) select name, 't' || i from ob.consumer, generate_series(0, 9) i`,
+  `insert into ob.message (consumer, source, id, type, key, body, hash, envelope, received_at, n)
+   select case when i % 10 < 6 then 'orders' when i % 10 < 9 then 'ledger' else 'mail' end, 'shop', i::text, 't' || i % 10,
+     'k' || i % 20000, '{"orderId":"' || i || '","quantity":1}', sha256(i::text::bytea), '{}', ${AT}, i
+   from generate_series(1, ${ALL}) i`,
+  `insert into ob.handled (n, at) select i, ${AT} + interval '1 second' from generate_series(1, ${HANDLED}) i`,
+  `insert into ob.work (consumer, source, id, seq, lane, due_at, token)
+   select consumer, source, id, n, case when consumer = 'ledger' then key end,
+     case when consumer = 'orders' and n % 1000 = 1 then now() + interval '1 hour' else received_at end,
+     case when consumer = 'orders' and n % 1000 = 1 then gen_random_uuid() end
+   from ob.message where n > ${HANDLED}`,
+  `insert into ob.lane (consumer, key, due_at, token) select 'ledger', lane,
+     case when lane like 'k11%' then now() + interval '1 hour' else min(due_at) end, case when lane like 'k11%' then gen_random_uuid() end
+   from ob.work where lane is not null group by lane`,
+  // The largest group has about a tenth of all.
+  `insert into ob.work (consumer, source, id, seq, due_at, attempts, parked, error, fingerprint, failed_at)
+   select consumer, source, id, n, 'infinity', 10, 'dead',
+     '{"name":"Error","message":"no answer from host ' || g.g || ' after ' || n || ' ms","stack":"' || repeat(md5(n::text), 50) || '"}',
+     left(md5(g.g::text), 12), now() - (n % 200000) * interval '1 second'
+   from ob.message m cross join lateral (select case when n % 9 = 0 then 0 else (n / 10) % ${GROUPS} end g) g
+   where n <= ${DEAD_UNTIL} and consumer = 'mail'`,
+  `insert into ob.attempt (consumer, source, id, attempt, error, ms, worker)
+   select consumer, source, id, attempts, error, 12.5, 'host:1' from ob.work where parked = 'dead'`,
+  // A key in ten is blocked by a message that died before those that wait.
+  `insert into ob.work (consumer, source, id, seq, lane, due_at, attempts, parked, error, fingerprint, failed_at)
+   select consumer, source, id, n, key, 'infinity', 1, 'dead', '{"name":"Error","message":"no account"}', left(md5('account'), 12), received_at
+   from ob.message where n > ${HANDLED - 20_000} and n <= ${HANDLED} and n % 10 = 7`,
+  `update ob.lane l set blocked = true, due_at = 'infinity', token = null from ob.work w
+   where w.consumer = 'ledger' and w.parked = 'dead' and l.consumer = 'ledger' and l.key = w.lane`,
+  `insert into ob.quarantine (consumer, source, id, type, reason, detail, body, hash, received_at)
+   select 'orders', 'shop', i::text, 't1', 'conflict', 'why', '{}', sha256(i::text::bytea), now() - (20000 - i) * interval '1 minute'
+   from generate_series(1, 20000) i`,
+  `insert into ob.sink (name) values ('broker')`,
+  `insert into ob.shard (sink, shard) select 'broker', g from generate_series(0, 31) g`,
+  `insert into ob.outbox (source, id, type, key, body, envelope, published_at)
+   select 'box', i::text, 't' || i % 10, 'k' || i % 20000, '{}', '{}', case when i <= ${PENDING * 0.9} then now() end from generate_series(1, ${PENDING}) i`,
+  `insert into ob.delivery (n, sink, shard, key, due_at)
+   select n, 'broker', n % 32, key, created_at from ob.outbox where n > ${PENDING * 0.9}`,
+  `insert into ob.audit (action, detail) select 'retry', '{"count":1}' from generate_series(1, 10000)`,
+  `select setval('ob.seq', ${ALL})`,
+]
 
-const server = await startServer()
+const KIND = `left(md5('0'), 12)`
+const server = values.url === undefined ? await startServer() : { url: values.url, stop: () => undefined }
 const pool = new pg.Pool({ connectionString: server.url, max: 8 })
+const client = new pg.Client({ connectionString: server.url })
+await client.connect()
+let slow = 0
+
 try {
-  const box = createBox({ db: fromPg(pool), schema: 'bench_dashboard' })
+  const box = createBox({ db: fromPg(pool), schema, logger: { debug() {}, info() {}, warn() {}, error() {} } })
+  const { rows } = await client.query(`select to_regnamespace('${schema}') is not null filled`)
   await box.migrate()
-  for (const [name, options] of [['orders', {}], ['ledger', { order: 'key' }], ['mail', {}]]) box.consumer(name, { '*': () => undefined }, options) // prettier-ignore
-  await box.migrate()
-  console.error(`filling ${retained} messages`)
-  for (const statement of FILL.split(';\n')) await pool.query(statement.replaceAll('ob.', 'bench_dashboard.'))
-  await pool.query('vacuum analyze')
-  let reader = 0
-  for (const page of PAGES) {
-    const times = []
-    let status
-    for (let n = 0; n < REPEATS; n++) {
-      // Another reader each time: searches are counted. Another dashboard: an overview is kept for a second.
-      const ops = dashboard({ shop: box }, { authorize: () => ({ may: 'all', by: `r${reader++}` }) })
-      const began = performance.now()
-      const response = await ops.fetch(new Request(`http://localhost/api/v1/boxes/shop/${page}`))
-      await response.text()
-      times.push(performance.now() - began)
-      status = response.status
-    }
-    times.sort((a, b) => a - b)
-    console.log(
-      `${page.padEnd(60)} ${status} ${times[REPEATS >> 1].toFixed(0).padStart(6)} ms, at most ${times.at(-1).toFixed(0)} ms`,
+  if (!rows[0].filled) await fill()
+  const [{ kind, n, id }] = (
+    await client.query(
+      bind(`select ${KIND} kind, (select max(q.n) from ob.quarantine q)::text n, '${DEAD_UNTIL - 1}' id`),
     )
-  }
-  const ops = dashboard({ shop: box }, { authorize: () => 'all' })
-  const headers = { origin: 'http://localhost', 'content-type': 'application/json' }
-  const began = performance.now()
-  const counted = await ops.fetch(
-    new Request('http://localhost/api/v1/boxes/shop/retry/count', {
-      method: 'POST',
-      headers,
-      body: '{"q":"state:dead"}',
-    }),
+  ).rows
+  console.log(
+    `${HANDLED} handled, ${PENDING} pending, ${DEAD} dead in ${GROUPS} groups; medians of ${REPEATS} (first), in ms\n`,
   )
-  const { count } = await counted.json()
-  console.log(`count of ${count} dead messages, exact: ${(performance.now() - began).toFixed(0)} ms`)
+  const searches = [
+    '', 'state:dead', 'state:pending', 'state:handled', 'type:t3', 'type:t3 state:dead', 'consumer:ledger state:pending', 'key:k77',
+    'error:"host 17"', 'data.orderId:5000001', `fingerprint:${kind}`, 'blocking:true', 'after:90m', 'state:quarantined', 'box:outbox',
+  ] // prettier-ignore
+  const inputs = {
+    messages: searches.map((q) => ({ q })),
+    tally: searches.map((q) => ({ q })),
+    message: [{ id }],
+    body: [{ id, consumer: 'mail' }],
+    conversation: [{ id }],
+    failures: [{}, { consumer: 'mail' }],
+    conflict: [{ n }],
+    keys: [{}, { consumer: 'ledger' }],
+    history: [{ minutes: 1_440 }],
+  }
+  for (const [name, route] of Object.entries(ROUTES)) {
+    if (route.method !== 'GET' || (route.kind !== 'json' && route.kind !== 'text')) continue
+    for (const input of inputs[name] ?? [{}]) await time(box, name, route, input)
+  }
+  console.log(slow === 0 ? `\nnothing takes longer than ${LIMIT_MS} ms` : `\n${slow} take longer than ${LIMIT_MS} ms`)
 } finally {
-  await pool.query('drop schema if exists bench_dashboard cascade').catch(() => undefined)
+  if (values.url === undefined) await client.query(`drop schema if exists ${schema} cascade`)
+  await client.end()
   await pool.end()
   await server.stop()
+}
+process.exit(slow > 0 ? 1 : 0)
+
+async function fill() {
+  await client.query('set synchronous_commit = off')
+  for (const statement of FILL) {
+    const began = performance.now()
+    await client.query(bind(statement))
+    const words = statement.slice(0, 60).replaceAll(/\s+/g, ' ')
+    console.error(`${words} … ${Math.round((performance.now() - began) / 1000)} s`)
+  }
+  console.error('vacuum analyze …')
+  await client.query('vacuum analyze')
+  await client.query('checkpoint')
+}
+
+/** A dashboard for each time: nothing is in its cache, and nobody has searched too often. */
+async function time(box, name, route, input) {
+  const path = parametersOf(route.path).reduce((text, key) => text.replace(`:${key}`, key), route.path)
+  const query = new URLSearchParams(input).toString()
+  const times = []
+  let status = 200
+  let bytes = 0
+  for (let n = 0; n < REPEATS; n++) {
+    const ops = dashboard({ box }, { authorize: () => 'all', onError: (error) => console.error(error) })
+    const began = performance.now()
+    const response = await ops.fetch(new globalThis.Request(`http://localhost${path}?${query}`))
+    bytes = (await response.text()).length
+    times.push(performance.now() - began)
+    if (response.status !== 200) status = response.status
+    await ops.close()
+  }
+  const [first] = times
+  const median = times.sort((one, other) => one - other)[Math.floor(REPEATS / 2)]
+  const problem = status !== 200 ? `answered ${status}` : median > LIMIT_MS ? 'too slow' : ''
+  if (problem) slow += 1
+  const words = `${name} ${query === '' ? '' : decodeURIComponent(query)}`.trim()
+  console.log(
+    `${words.padEnd(42)} ${median.toFixed(0).padStart(6)} (${first.toFixed(0)})  ${(bytes / 1000).toFixed(0)} kB  ${problem}`,
+  )
 }

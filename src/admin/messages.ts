@@ -41,6 +41,8 @@ export interface Wanted {
 interface Bounds {
   readonly most: number
   readonly atOnce: number
+  /** After so long no more is looked at, but for what a first look takes. Default: no limit. */
+  readonly ms?: number
 }
 
 /** A page of rows, newest first, and where the next one begins. */
@@ -50,7 +52,8 @@ export async function find(
   { cursor, limit, bodies, examine = BOUNDS }: Wanted,
 ): Promise<{ rows: readonly FoundRow[]; cursor: string | undefined }> {
   const trails = await startTrails(runtime, filter, { cursor, most: examine.most })
-  const rows = await merge(runtime, { filter, bodies, atOnce: examine.atOnce }, trails, limit)
+  const until = performance.now() + (examine.ms ?? Infinity)
+  const rows = await merge(runtime, { filter, bodies, atOnce: examine.atOnce, until }, trails, limit)
   const open = trails.filter(({ buffer, done }) => buffer.length > 0 || !done)
   if (open.length === 0) return { rows, cursor: undefined }
   return { rows, cursor: writeCursor(filter, new Map(open.map((trail) => [trail.place, trail.consumed]))) }
@@ -60,6 +63,7 @@ interface Search {
   readonly filter: CheckedFilter
   readonly bodies: boolean
   readonly atOnce: number
+  readonly until: number
 }
 
 /** The walk through one place. */
@@ -113,7 +117,7 @@ async function merge(
     for (const trail of trails) {
       while (trail.buffer.length === 0 && !trail.done && trail.left > 0) {
         const found = await look(runtime, search, trail, Math.min(count, search.atOnce, trail.left))
-        trail.left -= found.examined
+        trail.left = performance.now() > search.until ? 0 : trail.left - found.examined
         count *= 2
       }
     }

@@ -14,17 +14,7 @@
 /** What statements call, besides functions whose names begin with `pg_`. */
 const FUNCTIONS = [
   ...['age', 'array_agg', 'array_length', 'array_position', 'array_to_string', 'bool_and', 'bool_or', 'cardinality'],
-  ...[
-    'clock_timestamp',
-    'concat',
-    'concat_ws',
-    'count',
-    'current_schemas',
-    'current_setting',
-    'date_bin',
-    'decode',
-    'encode',
-  ],
+  ...['clock_timestamp', 'concat', 'concat_ws', 'count', 'current_schemas', 'current_setting', 'decode', 'encode'],
   ...[
     'format',
     'format_type',
@@ -45,7 +35,7 @@ const FUNCTIONS = [
   ...['jsonb_object_agg', 'jsonb_object_keys', 'jsonb_strip_nulls', 'jsonb_typeof', 'lag', 'lead', 'left', 'length'],
   ...['lower', 'make_interval', 'max', 'md5', 'min', 'nextval', 'octet_length', 'random', 'replace', 'right'],
   ...['row_number', 'set_config', 'setval', 'sha256', 'split_part', 'starts_with', 'statement_timestamp', 'string_agg'],
-  ...['strpos', 'substr', 'sum', 'to_char', 'to_json', 'to_jsonb', 'to_regclass', 'unnest', 'upper'],
+  ...['strpos', 'substr', 'sum', 'to_char', 'to_json', 'to_jsonb', 'to_regclass', 'unnest', 'upper', 'width_bucket'],
 ]
 
 /** These bind as tightly when they are qualified. */

@@ -75,11 +75,8 @@ function nameOf(consumer: string, fingerprint: string): string {
 
 function toGroup(row: GroupRow, now: number): Group {
   const hours = new Array<number>(HOURS).fill(0)
-  for (const [ago, n] of Object.entries(readJson(row.hours))) {
-    // The bins of the database begin whole hours before now: the last of them began an hour ago.
-    const hour = HOURS - Math.max(1, Number(ago))
-    if (hour >= 0) hours[hour]! += n
-  }
+  // What is a moment ahead of this statement's clock is of the last hour, too.
+  for (const [hour, n] of Object.entries(readJson(row.hours))) hours[Math.min(Number(hour), HOURS) - 1]! += n
   return {
     fingerprint: row.fingerprint,
     newest: row,

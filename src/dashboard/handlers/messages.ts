@@ -10,9 +10,9 @@ import type { Bearer } from '../sign.js'
 
 const BY_DEFAULT = 50
 /** What one page may look through before it answers with what it has, and a cursor. */
-const LEAN = { most: 6_000, atOnce: 1_000 }
+const LEAN = { most: 6_000, atOnce: 1_000, ms: 150 }
 /** Each may have a megabyte. */
-const WITH_BODIES = { most: 2_000, atOnce: 100 }
+const WITH_BODIES = { most: 2_000, atOnce: 100, ms: 150 }
 
 /** What a cursor carries: the query it is for, when its times were read, and where the search stands. */
 interface Place {

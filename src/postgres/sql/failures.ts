@@ -29,7 +29,7 @@ export interface GroupRow extends WordsRow {
   /** In ms. Of what an older version has recorded, nothing. */
   readonly first: string | null
   readonly last: string | null
-  /** Hours ago → how many. */
+  /** Of the last 24, from 1, which is the first → how many. */
   readonly hours: Json<Readonly<Record<string, number>>>
   /** The newest. */
   readonly source: string
@@ -42,10 +42,24 @@ export interface GroupRow extends WordsRow {
   readonly groups: string
 }
 
+/** How many a group has, when, and in which hours, of the newest `most`. */
+function counted(most: string, group = 'hop'): string {
+  return `
+    select sum(h.n)::bigint n, min(h.first) first, max(h.last) last, max(h.newest) newest,
+      coalesce(jsonb_object_agg(h.hour::text, h.n) filter (where h.hour > 0), '{}') hours
+    from (
+      select w.hour, count(*) n, min(w.failed_at) first, max(w.failed_at) last, max(w.seq) newest from (
+        select w.seq, w.failed_at, width_bucket(w.failed_at, (select hours from input)) "hour" from ob.work w
+        where w.consumer = ${group}.consumer and w.parked = 'dead' and w.error is not null
+          and w.fingerprint = ${group}.fingerprint
+        order by w.seq desc limit ${most}) w
+      group by w.hour) h`
+}
+
 /**
  * Dead messages by what they died of, the largest groups first. Groups are found by hopping through the index, `groups` of each
- * consumer at most; then `limit` rows are shared out among them, and read from the index alone. Index: work_failure, and the
- * primary keys for the newest of each.
+ * consumer at most; then `limit` rows are shared out among them, and read from the index alone. What small groups leave of
+ * their share the large ones get. Index: work_failure, and the primary keys for the newest of each.
  */
 export const FAILURE_GROUPS = statement<
   { consumer: string | null; groups: number; limit: number; shown: number },
@@ -53,7 +67,8 @@ export const FAILURE_GROUPS = statement<
 >(`
 with recursive input as materialized (
   select given->>'consumer' collate "C" consumer, (given->>'groups')::int groups, (given->>'limit')::bigint most,
-    (given->>'shown')::int shown
+    (given->>'shown')::int shown,
+    array(select ob.now() - i::float8 * interval '1 hour' from generate_series(24, 0, -1) i) hours
   from (select $1::text::jsonb given) x
 ),
 ${PARKING},
@@ -72,30 +87,33 @@ hop(consumer, fingerprint, n) as (
 share as materialized (
   select greatest(100, (select most from input) / greatest(1, count(*))) most, count(*) groups from hop
 ),
-hourly as materialized (
-  select hop.consumer, hop.fingerprint, w.hour, count(*) n, min(w.failed_at) first, max(w.failed_at) last, max(w.seq) newest
-  from hop cross join lateral (
-    select w.seq, w.failed_at, date_bin(interval '1 hour', w.failed_at, ob.now()) "hour" from ob.work w
-    where w.consumer = hop.consumer and w.parked = 'dead' and w.error is not null and w.fingerprint = hop.fingerprint
-    order by w.seq desc limit (select most from share)) w
-  group by hop.consumer, hop.fingerprint, w.hour
+counted as materialized (
+  select hop.consumer, hop.fingerprint, g.* from hop cross join lateral (${counted('(select most from share)')}) g
+),
+rest as materialized (
+  select share.most, greatest(0, (select most from input) - sum(c.n)::bigint)
+    / greatest(1, count(*) filter (where c.n >= share.most)) more
+  from share cross join counted c group by share.most
 ),
 largest as materialized (
-  select consumer, fingerprint, sum(n)::bigint n, min(first) first, max(last) last, max(newest) newest,
-    coalesce(jsonb_object_agg(((extract(epoch from ob.now() - "hour") / 3600.0)::int)::text, n)
-      filter (where "hour" is not null and "hour" > ob.now() - interval '25 hours'), '{}') hours
-  from hourly group by consumer, fingerprint order by 3 desc, 5 desc nulls last limit (select shown from input)
+  select g.*, coalesce((select most + more from rest), 0) most from (
+    select c.* from counted c where c.n < (select most from share)
+    union all
+    select c.consumer, c.fingerprint, g.* from counted c
+    cross join lateral (${counted('(select most + more from rest)', 'c')}) g
+    where c.n >= (select most from share)) g
+  order by g.n desc, g.last desc nulls last limit (select shown from input)
 )
 select g.consumer, g.fingerprint, g.n::text, (extract(epoch from g.first) * 1000.0)::bigint::text "first",
   (extract(epoch from g.last) * 1000.0)::bigint::text "last", g.hours::text, w.source, w.id, ${WORDS}, types.all::text types,
-  share.most::text, share.groups::text
+  g.most::text, share.groups::text
 from share cross join largest g
 cross join lateral (select * from ob.work w where w.consumer = g.consumer and w.parked = 'dead' and w.error is not null
   and w.fingerprint = g.fingerprint and w.seq = g.newest limit 1) w
 cross join lateral (select w.error::jsonb j) f
 cross join lateral (select coalesce(jsonb_agg(distinct m.type), '[]') "all" from (
     select w.consumer, w.source, w.id from ob.work w where w.consumer = g.consumer and w.parked = 'dead'
-      and w.error is not null and w.fingerprint = g.fingerprint order by w.seq desc limit 5) w ${messageOf('w')}) types
+      and w.error is not null and w.fingerprint = g.fingerprint order by w.seq desc limit 3) w ${messageOf('w')}) types
 order by g.n desc, g.last desc nulls last`)
 
 export interface UngroupedRow extends WordsRow {
