@@ -18,7 +18,18 @@ export interface Entry<M extends MessageMap> {
   /** What exactly was wrong, for a quarantined message. */
   readonly detail?: string
   /** Failed attempts, oldest first. Filled in by `admin.message`. */
-  readonly attempts?: readonly { readonly attempt: number; readonly at: Date; readonly error: Failure }[]
+  readonly attempts?: readonly FailedAttempt[]
+}
+
+/** An attempt that failed. */
+export interface FailedAttempt {
+  readonly attempt: number
+  readonly at: Date
+  readonly error: Failure
+  /** How long it took; undefined if nothing ran, or an older version recorded it. */
+  readonly ms?: number
+  /** Where it ran: host and process id. */
+  readonly worker?: string
 }
 
 /** Who retries a message that failed, and when: as its policy says. A source is told that time; without a policy (direct) there is none. */

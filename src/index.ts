@@ -23,7 +23,7 @@ export {
   type Send,
   type SendOptions,
 } from './handler.js'
-export type { Entry, Hooks, Place, Retrial, Takeover } from './hooks.js'
+export type { Entry, FailedAttempt, Hooks, Place, Retrial, Takeover } from './hooks.js'
 export type {
   Admin,
   AuditRecord,

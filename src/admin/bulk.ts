@@ -162,5 +162,6 @@ export async function endOf({ db }: Runtime): Promise<Partial<Record<Place, stri
   const [end] = await db.run(WALK_END, null)
   const { at, seq, n, sent } = end!
   const quarantine = { quarantine: n, quarantineOf: n, quarantineIds: n }
-  return { journal: at, parked: seq, waiting: seq, ...quarantine, outbox: sent, outboxParked: sent, outboxIds: sent }
+  const failures = { parked: seq, alike: seq, fronts: seq }
+  return { journal: at, waiting: seq, ...failures, ...quarantine, outbox: sent, outboxParked: sent, outboxIds: sent }
 }

@@ -14,6 +14,8 @@ export interface CheckedFilter {
   readonly key: string | undefined
   readonly reason: string | undefined
   readonly error: string | undefined
+  readonly fingerprints: readonly string[] | undefined
+  readonly blocking: true | undefined
   readonly states: readonly State[] | undefined
   readonly type: readonly string[] | undefined
   readonly ids: readonly string[] | undefined
@@ -39,9 +41,11 @@ export const REASONS: readonly QuarantineReason[] = [
 ] // prettier-ignore
 
 const CRITERIA = [
-  'box', 'consumer', 'state', 'type', 'key', 'id', 'source', 'reason', 'error', 'before', 'after', 'data',
+  'box', 'consumer', 'state', 'type', 'key', 'id', 'source', 'reason', 'error', 'fingerprint', 'blocking', 'before',
+  'after', 'data',
 ] // prettier-ignore
 
+const INBOX_ONLY = ['fingerprint', 'blocking']
 const MAX_IDS = 1_000
 
 export function checkFilter(filter: Filter | undefined): CheckedFilter {
@@ -57,6 +61,10 @@ export function checkFilter(filter: Filter | undefined): CheckedFilter {
     }
   }
   const states = list(criteria, 'state', (state) => oneOf('state', state, STATES))
+  for (const name of INBOX_ONLY) {
+    if (criteria['box'] !== 'outbox' || criteria[name] === undefined) continue
+    throw invalid(`filter: ${name} is of messages, and there are none in the outbox; leave it out`)
+  }
   return {
     box: criteria['box'] === undefined ? 'inbox' : oneOf('box', criteria['box'], ['inbox', 'outbox']),
     consumer: text(criteria, 'consumer'),
@@ -64,6 +72,8 @@ export function checkFilter(filter: Filter | undefined): CheckedFilter {
     key: text(criteria, 'key'),
     reason: criteria['reason'] === undefined ? undefined : oneOf('reason', criteria['reason'], REASONS),
     error: part(criteria, 'error'),
+    fingerprints: list(criteria, 'fingerprint', fingerprint),
+    blocking: isTrue(criteria, 'blocking'),
     states,
     type: list(criteria, 'type', (type) => storable('type', type)),
     ids: list(criteria, 'id', (id) => storable('id', id)),
@@ -91,6 +101,18 @@ function part(criteria: Record<string, unknown>, name: string): string | undefin
   const value = text(criteria, name)
   if (value !== '') return value
   throw invalid(`filter: ${name} is empty, which would match everything; leave it out, or give it a value`)
+}
+
+/** Twelve hexadecimal digits: another text is no fingerprint of anything. */
+function fingerprint(value: unknown): string {
+  const given = storable('fingerprint', value)
+  if (/^[0-9a-f]{12}$/.test(given)) return given
+  throw invalid(`filter: fingerprint must be one of a group of failures, such as 9f3a61c2b04d; got ${show(value)}`)
+}
+
+function isTrue(criteria: Record<string, unknown>, name: string): true | undefined {
+  if (criteria[name] === undefined || criteria[name] === true) return criteria[name]
+  throw invalid(`filter: ${name} can only be true; leave it out for all messages. Got ${show(criteria[name])}`)
 }
 
 function storable(name: string, value: unknown): string {

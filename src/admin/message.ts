@@ -1,6 +1,6 @@
 /** Everything known of one id: what became of it for each consumer, its failed attempts, other bodies under the id. */
 import { OnceboxError } from '../errors.js'
-import type { Entry } from '../hooks.js'
+import type { Entry, FailedAttempt } from '../hooks.js'
 import { toEntry } from '../inbox/entry.js'
 import { parseFailure } from '../inbox/outcome.js'
 import type { MessageMap } from '../message.js'
@@ -56,11 +56,17 @@ async function attemptsOf(
   { db }: Runtime,
   rows: readonly FoundRow[],
 ): Promise<NonNullable<Entry<MessageMap>['attempts']>[]> {
-  const attempts = rows.map((): { attempt: number; at: Date; error: ReturnType<typeof parseFailure> }[] => [])
+  const attempts = rows.map((): FailedAttempt[] => [])
   if (rows.length === 0) return attempts
   const keys = rows.map(({ consumer, source, id }) => [consumer, source, id] as const)
-  for (const { of, attempt, at, error } of await db.run(ATTEMPTS, keys)) {
-    attempts[Number(of)]!.push({ attempt: Number(attempt), at: new Date(Number(at)), error: parseFailure(error) })
+  for (const { of, attempt, at, error, ms, worker } of await db.run(ATTEMPTS, keys)) {
+    attempts[Number(of)]!.push({
+      attempt: Number(attempt),
+      at: new Date(Number(at)),
+      error: parseFailure(error),
+      ...(ms !== null && { ms: Number(ms) }),
+      ...(worker !== null && { worker }),
+    })
   }
   return attempts
 }

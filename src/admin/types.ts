@@ -20,6 +20,10 @@ export interface Filter<M extends MessageMap = MessageMap> {
   reason?: QuarantineReason
   /** Part of the last failure's message. */
   error?: string
+  /** What its failure has in common with others. Of what waits for somebody: dead, discarded, quarantined, failed on arrival. */
+  fingerprint?: string | readonly string[]
+  /** It blocks its key: others wait behind it. */
+  blocking?: true
   /** Received before this time. */
   before?: Date
   /** Received at this time or after it. */

@@ -7,6 +7,8 @@
 import type { State } from '../message.js'
 import { OUTBOX, OUTBOX_BY_ID, OUTBOX_PARKED } from '../postgres/sql/search-outbox.js'
 import { QUARANTINED, QUARANTINED_BY_ID, QUARANTINED_OF, SEEK_QUARANTINE } from '../postgres/sql/search-quarantine.js'
+import { BLOCKED_KEYS } from '../postgres/sql/failures.js'
+import { ALIKE, FRONTS } from '../postgres/sql/search-failures.js'
 import { BACKLOG, BY_ID, JOURNAL, PARKED, WAITING } from '../postgres/sql/search.js'
 import type { FoundRow, Walk } from '../postgres/sql/walk.js'
 import type { Runtime } from '../runtime.js'
@@ -23,6 +25,8 @@ const PLACES = {
   journal: JOURNAL,
   parked: PARKED,
   waiting: WAITING,
+  alike: ALIKE,
+  fronts: FRONTS,
   ids: BY_ID,
   quarantine: QUARANTINED,
   quarantineOf: QUARANTINED_OF,
@@ -34,6 +38,8 @@ const PLACES = {
 
 /** Up to so many, messages that wait are sorted; more of them are found faster in the journal. */
 const SMALL_BACKLOG = 10_000
+/** Up to so many, keys that are blocked are sorted by the messages in front. */
+const FEW_KEYS = 5_000
 
 /** The places that hold what the filter wants. */
 export async function placesOf(runtime: Runtime, filter: CheckedFilter, states: readonly State[]): Promise<Place[]> {
@@ -41,6 +47,7 @@ export async function placesOf(runtime: Runtime, filter: CheckedFilter, states: 
   if (filter.box === 'outbox') {
     return [filter.ids ? 'outboxIds' : wants('pending', 'processing', 'handled') ? 'outbox' : 'outboxParked']
   }
+  if (isOfFailures(filter)) return [await placeOfFailures(runtime, filter)]
   const places: Place[] = []
   if (filter.ids) places.push('ids')
   else if (wants('handled')) places.push('journal')
@@ -55,10 +62,29 @@ export async function placesOf(runtime: Runtime, filter: CheckedFilter, states: 
   return places
 }
 
+/** What these criteria select is in no quarantine: it was stored, and then it failed. */
+function isOfFailures({ fingerprints, blocking }: CheckedFilter): boolean {
+  return fingerprints !== undefined || blocking !== undefined
+}
+
+async function placeOfFailures({ db }: Runtime, { ids, fingerprints, consumer }: CheckedFilter): Promise<Place> {
+  if (ids) return 'ids'
+  if (fingerprints) return 'alike'
+  const [row] = await runUnjitted(db, BLOCKED_KEYS, { consumer: consumer ?? null, limit: FEW_KEYS + 1 })
+  return Number(row!.keys) <= FEW_KEYS ? 'fronts' : 'parked'
+}
+
 /** Whether a walk for this filter may go through the place: another may lack one of its criteria. */
 export function reaches(filter: CheckedFilter, place: Place): boolean {
   if (filter.box === 'outbox')
     return filter.ids ? place === 'outboxIds' : place === 'outbox' || place === 'outboxParked'
+  if (isOfFailures(filter)) {
+    return filter.ids
+      ? place === 'ids'
+      : filter.fingerprints
+        ? place === 'alike'
+        : place === 'fronts' || place === 'parked'
+  }
   if (filter.ids) return place === 'ids' || place === 'quarantineIds'
   if (place === 'journal' || place === 'waiting' || place === 'parked') return true
   return place === (filter.consumer === undefined ? 'quarantine' : 'quarantineOf')
@@ -69,10 +95,12 @@ async function isBacklogSmall({ db }: Runtime, { consumer }: CheckedFilter): Pro
   return Number(row!.backlog) <= SMALL_BACKLOG
 }
 
-/** States that the other criteria leave possible: what is handled has no error, and only the quarantine has reasons. */
+/** States that the other criteria leave possible: what is handled has no error, and what blocks its key waits for a person. */
 export function possibleStates(filter: CheckedFilter, states: readonly State[] = STATES): State[] {
   return states.filter((state) => {
     if (filter.error !== undefined && state === 'handled') return false
+    if (filter.fingerprints && (state === 'handled' || state === 'processing')) return false
+    if (filter.blocking && state !== 'dead' && state !== 'quarantined') return false
     return filter.reason === undefined || state === 'quarantined' || state === 'discarded'
   })
 }
@@ -176,6 +204,8 @@ const SHAPES: Record<Place, keyof typeof COLUMNS> = {
   ids: 'time',
   parked: 'sequence',
   waiting: 'sequence',
+  alike: 'sequence',
+  fronts: 'sequence',
   quarantine: 'number',
   quarantineOf: 'number',
   quarantineIds: 'number',

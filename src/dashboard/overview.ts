@@ -2,7 +2,8 @@
 import type { Counts as AdminCounts } from '../admin/types.js'
 import { consumerCounts, outboxCounts } from '../admin/status.js'
 import { GONE_MS } from '../figures.js'
-import { BLOCKED, DELIVERIES, VOCABULARY, type SinkRow } from '../postgres/sql/dashboard.js'
+import { DELIVERIES, VOCABULARY, type SinkRow } from '../postgres/sql/dashboard.js'
+import { BLOCKED_KEYS } from '../postgres/sql/failures.js'
 import { readJson } from '../postgres/statement.js'
 import type { Runtime } from '../runtime.js'
 import { runUnjitted } from '../postgres/unjitted.js'
@@ -14,7 +15,7 @@ import { EVERYBODY } from './everybody.js'
 
 /** Further is not counted. */
 const MOST_EVENTS = 10_000
-const MOST_PARKED = 500
+const MOST_KEYS = 1_000
 /** A consumer, or a sink, that is behind by more than this is said to be. */
 export const BEHIND_MS = 120_000
 
@@ -27,7 +28,7 @@ export async function readOverview({ name, box, stage }: Inside, reads: Runtime)
   const [counted, sinks, blocked, health, rates] = await Promise.all([
     consumerCounts(reads, declared.map((one) => one.name)),
     readSinks(reads, EVERYBODY),
-    runUnjitted(reads.db, BLOCKED, { consumer: null, position: '-1', limit: MOST_PARKED }),
+    runUnjitted(reads.db, BLOCKED_KEYS, { consumer: null, limit: MOST_KEYS }),
     box.health(),
     readRates(reads),
   ]) // prettier-ignore
@@ -47,7 +48,7 @@ export async function readOverview({ name, box, stage }: Inside, reads: Runtime)
       ...(own && { rates: own }),
     }
   })
-  const keys = blocked.filter(({ lane }) => lane !== null).length
+  const keys = Number(blocked[0]!.keys)
   const { reasons = [], ...healthy } = health
   const all = rates('')
   const overview = {
@@ -58,7 +59,7 @@ export async function readOverview({ name, box, stage }: Inside, reads: Runtime)
     consumers,
     ...(all && { rates: all }),
     sinks,
-    blocked: { keys, complete: Number(blocked.at(-1)?.examined ?? 0) < MOST_PARKED },
+    blocked: { keys, complete: keys < MOST_KEYS },
   }
   return { ...overview, findings: await withSince(reads, findingsOf(overview), BEHIND_MS) }
 }

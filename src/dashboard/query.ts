@@ -12,7 +12,6 @@ import type { FoundRow } from '../postgres/sql/walk.js'
 import type { Term } from './answers/index.js'
 import { dataTerm, type DataTerm } from './data-term.js'
 import { parseExact } from './exact.js'
-import { fingerprintOfStored } from './fingerprint.js'
 import { Problem } from './problem.js'
 import { scan, type Scanned } from './scan.js'
 import { readTime, type Clock } from './when.js'
@@ -38,6 +37,7 @@ export const QUALIFIERS = {
   before: { words: 'as after', bodies: false },
   box: { words: 'inbox or outbox', bodies: false },
   fingerprint: { words: 'of a group of failures', bodies: false },
+  blocking: { words: 'true: others with its key wait behind it', bodies: false },
   data: { words: 'a path into the payload, as in data.orderId:A-1', bodies: true },
 } as const
 
@@ -118,21 +118,24 @@ function toFilter(
     else if (qualifier === 'before' || qualifier === 'after')
       criteria[qualifier] = readTime(one(qualifier, values), clock)
     else if (qualifier === 'box') criteria['box'] = one(qualifier, values)
-    else if (qualifier === 'fingerprint') {
-      criteria['state'] ??= ['dead']
-      fits.push((row) => values.includes(fingerprintOfStored(row.error) ?? ''))
-    } else if (qualifier !== 'data') {
+    else if (qualifier === 'fingerprint') criteria['fingerprint'] = values
+    else if (qualifier === 'blocking') criteria['blocking'] = isTrue(one(qualifier, values))
+    else if (qualifier !== 'data') {
       if (values.length === 1) criteria[qualifier] = values[0]
       else fits.push((row) => values.some((value) => SINGLE[qualifier](row, value)))
     }
   }
-  if (said.has('state')) criteria['state'] = said.get('state')
   return { filter: criteria, fits }
 }
 
 function one(qualifier: string, values: readonly string[]): string {
   if (values.length === 1) return values[0]!
   throw invalid(`‘${qualifier}:’ takes one value`)
+}
+
+function isTrue(value: string): true {
+  if (value === 'true') return true
+  throw invalid('‘blocking:’ takes true: what blocks nothing is what is left without it')
 }
 
 function messageOf({ error, detail }: FoundRow): string {

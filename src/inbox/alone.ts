@@ -64,6 +64,11 @@ async function attempt(run: Run, message: HeldMessage): Promise<void> {
       ? new EffectJournal(runtime, subjectOf(run, message))
       : undefined
   const effects: Effects = journal ?? NO_EFFECTS
+  let began: number | undefined
+  /** What fails after the handler has returned, or in an effect, is a part of the attempt. */
+  const noteTime = (): void => {
+    if (began !== undefined) message.ranMs = performance.now() - began
+  }
   for (;;) {
     try {
       return await pass(run, {
@@ -71,12 +76,14 @@ async function attempt(run: Run, message: HeldMessage): Promise<void> {
         async call(open, ours) {
           if (ours.length === 0) return []
           const started = performance.now()
+          began ??= started
           const result = await callHandler(run, open, ours, effects)
           pace.took(message.type, performance.now() - started)
           return [{ message, result }]
         },
       })
     } catch (error) {
+      noteTime()
       const wanted = journal?.takeWanted()
       if (!wanted || error instanceof SimulatedCrash || abort.aborted) throw error
       if (!held.lease) {
@@ -84,6 +91,7 @@ async function attempt(run: Run, message: HeldMessage): Promise<void> {
         throw new NeedsLease()
       }
       await journal!.perform(wanted, held.lease.token, consumer.options, abort).catch((failed: unknown) => {
+        noteTime()
         throw failed instanceof JournalFailed ? blameOf(failed.cause) : failed
       })
     }

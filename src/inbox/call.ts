@@ -79,6 +79,8 @@ async function measured<R>({ worker }: Run, messages: readonly HeldMessage[], ru
     return result
   } catch (error) {
     if (!(error instanceof OnceboxError && error.code === 'GROUP_ABANDONED')) ran('error')
+    const ranMs = performance.now() - started
+    for (const message of messages) message.ranMs = ranMs
     throw error
   }
 }

@@ -14,6 +14,7 @@ import {
 import type { Runtime } from '../runtime.js'
 import { validate, type Validated } from '../validate.js'
 import type { ConsumerDeclaration } from './consumer.js'
+import { detailsOf } from './details.js'
 import { leaseOf } from './extend.js'
 import { removeAll, type Claim, type Done, type HeldMessage } from './held.js'
 import type { Verdict } from './verdict.js'
@@ -189,8 +190,16 @@ export function released(source: string, id: string): FailureRow {
 }
 
 /** `parked`: whom it waits for; undefined if it runs again by itself. */
-export function failureRow({ source, id }: HeldMessage, verdict: Verdict, parked: string | undefined): FailureRow {
+export function failureRow(message: HeldMessage, verdict: Verdict, parked: string | undefined): FailureRow {
   const { attempts, delayMs = 0, at, reason, failure } = verdict
-  const error = failure && JSON.stringify(failure)
-  return { source, id, attempts, delayMs, at, parked, reason, error, history: failure !== undefined }
+  return {
+    source: message.source,
+    id: message.id,
+    attempts,
+    delayMs,
+    at,
+    parked,
+    reason,
+    ...detailsOf(message, failure),
+  }
 }

@@ -1,6 +1,7 @@
 /** Health: what the database says of the messages that wait, and of itself. */
 import { HEALTH, type Waiting, type WaitingEvents } from '../postgres/sql/registry.js'
 import { readJson } from '../postgres/statement.js'
+import { runUnjitted } from '../postgres/unjitted.js'
 import type { Runtime } from '../runtime.js'
 import { sleep } from '../backoff.js'
 
@@ -22,7 +23,7 @@ export async function readHealth(
 ): Promise<DatabaseHealth | Error> {
   let found: DatabaseHealth | undefined
   try {
-    const asked = db.run(HEALTH, { consumers, sinks: outbox.sinks.map(({ name }) => name) }).then(([row]) => {
+    const asked = runUnjitted(db, HEALTH, { consumers, sinks: outbox.sinks.map(({ name }) => name) }).then(([row]) => {
       const { lag, writable, waiting, sinks } = row!
       found = {
         lagMs: Number(lag),

@@ -35,6 +35,8 @@ export interface HeldMessage extends Processed {
   message: Message
   /** Reads its body, which of a suspect is done after its attempt was counted, or it was given up. */
   read?: (() => Promise<void>) | undefined
+  /** How long its last call took, if that failed. */
+  ranMs?: number
   /** Why it cannot be given to a handler: its schema refuses it. */
   problem: string | undefined
 }

@@ -3,9 +3,9 @@
  * people: what a consumer holds and has handled is safe without it.
  */
 import { randomUUID } from 'node:crypto'
-import { hostname } from 'node:os'
 import { sleep } from '../backoff.js'
 import { GONE_MS, SEEN_EVERY_MS } from '../figures.js'
+import { processName } from '../process-name.js'
 import { LEFT, SEEN } from '../postgres/sql/consumers.js'
 import type { Runtime } from '../runtime.js'
 import type { ConsumerDeclaration } from './consumer.js'
@@ -20,7 +20,7 @@ export interface Presence {
 }
 
 export function createPresence(runtime: Runtime, consumers: () => readonly ConsumerDeclaration[]): Presence {
-  const self = { process: randomUUID(), host: `${hostname()}:${process.pid}` }
+  const self = { process: randomUUID(), host: processName() }
   let timer: NodeJS.Timeout | undefined
   let saying: Promise<void> = Promise.resolve()
 

@@ -20,6 +20,7 @@ import type { Trouble } from '../worker/trouble.js'
 import { sleep } from '../backoff.js'
 import type { ConsumerDeclaration } from './consumer.js'
 import { toEntry } from './entry.js'
+import { fillFingerprints } from './fingerprints.js'
 import { createPresence } from './presence.js'
 import { renew } from './registry.js'
 
@@ -52,6 +53,7 @@ export async function prune(
     for (const [consumer, retainMs] of retain) {
       count += await pruneMessages(runtime, consumer, retainMs, memory)
       await pruneLanes(runtime, consumer, memory)
+      await fillFingerprints(runtime, consumer, () => memory.stopping)
     }
     if (memory.quarantine) count += await pruneQuarantine(runtime, retain, memory)
     memory.trouble.worked()

@@ -1,12 +1,12 @@
 /** The sinks of a box and their relays. A box without sinks only writes to its outbox, and runs no relay. */
 import { randomUUID } from 'node:crypto'
-import { hostname } from 'node:os'
 import type { Sink } from '../brokers/sink.js'
 import type { MessageMap } from '../message.js'
 import type { Differing } from '../postgres/sql/outbox.js'
 import { watch, type Runtime } from '../runtime.js'
 import { backoffMs, sleep } from '../backoff.js'
 import { SEEN_EVERY_MS } from '../figures.js'
+import { processName } from '../process-name.js'
 import { beginTurn, type OwnTurn } from '../lifecycle.js'
 import { finishLeft, reclaim, registerSinks, retireSinks } from './assign.js'
 import { nameOfSink, resolveSinkOptions, type Attached, type SinkOptions } from './options.js'
@@ -35,7 +35,7 @@ export function createRelays(runtime: Runtime): Relays {
   const registered = new Set<string>()
   /** Sinks that may have opened something since they were last closed. */
   const open = new Set<Sink>()
-  const self = { id: randomUUID(), host: `${hostname()}:${process.pid}` }
+  const self = { id: randomUUID(), host: processName() }
   let turn: OwnTurn | undefined
   const isOver = (): boolean => !turn
   let tidying: Promise<void> | undefined

@@ -14,7 +14,17 @@
 /** What statements call, besides functions whose names begin with `pg_`. */
 const FUNCTIONS = [
   ...['age', 'array_agg', 'array_length', 'array_position', 'array_to_string', 'bool_and', 'bool_or', 'cardinality'],
-  ...['clock_timestamp', 'concat', 'concat_ws', 'count', 'current_schemas', 'current_setting', 'decode', 'encode'],
+  ...[
+    'clock_timestamp',
+    'concat',
+    'concat_ws',
+    'count',
+    'current_schemas',
+    'current_setting',
+    'date_bin',
+    'decode',
+    'encode',
+  ],
   ...[
     'format',
     'format_type',

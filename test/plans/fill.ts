@@ -14,13 +14,15 @@ select case when i % 10 < 6 then 'orders' when i % 10 < 9 then 'ledger' else 'ma
   case when i % 50 = 9 then 'o' || i end, now() - i * interval '1 second', i
 from generate_series(1, 200000) i;
 
-insert into ob.work (consumer, source, id, seq, lane, due_at, token, attempts, parked, reason, error)
+insert into ob.work (consumer, source, id, seq, lane, due_at, token, attempts, parked, reason, error, fingerprint, failed_at)
 select consumer, source, id, n, case when consumer = 'ledger' then key end,
   case when consumer = 'mail' then 'infinity' when n % 20 < 10 then received_at
     else now() + n * interval '1 second' end,
   case when consumer = 'orders' and n % 20 = 15 then '00000000-0000-4000-8000-000000000001'::uuid end, n % 3,
-  case when consumer = 'mail' then (array['failed', 'dead', 'discarded', 'quarantined'])[n / 10 % 4 + 1] end,
-  case when consumer = 'mail' then 'effect-unknown' end, case when n % 3 > 0 then '{"message":"no"}' end
+  case when consumer = 'mail' then (array['failed', 'dead', 'discarded', 'quarantined'])[n / 10 % 4 + 1]
+    when consumer = 'ledger' and n <= 2000 and n % 8 = 1 then 'dead' end,
+  case when consumer = 'mail' then 'effect-unknown' end, case when n % 3 > 0 then '{"message":"no"}' end,
+  case when n % 3 > 0 and n % 7 > 0 then left(md5((n % 90)::text), 12) end, case when n % 3 > 0 then received_at end
 from ob.message where n <= 20000;
 insert into ob.lane (consumer, key, due_at, token, blocked)
 select 'ledger', 'k' || i, case when i % 4 = 0 then now() when i % 4 = 1 then 'infinity' else now() + i * interval '1 second' end,

@@ -10,6 +10,7 @@ import * as consumers from '../../src/postgres/sql/consumers.js'
 import * as doctorRows from '../../src/postgres/sql/doctor-rows.js'
 import * as doctorServer from '../../src/postgres/sql/doctor-server.js'
 import * as effects from '../../src/postgres/sql/effects.js'
+import * as failures from '../../src/postgres/sql/failures.js'
 import * as inline from '../../src/postgres/sql/inline.js'
 import * as lanes from '../../src/postgres/sql/lanes.js'
 import * as link from '../../src/postgres/sql/link.js'
@@ -24,12 +25,13 @@ import * as receive from '../../src/postgres/sql/receive.js'
 import * as registry from '../../src/postgres/sql/registry.js'
 import * as retain from '../../src/postgres/sql/retain.js'
 import * as search from '../../src/postgres/sql/search.js'
+import * as searchFailures from '../../src/postgres/sql/search-failures.js'
 import * as searchOutbox from '../../src/postgres/sql/search-outbox.js'
 import * as searchQuarantine from '../../src/postgres/sql/search-quarantine.js'
 import * as server from '../../src/postgres/sql/server.js'
 import * as session from '../../src/postgres/sql/session.js'
 import * as settle from '../../src/postgres/sql/settle.js'
-import { MAX_BIGINT, type Criteria, type Walk } from '../../src/postgres/sql/walk.js'
+import type { Criteria, Walk } from '../../src/postgres/sql/walk.js'
 import { STATES } from '../../src/admin/filter.js'
 
 export interface Sample {
@@ -157,12 +159,17 @@ export const SAMPLES: ReadonlyMap<string, Sample> = new Map<string, Sample>([
   ['FATES', sample(dashboard.FATES, [PENDING, HANDLED, PARKED], 'message_pkey work_pkey')],
   ['BODIES', sample(dashboard.BODIES, [PENDING, HANDLED], 'message_pkey')],
   ['EFFECTS_OF', sample(dashboard.EFFECTS_OF, [PENDING], 'effect_pkey')],
-  ['DEAD', sample(dashboard.DEAD, { consumer: null, position: MAX_BIGINT, limit: 1_000 }, 'work_parked message_pkey attempt_pkey')],
-  ['BLOCKED', sample(dashboard.BLOCKED, { consumer: null, position: '0', limit: 1_000 }, 'work_parked work_lane message_pkey attempt_pkey')],
   ['BEHIND', sample(dashboard.BEHIND, { lanes: [['ledger', 'k7'], ['ledger', 'k9']], limit: 11 }, 'work_lane message_pkey')],
   ['QUARANTINE_REASONS', sample(dashboard.QUARANTINE_REASONS, { limit: 500 }, 'quarantine_reason work_parked')],
   ['DELIVERIES', sample(dashboard.DELIVERIES, { limit: 500, goneMs: 1_000 }, 'delivery_live delivery_waiting delivery_parked delivery_failed outbox_pkey')],
   ['CAUSED', sample(dashboard.CAUSED, { ids: ['1'], from: Date.now() - 60_000, limit: 500 }, 'message_received')],
+
+  ['FAILURE_GROUPS', sample(failures.FAILURE_GROUPS, { consumer: null, groups: 100, limit: 10_000, shown: 50 }, 'work_failure message_pkey')],
+  ['UNGROUPED', sample(failures.UNGROUPED, { consumer: null, limit: 1_000 }, 'work_failure message_pkey attempt_pkey')],
+  ['UNMARKED', sample(failures.UNMARKED, { consumer: 'mail', limit: 500 }, 'work_failure')],
+  ['MARK_FAILURES', sample(failures.MARK_FAILURES, { consumer: 'mail', rows: [['s3', '39', '0123456789ab', '1']] }, 'work_pkey')],
+  ['BLOCKED', sample(failures.BLOCKED, { consumer: null, position: null, limit: 100 }, 'lane_blocked work_front work_lane message_pkey attempt_pkey')],
+  ['BLOCKED_KEYS', sample(failures.BLOCKED_KEYS, { consumer: null, limit: 100 }, 'lane_blocked')],
 
   ['READ_EFFECTS', sample(effects.READ_EFFECTS, { consumer: 'orders', source: 's1', id: '1' }, 'effect_pkey')],
   ['INTEND', sample(effects.INTEND, { ...CALL, token: TOKEN, call: OTHER, leaseMs: 1_000, park: false }, 'work_pkey')],
@@ -277,6 +284,8 @@ export const SAMPLES: ReadonlyMap<string, Sample> = new Map<string, Sample>([
   ...walk('PARKED', search.PARKED, {}, 'work_parked message_pkey'),
   ['BACKLOG', sample(search.BACKLOG, { consumer: 'orders', limit: 100 }, 'work_due work_lane')],
   ...walk('WAITING', search.WAITING, {}, 'message_pkey', { work: 'sorts a backlog that is known to be small' }),
+  ...walk('ALIKE', searchFailures.ALIKE, { fingerprints: ['0123456789ab'] }, 'work_failure message_pkey'),
+  ...walk('FRONTS', searchFailures.FRONTS, { blocking: true }, 'lane_blocked work_front message_pkey'),
   ...walk('BY_ID', search.BY_ID, { ids: ['1', 'o9'] }, 'message_pkey message_origin work_pkey'),
   ...walk('OUTBOX', searchOutbox.OUTBOX, {}, 'outbox_pkey delivery_pkey'),
   ...walk('OUTBOX_PARKED', searchOutbox.OUTBOX_PARKED, {}, 'delivery_parked outbox_pkey'),

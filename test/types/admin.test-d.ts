@@ -1,5 +1,5 @@
 import { expectTypeOf, test } from 'vitest'
-import type { Admin, ConsumerInfo, Hooks, MessageMap, Removal, Takeover } from 'oncebox'
+import type { Admin, ConsumerInfo, Entry, FailedAttempt, Hooks, MessageMap, Removal, Takeover } from 'oncebox'
 
 declare const admin: Admin<MessageMap>
 
@@ -29,4 +29,14 @@ test('a hook is told of what was taken over, by id', () => {
     readonly source: string
     readonly type: string
   }>()
+})
+
+test('failures are named by fingerprint, one or several, and what blocks a key by true alone', () => {
+  void admin.messages({ fingerprint: '9f3a61c2b04d', blocking: true })
+  void admin.retry({ fingerprint: ['9f3a61c2b04d', '0123456789ab'] })
+  // @ts-expect-error what blocks nothing is all the rest
+  void admin.messages({ blocking: false })
+  expectTypeOf<NonNullable<Entry<MessageMap>['attempts']>[number]>().toEqualTypeOf<FailedAttempt>()
+  expectTypeOf<FailedAttempt['ms']>().toEqualTypeOf<number | undefined>()
+  expectTypeOf<FailedAttempt['worker']>().toEqualTypeOf<string | undefined>()
 })

@@ -3,7 +3,7 @@ import { command } from '../command.js'
 import { restArguments } from '../option.js'
 import { BULK, BULK_RESULT, changeMany } from '../shared/bulk.js'
 import { ENTRY } from '../shared/entry.js'
-import { CRITERIA, filterOf, OF_CONSUMER } from '../shared/filter.js'
+import { CRITERIA, filterOf, OF_CONSUMER, OF_FAILURE } from '../shared/filter.js'
 import { listMessages } from '../shared/list.js'
 import { PAGE } from '../shared/paging.js'
 
@@ -14,7 +14,7 @@ export const deadLs = command({
   verb: 'ls',
   summary: 'List dead messages, newest first.',
   example: 'oncebox dead ls --consumer billing --error ECONNREFUSED',
-  options: { ...OF_CONSUMER, ...CRITERIA, ...PAGE },
+  options: { ...OF_CONSUMER, ...CRITERIA, ...OF_FAILURE, ...PAGE },
   arguments: IDS,
   connects: true,
   raw: true,
@@ -30,7 +30,7 @@ export const deadRetry = command({
   verb: 'retry',
   summary: 'Make dead messages pending again, oldest first, with all their attempts before them.',
   example: "oncebox dead retry --consumer billing --rps 50 --reason 'the provider is back'",
-  options: { ...OF_CONSUMER, ...CRITERIA, ...BULK },
+  options: { ...OF_CONSUMER, ...CRITERIA, ...OF_FAILURE, ...BULK },
   arguments: IDS,
   connects: true,
   output: BULK_RESULT,
@@ -46,7 +46,7 @@ export const deadDiscard = command({
   verb: 'discard',
   summary: 'Give dead messages up. They can be retried until retention takes them.',
   example: "oncebox dead discard order-4711 --reason 'a test order'",
-  options: { ...OF_CONSUMER, ...CRITERIA, ...BULK },
+  options: { ...OF_CONSUMER, ...CRITERIA, ...OF_FAILURE, ...BULK },
   arguments: IDS,
   connects: true,
   output: BULK_RESULT,

@@ -8,7 +8,7 @@ import { paint, type Text } from '../output/text.js'
 import type { State } from '../../message.js'
 import { BULK, BULK_RESULT, changeMany } from '../shared/bulk.js'
 import { ENTRY, WHOLE_ENTRY, entryDocument, stateText, withoutStack, type AnyEntry } from '../shared/entry.js'
-import { CRITERIA, filterOf, OF_CONSUMER } from '../shared/filter.js'
+import { CRITERIA, filterOf, OF_CONSUMER, OF_FAILURE } from '../shared/filter.js'
 import { listMessages } from '../shared/list.js'
 import { PAGE } from '../shared/paging.js'
 
@@ -19,7 +19,7 @@ export const messagesLs = command({
   verb: 'ls',
   summary: 'List messages, newest first.',
   example: 'oncebox messages ls --consumer billing --state pending --limit 20',
-  options: { state: choice('In this state.', STATES), ...OF_CONSUMER, ...CRITERIA, ...PAGE },
+  options: { state: choice('In this state.', STATES), ...OF_CONSUMER, ...CRITERIA, ...OF_FAILURE, ...PAGE },
   arguments: { ids: restArguments('Ids of messages.') },
   connects: true,
   raw: true,

@@ -10,6 +10,8 @@ export interface FailureGroup {
   /** With ‹n›, ‹id› and ‹text› in place of what varies. Absent unless bodies may be seen. */
   readonly message?: string
   readonly count: number
+  /** There are at least so many: no further was counted, and the times and hours are of these. */
+  readonly atLeast?: true
   readonly firstAt: string
   readonly lastAt: string
   /** By hour, the last one last. */
@@ -25,7 +27,7 @@ export interface Failures {
   /** Largest first. */
   readonly groups: readonly FailureGroup[]
   readonly examined: number
-  /** False: there are more than were looked at, and counts are of these. */
+  /** False: there are more groups, or more in one of them, than were looked at. */
   readonly complete: boolean
 }
 

@@ -33,7 +33,20 @@ export async function audit(call: BoxCall, { cursor, limit = BY_DEFAULT }: Route
 
 /** Details that are known to quote nothing; of filters, the criteria that do not. */
 const PLAIN = ['count', 'of', 'reason', 'limit', 'perSecond', 'state', 'job', 'consumer', 'source', 'id', 'effect', 'happened', 'sink', 'discard', 'forget'] // prettier-ignore
-const CRITERIA = ['box', 'consumer', 'state', 'type', 'key', 'id', 'source', 'reason', 'before', 'after']
+const CRITERIA = [
+  'box',
+  'consumer',
+  'state',
+  'type',
+  'key',
+  'id',
+  'source',
+  'reason',
+  'fingerprint',
+  'blocking',
+  'before',
+  'after',
+]
 
 function withoutSecrets(detail: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const { filter } = detail

@@ -1,18 +1,32 @@
-/** Failures: dead messages, grouped by what they died of. A bounded number of them is looked at, the newest first. */
-import { BODIES, DEAD, type DeadRow } from '../../postgres/sql/dashboard.js'
+/**
+ * Failures: dead messages, grouped by what they died of. The groups come from an index, each with its count; what an older version
+ * has recorded has no fingerprint until the janitor gives it one, and is put into its group here.
+ */
+import { BODIES } from '../../postgres/sql/dashboard.js'
+import {
+  FAILURE_GROUPS,
+  UNGROUPED,
+  type GroupRow,
+  type UngroupedRow,
+  type WordsRow,
+} from '../../postgres/sql/failures.js'
+import { readJson } from '../../postgres/statement.js'
 import type { FoundRow } from '../../postgres/sql/walk.js'
-import { MAX_BIGINT } from '../../postgres/sql/walk.js'
 import { runUnjitted } from '../../postgres/unjitted.js'
 import type { Runtime } from '../../runtime.js'
 import type { FailureGroup, Failures } from '../answers/index.js'
 import type { BoxCall } from '../desk.js'
 import { seenBy, time, toHead, type Viewer } from '../expose.js'
-import { commonWords, fingerprintOf } from '../fingerprint.js'
+import { commonWords, fingerprintOf } from '../../fingerprint.js'
 import { quote } from '../quote.js'
 import type { Seen } from '../redact.js'
 import type { RouteInput } from '../routes.js'
 
-const MOST = 4_000
+/** So many are counted, shared out among the groups. */
+const MOST = 200_000
+const MOST_UNGROUPED = 1_000
+/** Of one consumer, and on the page. */
+const MOST_FOUND = 2_000
 const MOST_GROUPS = 500
 const MOST_TYPES = 5
 const HOURS = 24
@@ -20,51 +34,77 @@ const HOUR_MS = 3_600_000
 
 interface Group {
   readonly fingerprint: string
-  readonly newest: DeadRow
+  readonly newest: Newest
   readonly types: Set<string>
   readonly hours: number[]
   count: number
+  atLeast: boolean
   first: number
   last: number
 }
 
-export async function failures({ part, viewer }: BoxCall, { consumer }: RouteInput<'failures'>): Promise<Failures> {
+type Newest = WordsRow & { readonly consumer: string; readonly source: string; readonly id: string }
+
+export async function failures({ part, viewer }: BoxCall, input: RouteInput<'failures'>): Promise<Failures> {
   const now = Date.now()
-  const rows = await runUnjitted(part.reads.db, DEAD, { consumer: consumer ?? null, position: MAX_BIGINT, limit: MOST })
-  const groups = [...groupsOf(rows, now).values()].sort((a, b) => b.count - a.count).slice(0, MOST_GROUPS)
+  const consumer = input.consumer ?? null
+  const limits = { groups: MOST_FOUND, limit: MOST, shown: MOST_GROUPS }
+  const [found, ungrouped] = await Promise.all([
+    runUnjitted(part.reads.db, FAILURE_GROUPS, { consumer, ...limits }),
+    runUnjitted(part.reads.db, UNGROUPED, { consumer, limit: MOST_UNGROUPED }),
+  ])
+  const all = new Map(found.map((row) => [nameOf(row.consumer, row.fingerprint), toGroup(row, now)]))
+  for (const row of ungrouped) addTo(all, row, now)
+  const groups = [...all.values()].sort((a, b) => b.count - a.count).slice(0, MOST_GROUPS)
   const seen = await seenSamples(viewer, part.reads, groups)
   return {
     at: time(now),
     groups: groups.map((group, at) => toAnswer(viewer, group, seen[at]!)),
-    examined: rows.length,
-    complete: rows.length < MOST,
+    examined: [...all.values()].reduce((sum, { count }) => sum + count, 0),
+    complete:
+      ungrouped.length < MOST_UNGROUPED &&
+      all.size === groups.length &&
+      Number(found[0]?.groups ?? 0) === found.length &&
+      groups.every(({ atLeast }) => !atLeast),
   }
 }
 
-function groupsOf(rows: readonly DeadRow[], now: number): Map<string, Group> {
-  const groups = new Map<string, Group>()
-  for (const row of rows) {
-    const fingerprint = fingerprintOf(row)
-    const name = JSON.stringify([row.consumer, fingerprint])
-    const at = Number(row.at)
-    const group = groups.get(name) ?? {
-      fingerprint,
-      newest: row,
-      types: new Set(),
-      hours: new Array<number>(HOURS).fill(0),
-      count: 0,
-      first: at,
-      last: at,
-    }
-    groups.set(name, group)
-    group.count += 1
-    group.first = Math.min(group.first, at)
-    group.last = Math.max(group.last, at)
-    if (group.types.size < MOST_TYPES) group.types.add(row.type)
-    const hour = HOURS - 1 - Math.floor((now - at) / HOUR_MS)
-    if (hour >= 0) group.hours[Math.min(hour, HOURS - 1)]! += 1
+function nameOf(consumer: string, fingerprint: string): string {
+  return JSON.stringify([consumer, fingerprint])
+}
+
+function toGroup(row: GroupRow, now: number): Group {
+  const hours = new Array<number>(HOURS).fill(0)
+  for (const [ago, n] of Object.entries(readJson(row.hours))) {
+    // The bins of the database begin whole hours before now: the last of them began an hour ago.
+    const hour = HOURS - Math.max(1, Number(ago))
+    if (hour >= 0) hours[hour]! += n
   }
-  return groups
+  return {
+    fingerprint: row.fingerprint,
+    newest: row,
+    types: new Set(readJson(row.types)),
+    hours,
+    count: Number(row.n),
+    atLeast: Number(row.n) >= Number(row.most),
+    first: Number(row.first ?? now),
+    last: Number(row.last ?? now),
+  }
+}
+
+function addTo(groups: Map<string, Group>, row: UngroupedRow, now: number): void {
+  const fingerprint = fingerprintOf(row)
+  const name = nameOf(row.consumer, fingerprint)
+  const at = Number(row.at)
+  const empty = { types: new Set<string>(), hours: new Array<number>(HOURS).fill(0), count: 0, first: at, last: at }
+  const group = groups.get(name) ?? { fingerprint, newest: row, atLeast: false, ...empty }
+  groups.set(name, group)
+  group.count += 1
+  group.first = Math.min(group.first, at)
+  group.last = Math.max(group.last, at)
+  if (group.types.size < MOST_TYPES) group.types.add(row.type)
+  const hour = HOURS - 1 - Math.floor((now - at) / HOUR_MS)
+  if (hour >= 0) group.hours[Math.min(hour, HOURS - 1)]! += 1
 }
 
 /** The words of a group are those of its newest message: what `redact` takes out of that one is taken out of them. */
@@ -72,16 +112,16 @@ async function seenSamples(viewer: Viewer, { db }: Runtime, groups: readonly Gro
   if (!viewer.redact || groups.length === 0) return groups.map(() => ({ mask: (text) => text }))
   const keys = groups.map(({ newest: { consumer, source, id } }) => [consumer, source, id] as const)
   const bodies = new Map((await db.run(BODIES, keys)).map((row) => [Number(row.of), row]))
-  return groups.map(({ newest }, at) => {
+  return groups.map(({ newest, last }, at) => {
     const stored = bodies.get(at)
     if (!stored) return { mask: () => '[redacted]' }
-    const { consumer, source, id, at: received } = newest
+    const { consumer, source, id } = newest
     return seenBy(viewer, {
       ...stored,
       consumer,
       source,
       id,
-      received,
+      received: String(last),
       state: 'dead',
       fits: 'true',
       ord: '1',
@@ -90,7 +130,7 @@ async function seenSamples(viewer: Viewer, { db }: Runtime, groups: readonly Gro
 }
 
 function toAnswer(viewer: Viewer, group: Group, seen: Pick<Seen, 'mask'>): FailureGroup {
-  const { fingerprint, newest, types, hours, count, first, last } = group
+  const { fingerprint, newest, types, hours, count, atLeast, first, last } = group
   const { consumer, source, id } = newest
   const words = { name: newest.name ?? 'Error', code: newest.code ?? undefined, message: newest.message ?? '' }
   const head = toHead(viewer, words, seen)
@@ -103,6 +143,7 @@ function toAnswer(viewer: Viewer, group: Group, seen: Pick<Seen, 'mask'>): Failu
     // Masked first: what replaces what varies could hide a part of what is secret, and leave the rest.
     ...(head.message !== undefined && { message: commonWords({ ...newest, message: head.message }) }),
     count,
+    ...(atLeast && { atLeast }),
     firstAt: time(first),
     lastAt: time(last),
     hours,

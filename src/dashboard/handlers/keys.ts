@@ -1,5 +1,6 @@
 /** Keys: those that are blocked, by which message, and what waits behind it. */
-import { BEHIND, BLOCKED, BODIES, type BlockedRow } from '../../postgres/sql/dashboard.js'
+import { BEHIND, BODIES } from '../../postgres/sql/dashboard.js'
+import { BLOCKED, type BlockedRow } from '../../postgres/sql/failures.js'
 import { runUnjitted } from '../../postgres/unjitted.js'
 import type { FoundRow } from '../../postgres/sql/walk.js'
 import type { BlockedKey, Keys } from '../answers/index.js'
@@ -9,8 +10,6 @@ import { Problem } from '../problem.js'
 import type { Seen } from '../redact.js'
 import type { RouteInput } from '../routes.js'
 
-/** So many parked messages are looked at for one page, and so many keys are shown with what waits behind them. */
-const MOST_PARKED = 2_000
 const MOST_KEYS = 100
 const MOST_NEXT = 11
 /** As far as BLOCKED counts. */
@@ -18,27 +17,32 @@ const MOST_WAITING = 1_001
 
 export async function keys(call: BoxCall, { consumer, cursor }: RouteInput<'keys'>): Promise<Keys> {
   const { reads } = call.part
-  const position = cursor === undefined ? '-1' : openCursor(call, consumer, cursor)
-  const rows = await runUnjitted(reads.db, BLOCKED, { consumer: consumer ?? null, position, limit: MOST_PARKED })
-  const all = rows.filter(({ lane }) => lane !== null)
-  const shown = all.slice(0, MOST_KEYS)
+  const position = cursor === undefined ? null : openCursor(call, consumer, cursor)
+  const rows = await runUnjitted(reads.db, BLOCKED, { consumer: consumer ?? null, position, limit: MOST_KEYS })
+  const shown = rows.filter(hasFront)
   const seen = await seenFronts(call, shown)
-  const lanes = shown.map(({ consumer: of, lane }) => [of, lane!] as const)
+  const lanes = shown.map(({ consumer: of, lane }) => [of, lane] as const)
   const next = lanes.length === 0 ? [] : await reads.db.run(BEHIND, { lanes, limit: MOST_NEXT })
   const blocked = shown.map((row, at) => ({
     ...toKey(call, row, seen[at]!),
     next: next.filter(({ of }) => Number(of) === at).map(toNext),
   }))
-  // What is not shown of this look comes first on the next page.
-  const last =
-    all.length > shown.length ? shown.at(-1) : Number(rows[0]?.examined ?? 0) < MOST_PARKED ? undefined : rows.at(-1)
+  const last = rows.length < MOST_KEYS ? undefined : rows.at(-1)
   return {
     keys: blocked.sort((a, b) => b.waiting - a.waiting),
-    ...(last && { cursor: call.desk.signer.seal(bearerOf(call), { consumer, seq: last.seq }) }),
+    ...(last && { cursor: call.desk.signer.seal(bearerOf(call), { consumer, at: [last.consumer, last.lane] }) }),
   }
 }
 
-function toKey({ viewer }: BoxCall, row: BlockedRow, seen: Pick<Seen, 'mask' | 'key'>): Omit<BlockedKey, 'next'> {
+/** A key with the message that blocks it: somebody may have taken that away while the key was looked at. */
+type Front = { readonly [K in keyof BlockedRow]: K extends Known ? NonNullable<BlockedRow[K]> : BlockedRow[K] }
+type Known = 'source' | 'id' | 'type' | 'parked' | 'attempts' | 'at'
+
+function hasFront(row: BlockedRow): row is Front {
+  return row.id !== null && row.type !== null
+}
+
+function toKey({ viewer }: BoxCall, row: Front, seen: Pick<Seen, 'mask' | 'key'>): Omit<BlockedKey, 'next'> {
   const { consumer, type, parked, reason, name, code, message, attempts, at, waiting, first } = row
   const words = name === null ? undefined : { name, code: code ?? undefined, message: message ?? '' }
   return {
@@ -72,12 +76,9 @@ function toNext({ source, id, type, received }: Next): BlockedKey['next'][number
 }
 
 /** A key is shown as `redact` leaves it in the message that blocks it. */
-async function seenFronts(
-  { part, viewer }: BoxCall,
-  rows: readonly BlockedRow[],
-): Promise<Pick<Seen, 'mask' | 'key'>[]> {
+async function seenFronts({ part, viewer }: BoxCall, rows: readonly Front[]): Promise<Pick<Seen, 'mask' | 'key'>[]> {
   if (!viewer.redact || rows.length === 0)
-    return rows.map(({ key, lane }) => ({ key: key ?? lane!, mask: (text) => text }))
+    return rows.map(({ key, lane }) => ({ key: key ?? lane, mask: (text) => text }))
   const found = await part.reads.db.run(BODIES, rows.map(({ consumer, source, id }) => [consumer, source, id] as const)) // prettier-ignore
   const bodies = new Map(found.map((row) => [Number(row.of), row]))
   return rows.map(({ consumer, source, id, at: received }, at) => {
@@ -96,13 +97,19 @@ async function seenFronts(
   })
 }
 
+/** What a cursor carries. */
+interface Place {
+  readonly consumer?: string
+  readonly at: readonly [consumer: string, key: string]
+}
+
 function bearerOf({ access, part }: BoxCall): { kind: 'page'; subject: string; box: string } {
   return { kind: 'page', subject: access.subject, box: `keys ${part.name}` }
 }
 
-function openCursor(call: BoxCall, consumer: string | undefined, cursor: string): string {
-  const place = call.desk.signer.open(bearerOf(call), cursor) as { consumer?: string; seq: string } | undefined
-  if (place && place.consumer === consumer) return place.seq
+function openCursor(call: BoxCall, consumer: string | undefined, cursor: string): Place['at'] {
+  const place = call.desk.signer.open(bearerOf(call), cursor) as Place | undefined
+  if (place && place.consumer === consumer) return place.at
   throw new Problem(
     'CURSOR_INVALID',
     'this cursor is of another list, reader, box or server process; begin again without it',

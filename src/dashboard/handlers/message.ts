@@ -4,7 +4,7 @@ import { step, type Place, type Position } from '../../admin/walk.js'
 import { idempotencyKey } from '../../effects/effect.js'
 import { parseFailure } from '../../inbox/outcome.js'
 import { toMessage } from '../../message.js'
-import { ATTEMPTS } from '../../postgres/sql/admin.js'
+import { ATTEMPTS, type AttemptRow } from '../../postgres/sql/admin.js'
 import { EFFECTS_OF, FATES, type EffectRow, type FateRow } from '../../postgres/sql/dashboard.js'
 import type { MessageKey } from '../../postgres/sql/rules.js'
 import type { FoundRow } from '../../postgres/sql/walk.js'
@@ -47,7 +47,7 @@ export async function rowsAt(reads: Runtime, place: Place, { id, source, consume
 
 /** What is known beside the row itself. */
 interface More {
-  readonly history: readonly { readonly attempt: string; readonly at: string; readonly error: string }[]
+  readonly history: readonly AttemptRow[]
   readonly effects: readonly EffectRow[]
   readonly now: FateRow | undefined
 }
@@ -77,6 +77,8 @@ export function toFate(viewer: Viewer, row: FoundRow, { history, effects, now }:
   const tried = history.map((one): Attempt => ({
     attempt: Number(one.attempt),
     at: time(one.at),
+    ...(one.ms !== null && { ms: Number(one.ms) }),
+    ...(one.worker !== null && { worker: one.worker }),
     error: toTree(viewer, parseFailure(one.error), seen),
   })) // prettier-ignore
   const called = effects.map((one) => toEffect(viewer, row, one, seen))

@@ -12,6 +12,7 @@ import {
 } from '../../postgres/sql/inline.js'
 import type { Runtime } from '../../runtime.js'
 import type { Arrival, Arrivals } from '../arrival.js'
+import { detailsOf } from '../details.js'
 import { setAttempts, type Held } from '../held.js'
 import { busy, failed, handled } from '../outcome.js'
 import type { Prepared } from '../prepare.js'
@@ -182,7 +183,7 @@ async function record({ runtime, consumer }: Worker, message: Arrival, verdict: 
     delayMs: verdict.at ? Math.max(0, verdict.at.getTime() - Date.now()) : (verdict.delayMs ?? 0),
     parked: verdict.parked ?? (retryBy === 'source' ? 'failed' : undefined),
     reason: verdict.reason,
-    error: JSON.stringify(verdict.failure ?? verdict.asked),
+    ...detailsOf(message, verdict.failure ?? verdict.asked),
     history: verdict.failure !== undefined,
   }
   try {

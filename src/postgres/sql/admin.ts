@@ -147,9 +147,18 @@ select type, (sum(pending)::float8 * scale.open)::bigint::text pending, (sum(dea
   greatest(0, coalesce(max(lag), 0))::bigint::text lag, scale.estimated::text estimated
 from counted, scale group by type, scale.open, scale.kept, scale.estimated order by type`)
 
+export interface AttemptRow {
+  readonly of: string
+  readonly attempt: string
+  readonly at: string
+  readonly error: string
+  readonly ms: string | null
+  readonly worker: string | null
+}
+
 /** The failed attempts of messages, oldest first. Out: with the key's position. Index: the primary key. */
-export const ATTEMPTS = statement<readonly MessageKey[], { of: string; attempt: string; at: string; error: string }>(`
-select (asked.ord - 1)::text "of", a.attempt::text, (extract(epoch from a.at) * 1000.0)::bigint::text "at", a.error
+export const ATTEMPTS = statement<readonly MessageKey[], AttemptRow>(`
+select (asked.ord - 1)::text "of", a.attempt::text, (extract(epoch from a.at) * 1000.0)::bigint::text "at", a.error, a.ms::text, a.worker
 from jsonb_array_elements($1::text::jsonb) with ordinality asked(x, ord)
 cross join lateral (select * from ob.attempt a
   where a.consumer = x->>0 and a.source = x->>1 and a.id = x->>2 order by a.n desc limit 100) a

@@ -1,6 +1,6 @@
 /** Statements of the dashboard. All of them read, and none reads further than its limit says, however much there is. */
 import { statement, type Flag, type Json } from '../statement.js'
-import { laneOf, messageOf, same, STATE, workOf, type MessageKey } from './rules.js'
+import { laneOf, messageOf, STATE, workOf, type MessageKey } from './rules.js'
 
 /** Bounds what follows in the transaction: no statement of it takes longer. */
 export const BOUND_READS = statement<{ ms: string }>(`
@@ -70,130 +70,6 @@ from jsonb_array_elements($1::text::jsonb) with ordinality asked(x, ord)
 cross join lateral (select * from ob.effect e
   where e.consumer = x->>0 and e.source = x->>1 and e.id = x->>2 order by e.name limit 100) e
 order by asked.ord, e.called_at, e.name`)
-
-export interface DeadRow {
-  readonly consumer: string
-  readonly source: string
-  readonly id: string
-  readonly seq: string
-  readonly type: string
-  /** Of the last failure. */
-  readonly name: string | null
-  readonly code: string | null
-  readonly message: string | null
-  /** When it failed for the last time, in ms; when it was received, if no attempt was written down. */
-  readonly at: string
-}
-
-/**
- * Dead messages with the words of their last failure, newest first, no more than `limit` of each consumer, from `position`
- * on, which is a sequence number. Errors are read last: with their stacks they would not fit into the memory of a sort.
- * Indexes: work_parked, and the primary keys.
- */
-export const DEAD = statement<{ consumer: string | null; position: string; limit: number }, DeadRow>(`
-with recursive input as materialized (
-  select given->>'consumer' collate "C" consumer, (given->>'position')::bigint place, (given->>'limit')::int most
-  from (select $1::text::jsonb given) x
-),
-consumer(name) as (
-  select coalesce((select consumer from input),
-    (select w.consumer from ob.work w where w.parked is not null order by w.consumer limit 1)) collate "C"
-  union all
-  select (select w.consumer from ob.work w where w.parked is not null and w.consumer > consumer.name
-    order by w.consumer limit 1)
-  from consumer where consumer.name is not null and (select consumer from input) is null
-),
-dead as materialized (
-  select w.* from consumer cross join lateral (
-    select w.consumer, w.source, w.id, w.seq from ob.work w
-    where w.consumer = consumer.name and w.parked = 'dead' and w.seq < (select place from input)
-    order by w.seq desc limit (select most from input)) w
-  order by w.seq desc limit (select most from input)
-)
-select d.consumer, d.source, d.id, d.seq::text, m.type, left(f.j->>'name', 200) name, left(f.j->>'code', 100) code,
-  left(f.j->>'message', 500) message, (extract(epoch from coalesce(a.at, m.received_at)) * 1000.0)::bigint::text "at"
-from dead d ${messageOf('d')} ${workOf('d')}
-cross join lateral (select w.error::jsonb j) f
-left join lateral (select a.at from ob.attempt a
-  where a.consumer = d.consumer and a.source = d.source and a.id = d.id order by a.n desc limit 1) a on true
-order by d.seq desc`)
-
-export interface BlockedRow {
-  readonly seq: string
-  /** Null of the last row examined, which tells where to go on and may block nothing. */
-  readonly lane: string | null
-  readonly consumer: string
-  readonly source: string
-  readonly id: string
-  readonly origin_source: string | null
-  readonly origin_id: string | null
-  readonly type: string
-  readonly key: string | null
-  readonly parked: 'dead' | 'quarantined'
-  readonly reason: string | null
-  readonly name: string | null
-  readonly code: string | null
-  readonly message: string | null
-  readonly attempts: string
-  readonly at: string
-  /** How many wait behind it, a thousand and one at most, and when the first of them was received. */
-  readonly waiting: string
-  readonly first: string | null
-  readonly examined: string
-}
-
-/**
- * Messages that block their key, oldest first. Looks at no more than `limit` parked messages of consumers that have keys, from
- * `position` on, a sequence number. The one that blocks a key is the last of it that was parked. The last row examined is
- * always in the answer. Indexes: work_parked, work_lane, and the primary keys.
- */
-export const BLOCKED = statement<{ consumer: string | null; position: string; limit: number }, BlockedRow>(`
-with recursive input as materialized (
-  select given->>'consumer' collate "C" consumer, (given->>'position')::bigint place, (given->>'limit')::int most
-  from (select $1::text::jsonb given) x
-),
-consumer(name) as (
-  select coalesce((select consumer from input), (select l.consumer from ob.lane l order by l.consumer limit 1)) collate "C"
-  union all
-  select (select l.consumer from ob.lane l where l.consumer > consumer.name order by l.consumer limit 1)
-  from consumer where consumer.name is not null and (select consumer from input) is null
-),
-examined as materialized (
-  select w.*, row_number() over (order by w.seq) ord from (
-    select w.* from consumer cross join (select unnest(array['dead', 'quarantined']) parked) state cross join lateral (
-      select w.consumer, w.source, w.id, w.seq, w.lane, w.parked, w.reason from ob.work w
-      where w.consumer = consumer.name and w.parked = state.parked and w.seq > (select place from input)
-      order by w.seq limit (select most from input)) w
-    order by w.seq limit (select most from input)) w
-),
-blocking as materialized (
-  select distinct on (e.consumer, e.lane) e.*, true blocks from examined e
-  cross join lateral (select 1 from ob.lane l where l.consumer = e.consumer and l.key = e.lane and l.blocked limit 1) l
-  order by e.consumer, e.lane, e.seq desc
-),
-shown as materialized (
-  select * from blocking
-  union all
-  select e.*, false from examined e where e.ord = (select count(*) from examined)
-    and not exists (select 1 from blocking b where b.seq = e.seq)
-)
-select s.seq::text, case when s.blocks then s.lane end lane, s.consumer, s.source, s.id, m.origin_source, m.origin_id, m.type,
-  m.key, s.parked, s.reason, left(f.j->>'name', 200) name, left(f.j->>'code', 100) code, left(f.j->>'message', 500) message,
-  w.attempts::text, (extract(epoch from coalesce(a.at, m.received_at)) * 1000.0)::bigint::text "at",
-  behind.n::text waiting, (extract(epoch from behind.first) * 1000.0)::bigint::text "first", (select count(*) from examined)::text examined
-from shown s ${messageOf('s')} ${workOf('s')}
-cross join lateral (select w.error::jsonb j) f
-left join lateral (select a.at from ob.attempt a
-  where a.consumer = s.consumer and a.source = s.source and a.id = s.id order by a.n desc limit 1) a on true
-cross join lateral (
-  select count(*) n, (select o.received_at from (
-      select w.consumer, w.source, w.id from ob.work w
-      where s.blocks and w.consumer = s.consumer and w.lane = s.lane and w.parked is null order by w.seq limit 1) w
-    cross join lateral (select * from ob.message o where ${same('o', 'w')} limit 1) o) first
-  from (select 1 from ob.work w where s.blocks and w.consumer = s.consumer and w.lane = s.lane and w.parked is null
-    order by w.seq limit 1001) x
-) behind
-order by s.seq`)
 
 /** The first messages that wait behind each of some keys, in their order. Out: with the key's position. Indexes: work_lane, and the primary key. */
 export const BEHIND = statement<

@@ -1,7 +1,7 @@
 /** Statements for handling a message on arrival, and for `once` in the caller's own transaction. */
 import { ofTheBox } from './rules.js'
 import { statement } from '../statement.js'
-import type { OpenedBy } from './settle.js'
+import type { FailureDetails, OpenedBy } from './settle.js'
 
 /** A consumer, and from when on it can tell what is new: its dedup horizon. */
 export interface Horizon {
@@ -134,9 +134,7 @@ export const FAIL_INLINE = statement<
     delayMs: number
     parked?: string | undefined
     reason?: string | undefined
-    error?: string | undefined
-    history: boolean
-  },
+  } & FailureDetails,
   { attempts: string }
 >(`
 with input as materialized (select j, j->'message' m from (select $1::text::jsonb j offset 0) given),
@@ -146,10 +144,11 @@ inserted as (
   from input on conflict do nothing returning 1
 ),
 first as (
-  insert into ob.work as w (consumer, source, id, due_at, attempts, parked, reason, error)
+  insert into ob.work as w (consumer, source, id, due_at, attempts, parked, reason, error, fingerprint, failed_at)
   select j->>'consumer', m->>'s', m->>'i', case when j->>'parked' is not null then 'infinity'
       else ob.now() + (j->>'delayMs')::float8 * interval '1 ms' end,
-    (j->>'attempts')::int, j->>'parked', j->>'reason', j->>'error'
+    (j->>'attempts')::int, j->>'parked', j->>'reason', j->>'error', j->>'fingerprint',
+    case when j->>'error' is not null then ob.now() end
   from input where case when exists (select 1 from inserted)
     then ob.refuse_forgotten(j->>'consumer', (m->>'at')::timestamptz) is not null else false end
   returning w.consumer, w.source, w.id, w.attempts
@@ -157,6 +156,8 @@ first as (
 again as (
   update ob.work w set
     attempts = greatest(0, w.attempts + (j->>'attempts')::int), error = coalesce(j->>'error', w.error),
+    fingerprint = case when j->>'error' is null then w.fingerprint else j->>'fingerprint' end,
+    failed_at = case when j->>'error' is null then w.failed_at else ob.now() end,
     token = null, suspect = false, reason = j->>'reason',
     parked = case when ${ofTheBox('w')} and j->>'parked' = 'failed' then null else j->>'parked' end,
     due_at = case when j->>'parked' is null or ${ofTheBox('w')} and j->>'parked' = 'failed'
@@ -168,8 +169,8 @@ again as (
 ),
 recorded as (select * from first union all select * from again),
 noted as (
-  insert into ob.attempt (consumer, source, id, attempt, error)
-  select r.consumer, r.source, r.id, r.attempts, j->>'error' from input, recorded r where (j->>'history')::boolean
+  insert into ob.attempt (consumer, source, id, attempt, error, ms, worker)
+  select r.consumer, r.source, r.id, r.attempts, j->>'error', (j->>'ms')::float8, j->>'worker' from input, recorded r where (j->>'history')::boolean
 )
 select attempts::text from recorded`)
 

@@ -153,6 +153,8 @@ locked as materialized (
 failed as (
   update ob.work w set attempts = greatest(0, w.attempts + (j->>'attempts')::int),
     error = coalesce(j->>'error', w.error), parked = j->>'parked', reason = j->>'reason',
+    fingerprint = case when j->>'error' is null then w.fingerprint else j->>'fingerprint' end,
+    failed_at = case when j->>'error' is null then w.failed_at else ob.now() end,
     due_at = case when j->>'parked' is not null then 'infinity' else w.due_at end
   from input, locked
   where w.consumer = j->>'consumer' and w.source = j->>'source' and w.id = j->>'id' and w.lane = locked.key
@@ -168,8 +170,8 @@ released as (
   returning 1
 ),
 noted as (
-  insert into ob.attempt (consumer, source, id, attempt, error)
-  select failed.consumer, failed.source, failed.id, failed.attempts, j->>'error' from input, failed, released
+  insert into ob.attempt (consumer, source, id, attempt, error, ms, worker)
+  select failed.consumer, failed.source, failed.id, failed.attempts, j->>'error', (j->>'ms')::float8, j->>'worker' from input, failed, released
   where (j->>'history')::boolean and j->>'error' is not null
 )
 select failed.source, failed.id, failed.attempts::text from failed, released`)

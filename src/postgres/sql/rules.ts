@@ -23,6 +23,13 @@ export function laneOf(row: string): string {
   on true`
 }
 
+/** The message that blocks a key: of those of it that wait for a person, the one that failed last. Index: work_front. */
+export function frontOf(consumer: string, lane: string): string {
+  return `select front.* from ob.work front
+  where front.consumer = ${consumer} and front.lane = ${lane} and front.parked in ('dead', 'quarantined')
+  order by front.failed_at desc nulls last, front.seq desc limit 1`
+}
+
 /** What `parked` or its absence says of a message with the work `w`, or none, in the lane `l`, or none. */
 export const STATE = `case
     when w.id is null then 'handled'

@@ -1,6 +1,6 @@
 /** Walks through the inbox: what was stored, what waits, what is parked. How they work is in walk.ts. */
 import { statement } from '../statement.js'
-import { laneOf, messageOf, STATE, workOf } from './rules.js'
+import { frontOf, laneOf, messageOf, STATE, workOf } from './rules.js'
 import { bothWays, CRITERIA, MAX_BIGINT, type Criteria, type Way } from './walk.js'
 
 /** To people, what waits for its source is pending. */
@@ -13,6 +13,8 @@ const MESSAGE_FITS = `coalesce(s.state = any (input.states)
     and (input.key is null or m.key = input.key)
     and (input.reason is null or w.reason = input.reason)
     and (input.error is null or strpos(w.error::jsonb->>'message', input.error) > 0)
+    and (input.fingerprints is null or w.parked is not null and w.fingerprint = any (input.fingerprints))
+    and (not input.blocking or l.blocked and w.seq = (select f.seq from (${frontOf('w.consumer', 'w.lane')}) f))
     and (input.before is null or m.received_at < input.before)
     and (input.after is null or m.received_at >= input.after), false)`
 
@@ -25,6 +27,13 @@ const MESSAGE_COLUMNS = `f.fits::text, m.consumer, m.source, m.id, m.origin_sour
 
 const JUDGED = `cross join lateral (select ${MESSAGE_STATE} state) s
   cross join lateral (select ${MESSAGE_FITS} fits) f`
+
+/** The end of a walk through `work`: what was `examined`, with its message. */
+export function foundWork(): string {
+  return `select ${MESSAGE_COLUMNS}, w.ord::text
+from input cross join examined w ${messageOf('w')} ${laneOf('w')} ${JUDGED}
+where f.fits or w.ord = (select count(*) from examined) order by w.ord`
+}
 
 /** The comparison of times comes apart from the rest: a scan starts at its bound, and not at that of a whole row. */
 const JOURNAL_POSITION = ({ past, time }: Omit<Way, 'order'>): string => `
@@ -88,9 +97,7 @@ examined as materialized (
       order by w.seq ${order} limit (select most from input)) w
     order by w.seq ${order} limit (select most from input)) w
 )
-select ${MESSAGE_COLUMNS}, w.ord::text
-from input cross join examined w ${messageOf('w')} ${laneOf('w')} ${JUDGED}
-where f.fits or w.ord = (select count(*) from examined) order by w.ord`,
+${foundWork()}`,
 )
 
 /** The consumers with unsettled messages, or the one that is asked for, found by hopping through the index. */
@@ -131,9 +138,7 @@ examined as materialized (
       and w.seq <= coalesce((select (given->>'until')::bigint from input), ${MAX_BIGINT})
     order by w.seq ${order} limit (select most from input)) w
 )
-select ${MESSAGE_COLUMNS}, w.ord::text
-from input cross join examined w ${messageOf('w')} ${laneOf('w')} ${JUDGED}
-where f.fits or w.ord = (select count(*) from examined) order by w.ord`,
+${foundWork()}`,
 )
 
 /**

@@ -25,8 +25,20 @@ export type Key = readonly [source: string, id: string]
 /** A message by its key, with the number of its row in the journal; null if it has none. */
 export type NumberedKey = readonly [source: string, id: string, n: string | null]
 
+/** What is known of an attempt that has failed. */
+export interface FailureDetails {
+  /** The JSON text of the error, and whether it belongs in the history of attempts. */
+  readonly error?: string | undefined
+  readonly history: boolean
+  /** Of the error: what it has in common with others. */
+  readonly fingerprint?: string | undefined
+  /** How long the attempt took, and where it ran. */
+  readonly ms?: number | undefined
+  readonly worker?: string | undefined
+}
+
 /** What is recorded of a failure, or of a message that is given back. */
-export interface FailureRow {
+export interface FailureRow extends FailureDetails {
   readonly source: string
   readonly id: string
   /** Attempts to add, or to set instead. */
@@ -38,9 +50,6 @@ export interface FailureRow {
   /** Whom it waits for; it runs again by itself if undefined. */
   readonly parked?: string | undefined
   readonly reason?: string | undefined
-  /** The JSON text of the error, and whether it belongs in the history of attempts. */
-  readonly error?: string | undefined
-  readonly history: boolean
 }
 
 /**
@@ -156,7 +165,8 @@ given as materialized (
          (x->>'attempts')::int attempts, (x->>'total')::int total, x->>'parked' parked,
          case when x->>'at' is not null then greatest((x->>'at')::timestamptz, ob.now())
               else ob.now() + (x->>'delayMs')::float8 * interval '1 ms' end due,
-         x->>'reason' reason, x->>'error' error, (x->>'history')::boolean history
+         x->>'reason' reason, x->>'error' error, (x->>'history')::boolean history,
+         x->>'fingerprint' fingerprint, (x->>'ms')::float8 ms, x->>'worker' worker
   from input, unnest(array(select jsonb_array_elements(j->'failures') from input)) x
 ),
 locked as materialized (
@@ -168,14 +178,16 @@ failed as (
   update ob.work w set token = null, suspect = false,
     attempts = coalesce(given.total, greatest(0, w.attempts + given.attempts)),
     error = coalesce(given.error, w.error), parked = given.parked, reason = given.reason,
+    fingerprint = case when given.error is null then w.fingerprint else given.fingerprint end,
+    failed_at = case when given.error is null then w.failed_at else ob.now() end,
     due_at = case when given.parked is not null then 'infinity' else given.due end
   from given join locked using (source, id)
   where w.consumer = given.consumer and w.source = given.source and w.id = given.id and w.token = given.token
-  returning w.consumer, w.source, w.id, w.attempts, given.error, given.history
+  returning w.consumer, w.source, w.id, w.attempts, given.error, given.history, given.ms, given.worker
 ),
 noted as (
-  insert into ob.attempt (consumer, source, id, attempt, error)
-  select consumer, source, id, attempts, error from failed where history and error is not null
+  insert into ob.attempt (consumer, source, id, attempt, error, ms, worker)
+  select consumer, source, id, attempts, error, ms, worker from failed where history and error is not null
 )
 select source, id, attempts::text from failed`)
 

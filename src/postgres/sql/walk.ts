@@ -24,6 +24,8 @@ export interface Criteria {
   readonly ids?: readonly string[] | undefined
   readonly reason?: string | undefined
   readonly error?: string | undefined
+  readonly fingerprints?: readonly string[] | undefined
+  readonly blocking?: boolean | undefined
   readonly before?: string | undefined
   readonly after?: string | undefined
 }
@@ -86,6 +88,8 @@ export const CRITERIA = `input as materialized (
     array(select jsonb_array_elements_text(given->'states')) states,
     given->>'consumer' collate "C" consumer, given->>'source' source, given->>'key' key, given->>'reason' reason, given->>'error' error,
     case when given->'type' is not null then array(select jsonb_array_elements_text(given->'type')) end types,
+    case when given->'fingerprints' is not null then array(select jsonb_array_elements_text(given->'fingerprints')) end fingerprints,
+    coalesce((given->>'blocking')::boolean, false) blocking,
     (given->>'before')::timestamptz before, (given->>'after')::timestamptz after
   from (select $1::text::jsonb given) x
 )`

@@ -3,6 +3,7 @@
  * what is left, with the error's name and code, is hashed. Every pattern reads its input once.
  */
 import { hash } from 'node:crypto'
+import type { Failure } from './message.js'
 
 export interface Words {
   readonly name: string | null
@@ -10,7 +11,7 @@ export interface Words {
   readonly message: string | null
 }
 
-/** As DEAD cuts it, so that both see the same words. */
+/** As UNMARKED cuts it, so that both see the same words. */
 const MOST = 500
 
 const VARYING: readonly (readonly [RegExp, string])[] = [
@@ -40,15 +41,9 @@ export function fingerprintOf(words: Words): string {
   return hash('sha256', common, 'hex').slice(0, 12)
 }
 
-/** Of a failure as it is stored. */
-export function fingerprintOfStored(error: string | null | undefined): string | undefined {
-  if (!error) return undefined
-  try {
-    const { name, code, message } = JSON.parse(error) as Record<string, unknown>
-    return fingerprintOf({ name: cut(name, 200), code: cut(code, 100), message: cut(message, MOST) })
-  } catch {
-    return undefined
-  }
+/** Of a failure as it is about to be stored. */
+export function fingerprintOfFailure({ name, code, message }: Failure): string {
+  return fingerprintOf({ name: cut(name, 200), code: cut(code, 100), message: cut(message, MOST) })
 }
 
 /** By characters of Unicode, as PostgreSQL's left() counts them. */

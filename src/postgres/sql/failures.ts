@@ -1,0 +1,252 @@
+/** Statements about failures: what groups there are, which keys are blocked, and what an older version has left out. */
+import { statement, type Json } from '../statement.js'
+import { frontOf, messageOf, same } from './rules.js'
+
+/** The consumers with something parked, or the one that is asked for, found by hopping through the index. */
+const PARKING = `consumer(name) as (
+  select coalesce((select consumer from input),
+    (select w.consumer from ob.work w where w.parked is not null order by w.consumer limit 1)) collate "C"
+  union all
+  select (select w.consumer from ob.work w where w.parked is not null and w.consumer > consumer.name
+    order by w.consumer limit 1)
+  from consumer where consumer.name is not null and (select consumer from input) is null
+)`
+
+/** The words of an error that its fingerprint is made of. */
+const WORDS = `left(f.j->>'name', 200) name, left(f.j->>'code', 100) code, left(f.j->>'message', 500) message`
+
+export interface WordsRow {
+  readonly name: string | null
+  readonly code: string | null
+  readonly message: string | null
+}
+
+export interface GroupRow extends WordsRow {
+  readonly consumer: string
+  readonly fingerprint: string
+  /** As far as they were counted. */
+  readonly n: string
+  /** In ms. Of what an older version has recorded, nothing. */
+  readonly first: string | null
+  readonly last: string | null
+  /** Hours ago → how many. */
+  readonly hours: Json<Readonly<Record<string, number>>>
+  /** The newest. */
+  readonly source: string
+  readonly id: string
+  /** Of the newest few. */
+  readonly types: Json<readonly string[]>
+  /** So many of each were counted at most. */
+  readonly most: string
+  /** How many groups there are, of which the largest are here. */
+  readonly groups: string
+}
+
+/**
+ * Dead messages by what they died of, the largest groups first. Groups are found by hopping through the index, `groups` of each
+ * consumer at most; then `limit` rows are shared out among them, and read from the index alone. Index: work_failure, and the
+ * primary keys for the newest of each.
+ */
+export const FAILURE_GROUPS = statement<
+  { consumer: string | null; groups: number; limit: number; shown: number },
+  GroupRow
+>(`
+with recursive input as materialized (
+  select given->>'consumer' collate "C" consumer, (given->>'groups')::int groups, (given->>'limit')::bigint most,
+    (given->>'shown')::int shown
+  from (select $1::text::jsonb given) x
+),
+${PARKING},
+hop(consumer, fingerprint, n) as (
+  select c.name, w.fingerprint, 1 from consumer c cross join lateral (
+    select w.fingerprint from ob.work w
+    where w.consumer = c.name and w.parked = 'dead' and w.error is not null and w.fingerprint > ''
+    order by w.fingerprint limit 1) w
+  union all
+  select hop.consumer, w.fingerprint, hop.n + 1 from hop cross join lateral (
+    select w.fingerprint from ob.work w
+    where w.consumer = hop.consumer and w.parked = 'dead' and w.error is not null and w.fingerprint > hop.fingerprint
+    order by w.fingerprint limit 1) w
+  where hop.n < (select groups from input)
+),
+share as materialized (
+  select greatest(100, (select most from input) / greatest(1, count(*))) most, count(*) groups from hop
+),
+hourly as materialized (
+  select hop.consumer, hop.fingerprint, w.hour, count(*) n, min(w.failed_at) first, max(w.failed_at) last, max(w.seq) newest
+  from hop cross join lateral (
+    select w.seq, w.failed_at, date_bin(interval '1 hour', w.failed_at, ob.now()) "hour" from ob.work w
+    where w.consumer = hop.consumer and w.parked = 'dead' and w.error is not null and w.fingerprint = hop.fingerprint
+    order by w.seq desc limit (select most from share)) w
+  group by hop.consumer, hop.fingerprint, w.hour
+),
+largest as materialized (
+  select consumer, fingerprint, sum(n)::bigint n, min(first) first, max(last) last, max(newest) newest,
+    coalesce(jsonb_object_agg(((extract(epoch from ob.now() - "hour") / 3600.0)::int)::text, n)
+      filter (where "hour" is not null and "hour" > ob.now() - interval '25 hours'), '{}') hours
+  from hourly group by consumer, fingerprint order by 3 desc, 5 desc nulls last limit (select shown from input)
+)
+select g.consumer, g.fingerprint, g.n::text, (extract(epoch from g.first) * 1000.0)::bigint::text "first",
+  (extract(epoch from g.last) * 1000.0)::bigint::text "last", g.hours::text, w.source, w.id, ${WORDS}, types.all::text types,
+  share.most::text, share.groups::text
+from share cross join largest g
+cross join lateral (select * from ob.work w where w.consumer = g.consumer and w.parked = 'dead' and w.error is not null
+  and w.fingerprint = g.fingerprint and w.seq = g.newest limit 1) w
+cross join lateral (select w.error::jsonb j) f
+cross join lateral (select coalesce(jsonb_agg(distinct m.type), '[]') "all" from (
+    select w.consumer, w.source, w.id from ob.work w where w.consumer = g.consumer and w.parked = 'dead'
+      and w.error is not null and w.fingerprint = g.fingerprint order by w.seq desc limit 5) w ${messageOf('w')}) types
+order by g.n desc, g.last desc nulls last`)
+
+export interface UngroupedRow extends WordsRow {
+  readonly consumer: string
+  readonly source: string
+  readonly id: string
+  readonly type: string
+  /** When it failed for the last time, in ms; when it was received, if no attempt was written down. */
+  readonly at: string
+}
+
+/**
+ * Dead messages that have no fingerprint yet (the order names the index, or all of the dead would be looked at), newest first, no more than `limit` of each consumer and of all: an older version
+ * has recorded them. Indexes: work_failure, and the primary keys.
+ */
+export const UNGROUPED = statement<{ consumer: string | null; limit: number }, UngroupedRow>(`
+with recursive input as materialized (
+  select given->>'consumer' collate "C" consumer, (given->>'limit')::int most from (select $1::text::jsonb given) x
+),
+${PARKING},
+dead as materialized (
+  select w.* from consumer cross join lateral (
+    select w.consumer, w.source, w.id, w.seq, w.error from ob.work w
+    where w.consumer = consumer.name and w.parked = 'dead' and w.error is not null and w.fingerprint is null
+    order by w.fingerprint desc, w.seq desc limit (select most from input)) w
+  limit (select most from input)
+)
+select d.consumer, d.source, d.id, m.type, ${WORDS},
+  (extract(epoch from coalesce(a.at, m.received_at)) * 1000.0)::bigint::text "at"
+from dead d ${messageOf('d')}
+cross join lateral (select d.error::jsonb j) f
+left join lateral (select a.at from ob.attempt a where ${same('a', 'd')} order by a.n desc limit 1) a on true
+order by d.seq desc`)
+
+/**
+ * What is parked and has an error without a fingerprint, oldest first: an older version has recorded it. `digest` is of the error.
+ * Index: work_failure.
+ */
+export const UNMARKED = statement<
+  { consumer: string; limit: number },
+  WordsRow & { source: string; id: string; digest: string }
+>(`
+with input as materialized (
+  select given->>'consumer' collate "C" consumer, (given->>'limit')::int most from (select $1::text::jsonb given) x
+)
+select w.source, w.id, ${WORDS}, hashtextextended(w.error, 0)::text digest
+from input cross join (select unnest(array['dead', 'quarantined', 'discarded', 'failed']) parked) state
+cross join lateral (select w.source, w.id, w.error from ob.work w
+  where w.consumer = input.consumer and w.parked = state.parked and w.parked is not null and w.error is not null
+    and w.fingerprint is null order by w.fingerprint, w.seq limit (select most from input)) w
+cross join lateral (select w.error::jsonb j) f
+limit (select most from input)`)
+
+/**
+ * Writes fingerprints down, and when it failed, as far as that is known. What is locked is left for the next time, and so is what
+ * has failed otherwise since it was read. Out: a row for each. Index: the primary keys.
+ */
+export const MARK_FAILURES = statement<
+  { consumer: string; rows: readonly (readonly [source: string, id: string, fingerprint: string, digest: string])[] },
+  { id: string }
+>(`
+with input as materialized (select $1::text::jsonb j),
+given as materialized (
+  select j->>'consumer' consumer, x->>0 source, x->>1 id, x->>2 fingerprint, (x->>3)::bigint digest
+  from input, unnest(array(select jsonb_array_elements(j->'rows') from input)) x
+),
+locked as materialized (
+  select w.consumer, w.source, w.id, given.fingerprint from given, ob.work w
+  where ${same('w', 'given')} and w.parked is not null and w.fingerprint is null
+    and hashtextextended(w.error, 0) = given.digest
+  order by w.source, w.id for update of w skip locked
+)
+update ob.work w set fingerprint = locked.fingerprint, failed_at = coalesce(w.failed_at,
+  (select a.at from ob.attempt a where ${same('a', 'locked')} order by a.n desc limit 1),
+  (select m.received_at from ob.message m where ${same('m', 'locked')}))
+from locked where ${same('w', 'locked')} returning w.id`)
+
+export interface BlockedRow extends WordsRow {
+  readonly consumer: string
+  readonly lane: string
+  /** Of the message in front; all of it null if there is none. */
+  readonly source: string | null
+  readonly id: string | null
+  readonly origin_source: string | null
+  readonly origin_id: string | null
+  readonly type: string | null
+  readonly key: string | null
+  readonly parked: 'dead' | 'quarantined' | null
+  readonly reason: string | null
+  readonly attempts: string | null
+  /** Since when, in ms. */
+  readonly at: string | null
+  /** How many wait behind it, a thousand and one at most, and when the first of them was received. */
+  readonly waiting: string
+  readonly first: string | null
+}
+
+/** The consumers with blocked keys, or the one that is asked for, from a position on. */
+const BLOCKING = `consumer(name) as (
+  select coalesce((select consumer from input), (select l.consumer from ob.lane l
+    where l.blocked and l.consumer >= (select coalesce(given->'position'->>0, '') from input) collate "C"
+    order by l.consumer limit 1)) collate "C"
+  union all
+  select (select l.consumer from ob.lane l where l.blocked and l.consumer > consumer.name order by l.consumer limit 1)
+  from consumer where consumer.name is not null and (select consumer from input) is null
+)`
+
+/**
+ * Keys that are blocked, with the message in front of each, in the order of consumers and keys. `position` is the last one before:
+ * `[consumer, key]`. Indexes: lane_blocked, work_front, work_lane, and the primary keys.
+ */
+export const BLOCKED = statement<
+  { consumer: string | null; position: readonly [consumer: string, key: string] | null; limit: number },
+  BlockedRow
+>(`
+with recursive input as materialized (
+  select given, given->>'consumer' collate "C" consumer, (given->>'limit')::int most from (select $1::text::jsonb given) x
+),
+${BLOCKING},
+shown as materialized (
+  select l.* from consumer cross join lateral (
+    select l.consumer, l.key lane from ob.lane l where l.consumer = consumer.name and l.blocked
+      and (l.consumer, l.key) > ((select coalesce(given->'position'->>0, '') from input),
+        (select coalesce(given->'position'->>1, '') from input))
+    order by l.key limit (select most from input)) l
+  order by l.consumer, l.lane limit (select most from input)
+)
+select s.consumer, s.lane, w.source, w.id, m.origin_source, m.origin_id, m.type, m.key, w.parked, w.reason, ${WORDS},
+  w.attempts::text, (extract(epoch from coalesce(w.failed_at, a.at, m.received_at)) * 1000.0)::bigint::text "at",
+  behind.n::text waiting, (extract(epoch from behind.first) * 1000.0)::bigint::text "first"
+from shown s
+left join lateral (${frontOf('s.consumer', 's.lane')}) w on true
+left join lateral (select * from ob.message m where ${same('m', 'w')} limit 1) m on true
+cross join lateral (select w.error::jsonb j) f
+left join lateral (select a.at from ob.attempt a where ${same('a', 'w')} order by a.n desc limit 1) a on true
+cross join lateral (
+  select count(*) n, (select o.received_at from (
+      select w.consumer, w.source, w.id from ob.work w
+      where w.consumer = s.consumer and w.lane = s.lane and w.parked is null order by w.seq limit 1) w
+    cross join lateral (select * from ob.message o where ${same('o', 'w')} limit 1) o) first
+  from (select 1 from ob.work w where w.consumer = s.consumer and w.lane = s.lane and w.parked is null
+    order by w.seq limit 1001) x
+) behind
+order by s.consumer, s.lane`)
+
+/** How many keys are blocked, counted up to `limit`; of one consumer, or of all. Index: lane_blocked. */
+export const BLOCKED_KEYS = statement<{ consumer: string | null; limit: number }, { keys: string }>(`
+with recursive input as materialized (
+  select given, given->>'consumer' collate "C" consumer, (given->>'limit')::int most from (select $1::text::jsonb given) x
+),
+${BLOCKING}
+select count(*)::text keys from (select 1 from consumer cross join lateral (
+  select 1 from ob.lane l where l.consumer = consumer.name and l.blocked
+  order by l.key limit (select most from input)) l limit (select most from input)) x`)

@@ -1,0 +1,270 @@
+/** Failures: what is recorded of an attempt, how failures are grouped and found again, and which message blocks a key. */
+import { hostname } from 'node:os'
+import { beforeEach, afterEach, describe, expect, test } from 'vitest'
+import { Reject, type Filter, type Incoming } from 'oncebox'
+import type { Dashboard } from 'oncebox/dashboard'
+import type { Doctor, Failures, Keys, MessageAnswer, Messages, Tally } from 'oncebox/dashboard/client'
+import { fingerprintOf } from '../../src/fingerprint.js'
+import { useServer, type Bench } from '../inbox/fixture.js'
+import { ask, open } from './fixture.js'
+
+const server = useServer('dashboard_failures')
+const WORKER = `${hostname()}:${process.pid}`
+
+let box: Bench
+let ops: Dashboard
+
+beforeEach(async () => {
+  box = await server.open({ source: 'shop' })
+  ops = open({ shop: box })
+})
+afterEach(async () => {
+  await ops.close()
+  await box[Symbol.asyncDispose]()
+})
+
+const at = { box: 'shop' }
+const message = (id: string, type: string, rest: Partial<Incoming> = {}): Incoming =>
+  ({ id, type, source: 'shop', body: '{}', ...rest }) as Incoming
+
+async function get<A>(name: Parameters<typeof ask>[1], input: object): Promise<A> {
+  const { status, answer } = await ask(ops, name, { ...at, ...input } as never)
+  expect(status).toBe(200)
+  return answer
+}
+
+describe('an attempt', () => {
+  test.for([
+    ['stored', {}, {}],
+    ['stored, in the order of its key', { order: 'key' }, { key: 'k' }],
+    ['run on arrival', { mode: 'inline' }, {}],
+  ] as const)('has how long it took and where it ran, if it was %s', async ([, options, rest]) => {
+    box.consumer('mail', { fails: () => Promise.reject(new Reject('no')) }, options)
+    await box.receive([message('a', 'fails', rest)])
+    await box.drain()
+    const [entry] = await box.admin.message({ id: 'a' })
+    expect(entry).toMatchObject({ state: 'dead', attempts: [{ attempt: 1, worker: WORKER, ms: expect.any(Number) }] })
+    expect(entry!.attempts![0]!.ms).toBeGreaterThanOrEqual(0)
+    const { fates } = await get<MessageAnswer>('message', { id: 'a' })
+    const { ms, worker } = entry!.attempts![0]!
+    expect(fates[0]!.history).toEqual([expect.objectContaining({ ms, worker })])
+  })
+
+  test('that ran nothing took no time, and what an older version recorded is told without', async () => {
+    box.consumer('mail', { other: () => Promise.resolve() })
+    await box.sql(`insert into ob.consumer (name, retain_ms) values ('mail', 86400000) on conflict do nothing`)
+    await box.sql(`insert into ob.subscription (consumer, type) values ('mail', 'lost')`)
+    await box.receive([message('a', 'lost')])
+    await box.drain()
+    await box.sql(
+      `insert into ob.attempt (consumer, source, id, attempt, error) values ('mail', 'shop', 'a', 2, '{"name":"Old","message":"no"}')`,
+    )
+    const [entry] = await box.admin.message({ id: 'a' })
+    const [missing, old] = entry!.attempts!
+    expect(missing).toMatchObject({ worker: WORKER, error: { code: 'HANDLER_MISSING' } })
+    expect(missing).not.toHaveProperty('ms')
+    expect(Object.keys(old!).sort()).toEqual(['at', 'attempt', 'error'])
+  })
+})
+
+/** Dead: three of one kind, one of another, one on a key with one that waits behind it. */
+async function fail(): Promise<void> {
+  box.consumer('mail', {
+    note: () => Promise.resolve(),
+    fails: ({ id }) => Promise.reject(new Reject(id.startsWith('t') ? `no answer after ${id.length} ms` : 'no such table')),
+  }) // prettier-ignore
+  box.consumer('ledger', { entry: () => Promise.reject(new Reject('no account')) }, { order: 'key' })
+  await box.receive([
+    ...['t1', 't22', 't333', 'other'].map((id) => message(id, 'fails')),
+    message('fine', 'note'),
+    message('k1', 'entry', { key: 'acct' }),
+  ])
+  await box.drain()
+  await box.receive([message('k2', 'entry', { key: 'acct' })])
+}
+
+const ALIKE = fingerprintOf({ name: 'Reject', code: null, message: 'no answer after 1 ms' })
+const idsOf = ({ entries }: { entries: readonly { message: { id: string } }[] }): string[] =>
+  entries.map(({ message: { id } }) => id).sort()
+
+describe('failures', () => {
+  test('are grouped by what they have in common, with their times, hours and a sample', async () => {
+    await fail()
+    const { groups, complete, examined } = await get<Failures>('failures', {})
+    expect({ complete, examined }).toEqual({ complete: true, examined: 5 })
+    expect(groups.map(({ consumer, count }) => [consumer, count])).toEqual([['mail', 3], ['ledger', 1], ['mail', 1]].sort((a, b) => Number(b[1]) - Number(a[1]))) // prettier-ignore
+    const [largest] = groups
+    expect(largest).toMatchObject({
+      fingerprint: ALIKE,
+      types: ['fails'],
+      message: 'no answer after ‹n› ms',
+      sample: { source: 'shop', id: 't333' },
+    })
+    expect(largest).not.toHaveProperty('atLeast')
+    expect(largest!.hours).toEqual([...new Array<number>(23).fill(0), 3])
+    expect(Date.parse(largest!.lastAt)).toBeGreaterThanOrEqual(Date.parse(largest!.firstAt))
+    const alone = await get<Failures>('failures', { consumer: 'ledger' })
+    expect(alone.groups.map(({ count }) => count)).toEqual([1])
+  })
+
+  test('are in the bar of the hour in which they were', async () => {
+    await fail()
+    await box.sql(`update ob.work set failed_at = ob.now() - interval '150 minutes' where id = 't1'`)
+    await box.sql(`update ob.work set failed_at = ob.now() - interval '3 days' where id = 't22'`)
+    const { groups } = await get<Failures>('failures', { consumer: 'mail' })
+    const hours = new Array<number>(24).fill(0)
+    hours[23] = 1
+    hours[21] = 1
+    expect(groups[0]).toMatchObject({ count: 3, hours })
+    expect(Date.now() - Date.parse(groups[0]!.firstAt)).toBeGreaterThan(3 * 86_400_000 - 60_000)
+  })
+
+  test('are found, counted, retried and discarded by their fingerprint, and no others', async () => {
+    await fail()
+    expect(idsOf(await box.admin.messages({ fingerprint: ALIKE }))).toEqual(['t1', 't22', 't333'])
+    expect(idsOf(await box.admin.messages({ fingerprint: ALIKE, id: ['t1', 'other'] }))).toEqual(['t1'])
+    expect(idsOf(await box.admin.messages({ fingerprint: [ALIKE, 'ffffffffffff'], state: 'dead', consumer: 'mail' }))).toHaveLength(3) // prettier-ignore
+    expect(idsOf(await box.admin.messages({ fingerprint: ALIKE, state: 'handled' }))).toEqual([])
+    const { items } = await get<Messages>('messages', { q: `fingerprint:${ALIKE}` })
+    expect(items.map(({ id }) => id).sort()).toEqual(['t1', 't22', 't333'])
+    expect(await get<Tally>('tally', { q: `state:dead fingerprint:${ALIKE}` })).toEqual({ states: { dead: { count: 3, atLeast: false } } }) // prettier-ignore
+    expect(await box.admin.discard({ fingerprint: ALIKE }, { limit: 1, reason: 'a test' })).toBe(1)
+    expect(await box.admin.retry({ fingerprint: ALIKE, state: 'dead' })).toBe(2)
+    expect((await box.fate('other')).state).toBe('dead')
+    // What was discarded is of the same kind still; what runs again is not waiting for anybody.
+    expect(idsOf(await box.admin.messages({ fingerprint: ALIKE }))).toEqual(['t1'])
+  })
+
+  test('page through by cursor, each once', async () => {
+    await fail()
+    const seen: string[] = []
+    let cursor: string | undefined
+    do {
+      const page = await box.admin.messages({ fingerprint: ALIKE }, { cursor, limit: 1 })
+      seen.push(...idsOf(page))
+      cursor = page.cursor
+    } while (cursor !== undefined)
+    expect(seen).toEqual(['t333', 't22', 't1'])
+  })
+
+  test('cannot be asked for by what is no fingerprint, nor in the outbox, where there is none', async () => {
+    const filters: Filter[] = [
+      { fingerprint: 'ECONNREFUSED' },
+      { fingerprint: '' },
+      { blocking: false as never },
+      { box: 'outbox', fingerprint: ALIKE },
+      { box: 'outbox', blocking: true },
+    ]
+    for (const filter of filters) {
+      await expect(box.admin.messages(filter)).rejects.toMatchObject({ code: 'FILTER_INVALID' })
+    }
+  })
+
+  test('that an older version has recorded are in their group at once, and found by it after the janitor has passed', async () => {
+    await fail()
+    await box.sql(`update ob.work set fingerprint = null, failed_at = null where id in ('t1', 't22', 'k1')`)
+    const { groups } = await get<Failures>('failures', {})
+    expect(groups.map(({ count }) => count)).toEqual([3, 1, 1])
+    expect(idsOf(await box.admin.messages({ fingerprint: ALIKE }))).toEqual(['t333'])
+    await box.admin.prune()
+    expect(idsOf(await box.admin.messages({ fingerprint: ALIKE }))).toEqual(['t1', 't22', 't333'])
+    const left = await box.sql(`select id from ob.work where error is not null and (fingerprint is null or failed_at is null)`)
+    expect(left).toEqual([])
+  }) // prettier-ignore
+
+  test('keep no fingerprint of another failure, if an older version records one over it', async () => {
+    await fail()
+    await box.sql(`update ob.work set error = '{"name":"Other","message":"quite another"}' where id = 't1'`)
+    expect(idsOf(await box.admin.messages({ fingerprint: ALIKE }))).toEqual(['t22', 't333'])
+    await box.admin.prune()
+    const other = fingerprintOf({ name: 'Other', code: null, message: 'quite another' })
+    expect(idsOf(await box.admin.messages({ fingerprint: other }))).toEqual(['t1'])
+  })
+
+  test('that fail otherwise after a retry are in another group', async () => {
+    let words = 'first'
+    box.consumer('mail', { fails: () => Promise.reject(new Reject(words)) })
+    await box.receive([message('a', 'fails')])
+    await box.drain()
+    words = 'second'
+    await box.admin.retry({ id: 'a' })
+    await box.drain()
+    const { groups } = await get<Failures>('failures', {})
+    expect(groups.map(({ message: text, count }) => [text, count])).toEqual([['second', 1]])
+  })
+})
+
+describe('a blocked key', () => {
+  test('is found by the message in front of it', async () => {
+    await fail()
+    expect(idsOf(await box.admin.messages({ blocking: true }))).toEqual(['k1'])
+    const { items } = await get<Messages>('messages', { q: 'blocking:true consumer:ledger' })
+    expect(items.map(({ id }) => id)).toEqual(['k1'])
+    expect((await ask(ops, 'messages', { ...at, q: 'blocking:no' })).status).toBe(400)
+    const { keys } = await get<Keys>('keys', {})
+    expect(keys).toMatchObject([{ key: 'acct', waiting: 1, front: { id: 'k1', state: 'dead' }, next: [{ id: 'k2' }] }])
+    expect(Math.abs(Date.now() - Date.parse(keys[0]!.blockedAt))).toBeLessThan(600_000)
+    expect(await box.admin.retry({ blocking: true })).toBe(1)
+    expect(idsOf(await box.admin.messages({ blocking: true }))).toEqual([])
+  })
+
+  test('is blocked by the one that failed last, whatever else of it is dead', async () => {
+    await fail()
+    // As if another of the key, stored later, had been dead before.
+    await box.sql(`update ob.work set parked = 'dead', due_at = 'infinity', error = '{"name":"Error","message":"x"}',
+      failed_at = ob.now() - interval '1 hour' where id = 'k2'`)
+    expect(idsOf(await box.admin.messages({ blocking: true }))).toEqual(['k1'])
+    expect((await get<Keys>('keys', {})).keys.map(({ front }) => front.id)).toEqual(['k1'])
+  })
+
+  test('is one of many: pages have each once, and the count is of all', async () => {
+    await box.sql(`insert into ob.message (consumer, source, id, type, key, body)
+      select 'ledger', 'shop', 'm' || i, 'entry', 'k' || i, '{}' from generate_series(1, 103) i`)
+    await box.sql(`insert into ob.work (consumer, source, id, lane, due_at, parked)
+      select consumer, source, id, key, 'infinity', 'dead' from ob.message`)
+    await box.sql(
+      `insert into ob.lane (consumer, key, due_at, blocked) select consumer, lane, 'infinity', true from ob.work`,
+    )
+    const first = await get<Keys>('keys', {})
+    const second = await get<Keys>('keys', { cursor: first.cursor })
+    expect([first.keys.length, second.keys.length, second.cursor]).toEqual([100, 3, undefined])
+    expect(new Set([...first.keys, ...second.keys].map(({ key }) => key)).size).toBe(103)
+    expect(idsOf(await box.admin.messages({ blocking: true }, { limit: 200 }))).toHaveLength(103)
+    const overview = await get<{ blocked: unknown }>('overview', {})
+    expect(overview.blocked).toEqual({ keys: 103, complete: true })
+  })
+})
+
+describe('a tally', () => {
+  test('has each state that a query leaves possible, as the box has it', async () => {
+    await fail()
+    const all = await get<Tally>('tally', { q: '' })
+    expect(all.states).toMatchObject({ dead: { count: 5, atLeast: false }, handled: { count: 1, atLeast: false } })
+    const some = await get<Tally>('tally', { q: 'type:fails' })
+    expect(some.states).toEqual({
+      ...Object.fromEntries(['pending', 'processing', 'handled', 'quarantined', 'discarded'].map((s) => [s, { count: 0, atLeast: false }])),
+      dead: { count: 4, atLeast: false },
+    }) // prettier-ignore
+    expect(await get<Tally>('tally', { q: 'consumer:ledger state:dead,pending' })).toEqual({
+      states: { dead: { count: 1, atLeast: false }, pending: { count: 1, atLeast: false } },
+    })
+  })
+
+  test('counts no further than is cheap, and says so', async () => {
+    box.consumer('mail', { note: () => Promise.resolve() })
+    await box.receive([message('first', 'note')])
+    await box.sql(`insert into ob.message (consumer, source, id, type, body)
+      select 'mail', 'shop', 'm' || i, 'note', '{}' from generate_series(1, 5000) i`)
+    const { states } = await get<Tally>('tally', { q: 'type:note state:handled' })
+    expect(states.handled!.atLeast).toBe(true)
+    expect(states.handled!.count).toBeLessThanOrEqual(2_000)
+  })
+})
+
+test('the doctor finds through the dashboard what it finds without', async () => {
+  await fail()
+  const { findings } = await get<Doctor>('doctor', {})
+  const codes = (list: readonly { code: string }[]): string[] => list.map(({ code }) => code).sort()
+  expect(codes(findings)).toEqual(codes(await box.admin.doctor()))
+  expect(findings.every(({ fix, why, what }) => fix !== '' && why !== '' && what !== '')).toBe(true)
+})
