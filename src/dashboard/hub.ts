@@ -7,7 +7,7 @@
 import { sleep } from '../backoff.js'
 import type { Runtime } from '../runtime.js'
 import type { Overview } from './answers/index.js'
-import type { Jobs } from './bulk/jobs.js'
+import type { Jobs, ListedJob } from './bulk/jobs.js'
 import type { Inside } from './options.js'
 import { readOverview } from './overview.js'
 import { Problem, toProblem } from './problem.js'
@@ -30,7 +30,7 @@ export interface Hub {
 }
 
 export interface Show {
-  jobs(jobs: ReturnType<Jobs['list']>): unknown
+  jobs(jobs: readonly ListedJob[]): unknown
 }
 
 interface Stream {
@@ -87,13 +87,18 @@ export function createHub({ inside, reads, jobs, report }: HubDeps): Hub {
       failing = true
       for (const stream of streams) stream.send('problem', toProblem(error).answer.error)
     }
-    for (const stream of streams) tellJobs(stream)
+    await tellJobs(streams)
   }
 
-  const tellJobs = (stream: Stream): void => {
-    const shown = stream.show.jobs(jobs.list())
-    const text = JSON.stringify(shown)
-    if (text !== stream.lastJobs && stream.send('jobs', shown)) stream.lastJobs = text
+  /** One look for all. If the database does not answer, the overview has said so. */
+  const tellJobs = async (to: Iterable<Stream>): Promise<void> => {
+    const listed = await jobs.list().catch(() => undefined)
+    if (!listed) return
+    for (const stream of to) {
+      const shown = stream.show.jobs(listed)
+      const text = JSON.stringify(shown)
+      if (text !== stream.lastJobs && stream.send('jobs', shown)) stream.lastJobs = text
+    }
   }
 
   return {
@@ -139,7 +144,7 @@ export function createHub({ inside, reads, jobs, report }: HubDeps): Hub {
               (overview) => own.send('overview', overview),
               (error: unknown) => own.send('problem', toProblem(error).answer.error),
             )
-            tellJobs(own)
+            void tellJobs([own])
             void run()
           },
           cancel: end,

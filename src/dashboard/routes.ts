@@ -90,7 +90,7 @@ export const ROUTES = {
   discard: post<Job>()(`${BOX}/discard`, { needs: 'discard', input: { ...bulk, reason: required(reason) }, does: 'Gives up what was counted, oldest first.' }),
   paceDiscard: post<Job>()(`${BOX}/discard/:job/rate`, { needs: 'discard', input: { box, job, perSecond: required(perSecond) }, does: 'Changes the rate of a discard that runs.' }),
   cancelDiscard: post<Job>()(`${BOX}/discard/:job/cancel`, { needs: 'discard', input: { box, job }, does: 'Stops a discard. What was discarded stays discarded.' }),
-  jobs: get<Jobs>()(`${BOX}/jobs`, { needs: 'read', input: { box }, does: 'Retries and discards that run, or ended within the hour.' }),
+  jobs: get<Jobs>()(`${BOX}/jobs`, { needs: 'read', input: { box }, does: 'Retries and discards that run, or ended within the hour, in whichever process.' }),
   stream: get<never>()(`${BOX}/stream`, { needs: 'read', input: { box }, kind: 'events', does: 'Events `overview` and `jobs`, one of each a second at most.' }),
 
   asset: get<never>()('/assets/:file', { needs: 'session', input: { file: required(name('the name of a file')) }, kind: 'asset', does: 'A file of the interface.' }),

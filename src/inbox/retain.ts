@@ -12,6 +12,7 @@ import { pruneOutbox } from '../outbox/retain.js'
 import {
   CONSUMERS, PRUNABLE, PRUNABLE_QUARANTINE, PRUNE, PRUNE_LANES, PRUNE_QUARANTINE,
 } from '../postgres/sql/retain.js' // prettier-ignore
+import { PRUNE_BULK } from '../postgres/sql/bulk-work.js'
 import { PRUNE_MINUTES } from '../postgres/sql/minutes.js'
 import type { FoundRow } from '../postgres/sql/walk.js'
 import { watch, type Runtime } from '../runtime.js'
@@ -63,6 +64,7 @@ export async function prune(
   }
   await pruneOutbox(runtime, memory)
   await pruneMinutes(runtime, memory)
+  await runtime.db.run(PRUNE_BULK, { keepMs: DAY_MS })
   return count
 }
 

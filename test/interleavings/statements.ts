@@ -9,6 +9,8 @@ const READING =
   'one row of figures that people see; who reads them meets on its lock, see test/metrics/election.test.ts'
 const MINUTES =
   'figures for charts; no message is judged by them, and processes add theirs, see test/metrics/minutes.test.ts'
+const CHANGES =
+  'a row by which people see what RETRY and DISCARD do; they judge each message by themselves, and processes meet on the lock of the row, see test/dashboard/carried.test.ts'
 const SESSION = 'changes the session or the transaction alone'
 const START = 'asks what the server, the role or the sequences are like; no row is judged by it'
 const QUARANTINE = 'a row of the quarantine is no message yet: it has a key of its own, and no state that others share'
@@ -47,6 +49,17 @@ export const OUTSIDE: Readonly<Record<string, string>> = {
   READ_QUARANTINED: DISPLAY,
   AUDIT: BOOK,
   READ_AUDIT: DISPLAY,
+  START_BULK: CHANGES,
+  CHANGE_BULK: CHANGES,
+  TAKE_BULK: CHANGES,
+  LOCK_BULK: CHANGES,
+  ADVANCE_BULK: CHANGES,
+  FOLLOW_BULK: CHANGES,
+  END_BULK: CHANGES,
+  LEAVE_BULK: CHANGES,
+  PRUNE_BULK: CHANGES,
+  LIST_BULK: DISPLAY,
+  READ_BULK: DISPLAY,
   ADD_MINUTE: MINUTES,
   PRUNE_MINUTES: MINUTES,
   READ_MINUTES: DISPLAY,

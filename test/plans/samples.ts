@@ -3,6 +3,7 @@ import type { Statement } from '../../src/postgres/statement.js'
 import * as admin from '../../src/postgres/sql/admin.js'
 import * as audit from '../../src/postgres/sql/audit.js'
 import * as bulk from '../../src/postgres/sql/bulk.js'
+import * as bulkWork from '../../src/postgres/sql/bulk-work.js'
 import * as dashboard from '../../src/postgres/sql/dashboard.js'
 import * as claim from '../../src/postgres/sql/claim.js'
 import * as consumers from '../../src/postgres/sql/consumers.js'
@@ -65,6 +66,7 @@ function walk(
 const TOKEN = '00000000-0000-4000-8000-000000000001'
 const OTHER = '00000000-0000-4000-8000-000000000002'
 const DAY = 86_400_000
+const CARRIED = { id: TOKEN, token: OTHER }
 const NOW = new Date().toISOString()
 const CRITERIA = { limit: 100, lean: false, states: STATES }
 /** Messages of the sample tables: one that waits, one that is handled, one that is parked. */
@@ -120,6 +122,18 @@ export const SAMPLES: ReadonlyMap<string, Sample> = new Map<string, Sample>([
   ['REMOVE_QUARANTINED', sample(bulk.REMOVE_QUARANTINED, ['1'], 'quarantine_pkey')],
   ['RETRY_DELIVERIES', sample(bulk.RETRY_DELIVERIES, { keys: [['10070', 'broker']], states: ['dead'] }, 'delivery_pkey')],
   ['DISCARD_DELIVERIES', sample(bulk.DISCARD_DELIVERIES, { keys: [['10070', 'broker']], states: ['dead'] }, 'delivery_pkey')],
+
+  ['START_BULK', sample(bulkWork.START_BULK, { ...CARRIED, verb: 'retry', query: '', zone: 0, readAt: 0, secret: false, total: 1, most: 1, pace: undefined, actor: undefined, reason: undefined, leaseMs: 1_000, mostRunning: 4 }, '')],
+  ['LIST_BULK', sample(bulkWork.LIST_BULK, { keptMs: 1_000, limit: 50 }, '')],
+  ['READ_BULK', sample(bulkWork.READ_BULK, { id: TOKEN }, '')],
+  ['CHANGE_BULK', sample(bulkWork.CHANGE_BULK, { id: TOKEN, verb: 'retry', cancel: true, pace: 1 }, '')],
+  ['TAKE_BULK', sample(bulkWork.TAKE_BULK, { token: TOKEN, leaseMs: 1_000 }, '')],
+  ['LOCK_BULK', sample(bulkWork.LOCK_BULK, CARRIED, '')],
+  ['ADVANCE_BULK', sample(bulkWork.ADVANCE_BULK, { id: TOKEN, done: 1, skipped: 0, plan: '{}', keys: [PENDING], mostFollowed: 100, leaseMs: 1_000 }, '')],
+  ['FOLLOW_BULK', sample(bulkWork.FOLLOW_BULK, { ...CARRIED, after: '0', limit: 500, leaseMs: 1_000 }, 'work_pkey')],
+  ['END_BULK', sample(bulkWork.END_BULK, { ...CARRIED, state: 'done', problem: undefined, followMs: 1_000 }, '')],
+  ['LEAVE_BULK', sample(bulkWork.LEAVE_BULK, { ...CARRIED, seen: true }, '')],
+  ['PRUNE_BULK', sample(bulkWork.PRUNE_BULK, { keepMs: DAY }, '')],
 
   ['CLAIM', sample(claim.CLAIM, { ...CLAIM_OF, ...DUE, leaseMs: 1_000, limit: 100, bytes: 1e6, low: undefined }, 'work_due message_pkey')],
   ['CLAIMED', sample(claim.CLAIMED, { ...CLAIM_OF, leaseMs: 1_000, sinceMs: 1_000 }, 'work_due lane_due')],

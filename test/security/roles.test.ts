@@ -11,8 +11,10 @@ import {
   type Role,
   type Sink,
 } from 'oncebox'
+import type { Counted, Job, Jobs } from 'oncebox/dashboard/client'
 import { fromPg } from 'oncebox/pg'
 import { FUNCTIONS, GRANTS, VIEWS } from '../../src/postgres/roles.js'
+import { ask, open } from '../dashboard/fixture.js'
 import { scratchDatabase, scratchSchemaName, type ScratchDatabase } from '../support/postgres.js'
 import { waitUntil } from '../support/wait.js'
 
@@ -266,6 +268,48 @@ test('it takes from its roles what they should not have', async () => {
     has_function_privilege('${worker}', '${schema}.count_quarantine()', 'execute') "execute",
     has_table_privilege('${worker}', '${schema}.audit', 'truncate') "truncate"`)
   expect(rows).toEqual([{ create: false, update: false, usage: false, execute: false, truncate: false }])
+})
+
+describe('a dashboard', () => {
+  const at = { box: 'shop' }
+  const opsOf = (role: Role) => open({ shop: boxOf(role) })
+  const endOf = async (ops: ReturnType<typeof opsOf>, id: string): Promise<Job> =>
+    waitUntil(async () => {
+      const { jobs } = (await ask(ops, 'jobs', at)).answer as Jobs
+      return jobs.find((job) => job.id === id && job.state !== 'running')
+    })
+
+  test('of a worker changes many messages, and of a viewer shows them and changes nothing', async () => {
+    const [worker, viewer] = [opsOf('worker'), opsOf('viewer')]
+    const count = await ask(worker, 'countDiscard', { ...at, q: 'state:dead' })
+    const { confirmation } = count.answer as Counted
+    const started = await ask(worker, 'discard', { ...at, confirmation, reason: 'a test' })
+    const { id } = started.answer as Job
+    expect(await endOf(worker, id)).toMatchObject({ state: 'done' })
+    expect(await endOf(viewer, id)).toMatchObject({ state: 'done' })
+    expect((await ask(viewer, 'history', { ...at, minutes: 60 })).status).toBe(200)
+    expect((await ask(viewer, 'overview', at)).status).toBe(200)
+    await root.query(`update ${schema}.bulk set state = 'running', ended_at = null, lease_until = '-infinity'`)
+    // It sees what was left behind, and has no right to carry it.
+    expect((await ask(viewer, 'jobs', at)).answer).toMatchObject({ jobs: [{ id, state: 'running' }] })
+    expect((await ask(viewer, 'cancelDiscard', { ...at, job: id })).status).toBe(403)
+    expect(await endOf(worker, id)).toMatchObject({ state: 'done', resumed: true })
+    await Promise.all([worker.close(), viewer.close()])
+  })
+})
+
+test('a worker that is started writes its minutes', async () => {
+  const received = async (): Promise<number[]> => {
+    const text = `select coalesce(sum(m.received), 0)::int n from unnest(array['', 'c']) c
+      left join ${schema}.minute m on m.consumer = c group by c order by c`
+    return (await root.query<{ n: number }>(text)).rows.map(({ n }) => n)
+  }
+  const before = await received()
+  const box = boxOf('worker')
+  await box.start()
+  await box.receive({ id: 'minute', type: 'note', data: 1 })
+  await box.stop()
+  expect(await received()).toEqual(before.map((n) => n + 1))
 })
 
 test('the worker keeps accounts of the quarantine', async () => {

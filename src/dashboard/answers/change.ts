@@ -42,7 +42,7 @@ export interface Job {
 }
 
 export interface Jobs {
-  /** Newest first. They are those of the process that answers. */
+  /** Newest first, of all processes. */
   readonly jobs: readonly Job[]
 }
 

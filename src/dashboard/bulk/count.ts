@@ -41,15 +41,20 @@ export async function countAll(reads: Runtime, filter: CheckedFilter, change: Ch
   return { count, states }
 }
 
+/** How many rows one statement looks at. */
+export function examineOf({ data, judge }: CheckedFilter): number {
+  return data !== undefined || judge?.bodies ? EXAMINE_BODIES : EXAMINE
+}
+
 /** All that fits, oldest first. What arrives after it has begun is not part of it. */
-export async function* walk(
+async function* walk(
   runtime: Runtime,
   filter: CheckedFilter,
   states: readonly State[],
 ): AsyncGenerator<readonly FoundRow[]> {
   if (states.length === 0) return
   const end = await endOf(runtime)
-  const count = filter.data !== undefined || filter.judge?.bodies ? EXAMINE_BODIES : EXAMINE
+  const count = examineOf(filter)
   for (const place of await placesOf(runtime, filter, states)) {
     let position: Position | undefined = await startOf(runtime, place, filter, 'oldest')
     for (let done = false; !done;) {

@@ -3,7 +3,8 @@
  * times were read at; what is confirmed is counted again, and refused if there are not as many any more.
  */
 import type { Counted, Job, Jobs } from '../answers/index.js'
-import { changeOf, type ListedJob, type Order } from '../bulk/jobs.js'
+import { changeOf } from '../bulk/batch.js'
+import type { ListedJob, Order } from '../bulk/jobs.js'
 import { countAll } from '../bulk/count.js'
 import { maySeeBodies, type BoxCall } from '../desk.js'
 import type { Viewer } from '../expose.js'
@@ -35,7 +36,7 @@ export async function count(
 async function recount(call: BoxCall, verb: Verb, asked: Omit<Sealed, 'count'>): Promise<Counted> {
   const { part, desk } = call
   const { filter } = readQuery(call, asked.q, asked)
-  const total = await countAll(part.reads, filter, changeOf(part, { verb, reason: '' }))
+  const total = await countAll(part.reads, filter, changeOf({ inside: part, verb, reason: '' }))
   const sealed: Sealed = { ...asked, count: total.count }
   return {
     ...total,
@@ -68,7 +69,8 @@ export async function confirm(call: BoxCall, verb: Verb, input: RouteInput<'retr
     throw new Problem('COUNT_CHANGED', `nothing was changed: ${what}`, { counted: now })
   }
   const job = await part.jobs.start({
-    ...{ verb, filter: query.filter, query: sealed.q, secret: query.needsBodies, total: sealed.count, limit: most },
+    ...{ verb, query: sealed.q, zone: sealed.zone, readAt: sealed.nowMs, secret: query.needsBodies },
+    ...{ total: sealed.count, limit: most },
     ...{ perSecond, by: access.by, reason },
   })
   return shown(call.viewer, job)
@@ -84,16 +86,18 @@ function open(call: BoxCall, verb: Verb, confirmation: string): Sealed {
   throw new Problem('CONFIRMATION_INVALID', 'this confirmation is too old, or another’s; count again')
 }
 
-export function pace({ part, viewer }: BoxCall, verb: Verb, { job, perSecond }: RouteInput<'paceRetry'>): Job {
-  return shown(viewer, part.jobs.change({ verb, id: job }, { perSecond }))
+type Change = Omit<RouteInput<'paceRetry'>, 'perSecond'> & { readonly perSecond?: number }
+
+export async function pace({ part, viewer }: BoxCall, verb: Verb, { job, perSecond }: Change): Promise<Job> {
+  return shown(viewer, await part.jobs.change({ verb, id: job }, perSecond === undefined ? {} : { perSecond }))
 }
 
-export function cancel({ part, viewer }: BoxCall, verb: Verb, { job }: RouteInput<'cancelRetry'>): Job {
-  return shown(viewer, part.jobs.change({ verb, id: job }, { cancel: true }))
+export async function cancel({ part, viewer }: BoxCall, verb: Verb, { job }: Change): Promise<Job> {
+  return shown(viewer, await part.jobs.change({ verb, id: job }, { cancel: true }))
 }
 
-export function jobs({ part, viewer }: BoxCall): Jobs {
-  return { jobs: shownJobs(viewer, part.jobs.list()) }
+export async function jobs({ part, viewer }: BoxCall): Promise<Jobs> {
+  return { jobs: shownJobs(viewer, await part.jobs.list()) }
 }
 
 export function shownJobs(viewer: Viewer, listed: readonly ListedJob[]): Job[] {

@@ -1,0 +1,65 @@
+/** Plan: where the walk of a change stands, so that another process can go on behind the last message that was looked at. */
+import { endOf } from '../../admin/bulk.js'
+import type { CheckedFilter } from '../../admin/filter.js'
+import { placesOf, positionOf, startOf, step, type Place, type Position } from '../../admin/walk.js'
+import type { State } from '../../message.js'
+import type { FoundRow } from '../../postgres/sql/walk.js'
+import type { Runtime } from '../../runtime.js'
+import { examineOf } from './count.js'
+
+/** Kept as JSON. What holds for the whole walk is fixed when it begins: another look may choose other places. */
+export interface Plan {
+  readonly places: readonly Place[]
+  /** What arrives later is not part of it. */
+  readonly ends: Partial<Record<Place, string>>
+  /** Which of the places; as many as there are: it is through. */
+  readonly at: number
+  readonly position?: Position | undefined
+}
+
+export interface Wanted {
+  readonly filter: CheckedFilter
+  readonly states: readonly State[]
+}
+
+export interface Found {
+  readonly place: Place
+  readonly rows: readonly FoundRow[]
+  /** Where the walk stands when so many of the rows were taken. */
+  after(taken: number): Plan
+}
+
+export async function beginPlan(runtime: Runtime, { filter, states }: Wanted): Promise<Plan> {
+  const ends = await endOf(runtime)
+  const places = states.length === 0 ? [] : await placesOf(runtime, filter, states)
+  return enter(runtime, filter, { places, ends, at: 0 })
+}
+
+/** The next rows, oldest first; none if what was looked at does not fit. Undefined: it is through. */
+export async function lookFurther(
+  runtime: Runtime,
+  { filter, states }: Wanted,
+  plan: Plan,
+): Promise<Found | undefined> {
+  const place = plan.places[plan.at]
+  if (place === undefined) return undefined
+  const { position } = plan
+  const until = plan.ends[place]
+  const options = { direction: 'oldest', states, position, count: examineOf(filter), bodies: false } as const
+  const found = await step(runtime, place, filter, { ...options, ...(until !== undefined && { until }) })
+  const { rows } = found
+  const behind = found.done
+    ? await enter(runtime, filter, { ...plan, at: plan.at + 1 })
+    : { ...plan, position: found.position }
+  return {
+    place,
+    rows,
+    after: (taken) => (taken < rows.length ? { ...plan, position: positionOf(place, rows[taken - 1]!) } : behind),
+  }
+}
+
+async function enter(runtime: Runtime, filter: CheckedFilter, { position: _, ...plan }: Plan): Promise<Plan> {
+  const place = plan.places[plan.at]
+  if (place === undefined) return plan
+  return { ...plan, position: await startOf(runtime, place, filter, 'oldest') }
+}
