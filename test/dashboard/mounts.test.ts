@@ -58,7 +58,7 @@ async function listen(listener: RequestListener): Promise<Running> {
   }
 }
 
-function emptyModule(): object {
+function emptyModule(): new () => object {
   class Empty {}
   Module({})(Empty)
   return Empty
