@@ -8,7 +8,17 @@ import { fileURLToPath } from 'node:url'
 const SOURCE = fileURLToPath(new URL('./src/', import.meta.url))
 
 /** The files of src/ itself. Any that is not listed is a leaf, such as message.ts and errors.ts. */
-const WIRING = ['box.ts', 'config.ts', 'index.ts', 'health.ts', 'advice.ts', 'metering.ts', 'parts.ts']
+const WIRING = [
+  'box.ts',
+  'box-type.ts',
+  'drain.ts',
+  'config.ts',
+  'index.ts',
+  'health.ts',
+  'advice.ts',
+  'metering.ts',
+  'parts.ts',
+]
 /** What every step of the flow is given. */
 const SHARED = ['about.ts', 'hooks.ts', 'runtime.ts', 'box-options.ts', 'endpoint.ts']
 /** What a broker is to the rest. */

@@ -5,40 +5,38 @@
  *
  * `deliver.ts` decides which way a message takes, consumer by consumer; `inline/handle.ts` is the short way, on arrival.
  */
-import { createAdmin, type Admin } from './admin/index.js'
+import { createAdmin } from './admin/index.js'
 import { createAdvice } from './advice.js'
 import { createRuntime, stopTimeout, type BoxOptions } from './box-options.js'
+import type { Box } from './box-type.js'
 import { INBOX } from './brokers/handover.js'
-import type { Sink } from './brokers/sink.js'
 import type { Source } from './brokers/source.js'
 import { requireTransaction } from './check-options.js'
+import { drain } from './drain.js'
 import { ENDPOINTS } from './endpoint.js'
 import type { FrontDoor } from './front-door.js'
-import type { Handlers, SendOptions } from './handler.js'
-import { healthOf, type Health } from './health.js'
+import { healthOf } from './health.js'
 import { checkClient, checkNew, declareConsumer } from './inbox/consumer.js'
 import { deliver, type DeliverOptions } from './inbox/deliver.js'
 import { createHost } from './inbox/endpoint.js'
 import { createIdleWatch } from './inbox/idle.js'
 import { once } from './inbox/once.js'
-import { asRemembering, checkReplay, resolveFrom, type FromArguments, type FromOptions } from './inbox/origin.js'
+import { asRemembering, checkReplay, resolveFrom, type FromOptions } from './inbox/origin.js'
 import { deliverWithin } from './inbox/quota.js'
-import type { ConsumerOptions } from './inbox/options.js'
+import { createPresence } from './inbox/presence.js'
 import { register, releaseUnrouted } from './inbox/registry.js'
 import { createJanitor } from './inbox/retain.js'
-import { createRunning, type StartOptions } from './inbox/running.js'
+import { createRunning } from './inbox/running.js'
 import { tapArrivals } from './inbox/tapped.js'
 import { createTarget } from './inbox/target.js'
 import { createWorker, type ConsumerWorker } from './inbox/worker.js'
 import { createLifecycle } from './lifecycle.js'
-import type { DataIn, Incoming, Json, MessageMap, Name, OnceOutcome, Outcome, SendData } from './message.js'
+import type { Incoming, MessageMap, OnceOutcome, Outcome } from './message.js'
 import { METERED } from './metrics/index.js'
 import { createMetering } from './metering.js'
-import type { SinkOptions } from './outbox/options.js'
 import { createRelays } from './outbox/relays.js'
 import { send, sendMany } from './outbox/send.js'
 import { PARTS, type Parts } from './parts.js'
-import type { Driver } from './postgres/driver.js'
 import { checkVersion, migrate } from './postgres/migrate.js'
 import { checkServer } from './postgres/server.js'
 import { watch } from './runtime.js'
@@ -46,57 +44,7 @@ import { backoffMs, sleep } from './backoff.js'
 import { createSources } from './worker/sources.js'
 import { createWaker } from './worker/wake.js'
 
-export interface Consumer {
-  readonly name: string
-  start(): Promise<void>
-  stop(options?: { timeoutMs?: number }): Promise<void>
-  drain(): Promise<void>
-}
-
-export interface Box<M extends MessageMap, Tx, TxIn = Tx> {
-  /** Brings the schema up to date, under a lock, and registers the consumers declared so far. */
-  migrate(): Promise<{ from: number; to: number }>
-  /** Declares a consumer; its name is the unit of deduplication. */
-  consumer(name: string, handlers: Handlers<M, Tx>, options?: ConsumerOptions<M>): Consumer
-  /** Always stores: persists for every subscribed consumer and answers after the commit, in order. */
-  readonly receive: FrontDoor<M>
-  /** Always runs now: dedup, run and record in one transaction per group; answers after the commit. */
-  readonly handle: FrontDoor<M>
-  /** Runs `work` in your transaction, only if this consumer has not handled this message. Throws BUSY. */
-  once<R>(
-    tx: TxIn,
-    consumer: string,
-    message: { id: string; source?: string; type?: Name<M>; data?: unknown; time?: Date | string },
-    work: () => R | Promise<R>,
-  ): Promise<OnceOutcome<Json<R>>>
-  /** Writes an event to the outbox, in your transaction. */
-  send<const K extends Name<M>>(tx: TxIn, type: K, data: SendData<M, K>, options?: SendOptions): Promise<{ id: string }>
-  sendMany(
-    tx: TxIn,
-    messages: readonly { [K in Name<M>]: { type: K; data: DataIn<M, K> } & SendOptions }[Name<M>][],
-  ): Promise<{ id: string }[]>
-  /** Attaches a source to take messages from, and says what it may send. A push source has to name its `types`. */
-  from<S extends Source>(source: S, ...options: FromArguments<M, S>): S
-  /** Attaches a broker to publish to. Other processes know the sink by its name: the option, else its `name` property. */
-  to<S extends Sink>(sink: S, options?: SinkOptions<M>): S
-  /** With `consumers`, runs these alone: what arrives for the others is stored for a process that runs them. */
-  start(options?: StartOptions): Promise<void>
-  /** Stops pulling, settles what is in flight, releases claims, closes sinks. Your pool stays open. */
-  stop(options?: { timeoutMs?: number }): Promise<void>
-  /**
-   * Runs until nothing is due, or until the box is stopped. Works without `start()`, also on a box that was stopped.
-   * It does not wait for messages that ask to be run later, not even for those that ask for no delay.
-   */
-  drain(): Promise<void>
-  /** Without `maxLagMs`, messages may wait for as long as something works on others of their consumer. */
-  health(limits?: { maxLagMs?: number }): Promise<Health>
-  /** What this process has counted, and the figures of the database, as text for Prometheus. See `oncebox/monitoring`. */
-  metrics(): Promise<string>
-  readonly admin: Admin<M>
-}
-
-/** The box of a vocabulary, for a field or a parameter: with a transaction, `PoolClient`, or with a driver, `typeof db`. */
-export type BoxOf<M extends MessageMap, D> = D extends Driver<infer Tx, infer TxIn> ? Box<M, Tx, TxIn> : Box<M, D>
+export type { Box, BoxOf, Consumer } from './box-type.js'
 
 /** How long a stop waits, when its time is up, for what it has aborted. */
 const ABORT_MS = 2_000
@@ -109,10 +57,14 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
   const waker = createWaker(db)
   const workers = new Map<string, ConsumerWorker>()
   const endpoints = new Map<string, ConsumerWorker['consumer']>()
-  const declared = () => [...[...workers.values()].map(({ consumer }) => consumer), ...endpoints.values()]
   const running = createRunning(workers)
-  const run = () => [...[...running.workers().values()].map(({ consumer }) => consumer), ...endpoints.values()]
-  const janitor = createJanitor(runtime, declared, run)
+  const consumersOf = (some: ReadonlyMap<string, ConsumerWorker>) => [
+    ...[...some.values()].map(({ consumer }) => consumer),
+    ...endpoints.values(),
+  ]
+  const declared = () => consumersOf(workers)
+  const presence = createPresence(runtime, () => consumersOf(running.workers()))
+  const janitor = createJanitor(runtime, declared)
   const advice = createAdvice(runtime, workers, running)
 
   const sources = createSources((name, source) => ({
@@ -172,7 +124,9 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
       relays.start()
       metering.start()
       runtime.traces.detached(() => sources.startAll())
-      await janitor.start()
+      janitor.start()
+      // Others know which consumers run here before anybody is told that it has started.
+      await presence.start()
     },
     async end(timeoutMs) {
       idle.close()
@@ -185,7 +139,7 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
       const stopped = [...workers.values()].map((worker) => worker.stop(left(), others))
       await sleep(left() + ABORT_MS, Promise.all([others, ...stopped]))
       const rest = Math.max(left(), ABORT_MS)
-      await Promise.all([relays.stop(rest), janitor.stop(rest), metering.end(rest)])
+      await Promise.all([relays.stop(rest), janitor.stop(rest), presence.stop(rest), metering.end(rest)])
       await sleep(ABORT_MS, waker.close())
     },
   })
@@ -195,7 +149,7 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
     for (let attempt = 0; life.state === 'started'; attempt++) {
       try {
         await announce()
-        await janitor.joined()
+        await presence.seen()
         if (life.state === 'started' && running.has(worker.consumer.name)) void worker.start()
         return
       } catch (error) {
@@ -250,12 +204,19 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
       return sendMany(runtime, messages, tx)
     },
     from(source, ...[fromOptions = {}]) {
-      const [{ origins }, { byMode }] = [runtime, running]
+      const { origins } = runtime
       const origin = resolveFrom(source, fromOptions as FromOptions, { known: runtime.types, attached: origins })
       for (const consumer of declared()) checkReplay(origin, asRemembering(consumer))
       const { consumers: only, unrouted } = origin
       const { fingerprint } = source as Source
-      const how = { how: byMode, only, unrouted, fingerprint: fingerprint?.bind(source), bySource: true, origin }
+      const how = {
+        how: running.byMode,
+        only,
+        unrouted,
+        fingerprint: fingerprint?.bind(source),
+        bySource: true,
+        origin,
+      }
       sources.add(source, (batch) => {
         void advice.aboutNames().catch(() => undefined)
         return deliverWithin(batch, (part) => arrive(part, how))
@@ -272,20 +233,7 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
     },
     start: (startOptions) => running.start(life, startOptions),
     stop: async (stopOptions) => life.stop(stopTimeout(stopOptions)),
-    async drain() {
-      const rounds = new Map<ConsumerWorker, () => Promise<boolean>>()
-      const { goesOn } = await life.turn()
-      for (let worked = true; worked && goesOn();) {
-        worked = false
-        for (const worker of workers.values()) {
-          if (!goesOn()) return
-          const round = rounds.get(worker) ?? worker.drain()
-          rounds.set(worker, round)
-          if (await round()) worked = true
-        }
-        if (goesOn() && (await relays.drain())) worked = true
-      }
-    },
+    drain: () => drain({ life, workers, relays }),
     metrics: () => metering.text(),
     health: (limits) => healthOf(runtime, { workers: running.workers(), sources, relays }, limits),
     admin: createAdmin<M>(runtime, { consumers: declared, wake: () => waker.wake(), announce }),

@@ -21,7 +21,6 @@ import { sleep } from '../backoff.js'
 import type { ConsumerDeclaration } from './consumer.js'
 import { toEntry } from './entry.js'
 import { fillFingerprints } from './fingerprints.js'
-import { createPresence } from './presence.js'
 import { renew } from './registry.js'
 
 const BATCH = 1_000
@@ -167,10 +166,7 @@ async function archive({ hooks }: Runtime, rows: readonly FoundRow[]): Promise<v
 }
 
 export interface Janitor {
-  /** Resolves when others know which consumers run here. */
-  start(): Promise<void>
-  /** Others have to know of one more. */
-  joined(): Promise<void>
+  start(): void
   /** Resolves when the batch that runs, if any, is through, and after `timeoutMs` at the latest. */
   stop(timeoutMs: number): Promise<void>
 }
@@ -179,14 +175,9 @@ const PASS_MS = 60_000
 /** So often a pass begins at the oldest message again: one that had to stay may be free to go by now. */
 const FRESH_LOOK_PASSES = 30
 
-/** Prunes about once a minute, and never at the same moment as its neighbours. `run`: those that this process runs. */
-export function createJanitor(
-  runtime: Runtime,
-  consumers: () => readonly ConsumerDeclaration[],
-  run: () => readonly ConsumerDeclaration[],
-): Janitor {
+/** Prunes about once a minute, and never at the same moment as its neighbours. */
+export function createJanitor(runtime: Runtime, consumers: () => readonly ConsumerDeclaration[]): Janitor {
   const memory = createMemory(runtime)
-  const presence = createPresence(runtime, run)
   let timer: NodeJS.Timeout | undefined
   let running: Promise<void> = Promise.resolve()
   let passes = 0
@@ -213,18 +204,16 @@ export function createJanitor(
     timer.unref()
   }
   return {
-    async start() {
+    start() {
       if (timer) return
       memory.stopping = false
       runtime.traces.background(schedule)
-      await presence.start()
     },
-    joined: () => presence.seen(),
     async stop(timeoutMs) {
       memory.stopping = true
       clearTimeout(timer)
       timer = undefined
-      await Promise.all([sleep(timeoutMs, running), presence.stop(timeoutMs)])
+      await sleep(timeoutMs, running)
     },
   }
 }
