@@ -74,5 +74,5 @@ function lagProblems(
   const unattended = consumers.filter((one) => workers.has(one.consumer) && !one.held && one.dueMs !== null)
   return unattended
     .filter(({ dueMs }) => dueMs! > UNATTENDED_MS)
-    .map(({ consumer, dueMs }) => `messages of consumer ${consumer} have been due for ${dueMs} ms, and nothing runs it`)
+    .map(({ consumer, dueMs }) => `messages of consumer ${consumer} have been due for ${Math.round(dueMs! / 1_000)} s, and nothing runs it`)
 }
