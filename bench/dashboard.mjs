@@ -15,6 +15,7 @@ import { dashboard } from 'oncebox/dashboard'
 import { fromPg } from 'oncebox/pg'
 import { bindTo } from '../dist/postgres/database.js'
 import { parametersOf, ROUTES } from '../dist/dashboard/routes.js'
+import { filled } from './filled.mjs'
 import { startServer } from './server.mjs'
 
 const { values } = parseArgs({
@@ -32,31 +33,16 @@ const PENDING = Number(values.pending)
 const DEAD = Number(values.dead)
 const GROUPS = Number(values.groups)
 const REPEATS = Number(values.repeats)
-const ALL = HANDLED + PENDING
 const LIMIT_MS = 300
 
 const schema = 'bench_dashboard'
 const bind = bindTo(schema)
-const AT = `now() - (${ALL} - i) * interval '0.2 second'`
 /** Every tenth is for mail, so the dead are among the oldest that mail has. */
 const DEAD_UNTIL = Math.min(HANDLED, DEAD * 10)
 
 const FILL = [
-  `insert into ob.consumer (name, ordered, retain_ms) values ('orders', false, 2592000000), ('ledger', true, 2592000000), ('mail', false, 2592000000)`,
+  ...filled({ handled: HANDLED, pending: PENDING }),
   `insert into ob.subscription (consumer, type) select name, 't' || i from ob.consumer, generate_series(0, 9) i`,
-  `insert into ob.message (consumer, source, id, type, key, body, hash, envelope, received_at, n)
-   select case when i % 10 < 6 then 'orders' when i % 10 < 9 then 'ledger' else 'mail' end, 'shop', i::text, 't' || i % 10,
-     'k' || i % 20000, '{"orderId":"' || i || '","quantity":1}', sha256(i::text::bytea), '{}', ${AT}, i
-   from generate_series(1, ${ALL}) i`,
-  `insert into ob.handled (n, at) select i, ${AT} + interval '1 second' from generate_series(1, ${HANDLED}) i`,
-  `insert into ob.work (consumer, source, id, seq, lane, due_at, token)
-   select consumer, source, id, n, case when consumer = 'ledger' then key end,
-     case when consumer = 'orders' and n % 1000 = 1 then now() + interval '1 hour' else received_at end,
-     case when consumer = 'orders' and n % 1000 = 1 then gen_random_uuid() end
-   from ob.message where n > ${HANDLED}`,
-  `insert into ob.lane (consumer, key, due_at, token) select 'ledger', lane,
-     case when lane like 'k11%' then now() + interval '1 hour' else min(due_at) end, case when lane like 'k11%' then gen_random_uuid() end
-   from ob.work where lane is not null group by lane`,
   // The largest group has about a tenth of all.
   `insert into ob.work (consumer, source, id, seq, due_at, attempts, parked, error, fingerprint, failed_at)
    select consumer, source, id, n, 'infinity', 10, 'dead',
@@ -72,17 +58,7 @@ const FILL = [
    from ob.message where n > ${HANDLED - 20_000} and n <= ${HANDLED} and n % 10 = 7`,
   `update ob.lane l set blocked = true, due_at = 'infinity', token = null from ob.work w
    where w.consumer = 'ledger' and w.parked = 'dead' and l.consumer = 'ledger' and l.key = w.lane`,
-  `insert into ob.quarantine (consumer, source, id, type, reason, detail, body, hash, received_at)
-   select 'orders', 'shop', i::text, 't1', 'conflict', 'why', '{}', sha256(i::text::bytea), now() - (20000 - i) * interval '1 minute'
-   from generate_series(1, 20000) i`,
-  `insert into ob.sink (name) values ('broker')`,
-  `insert into ob.shard (sink, shard) select 'broker', g from generate_series(0, 31) g`,
-  `insert into ob.outbox (source, id, type, key, body, envelope, published_at)
-   select 'box', i::text, 't' || i % 10, 'k' || i % 20000, '{}', '{}', case when i <= ${PENDING * 0.9} then now() end from generate_series(1, ${PENDING}) i`,
-  `insert into ob.delivery (n, sink, shard, key, due_at)
-   select n, 'broker', n % 32, key, created_at from ob.outbox where n > ${PENDING * 0.9}`,
   `insert into ob.audit (action, detail) select 'retry', '{"count":1}' from generate_series(1, 10000)`,
-  `select setval('ob.seq', ${ALL})`,
 ]
 
 const KIND = `left(md5('0'), 12)`

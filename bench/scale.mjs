@@ -15,6 +15,7 @@ import { bindTo } from '../dist/postgres/database.js'
 import { OUTBOX_STATUS, STATUS } from '../dist/postgres/sql/admin.js'
 import * as rows from '../dist/postgres/sql/doctor-rows.js'
 import * as looks from '../dist/postgres/sql/doctor-server.js'
+import { filled } from './filled.mjs'
 import { startServer } from './server.mjs'
 
 const { values } = parseArgs({
@@ -34,37 +35,12 @@ const LIMITS = { 'admin.status()': 300, 'admin.doctor()': 5_000 }
 
 const schema = 'scale'
 const bind = bindTo(schema)
-const ALL = HANDLED + PENDING
-const AT = `now() - (${ALL} - i) * interval '0.2 second'`
 
 const FILL = [
-  `insert into ob.consumer (name, ordered, retain_ms) values ('orders', false, 2592000000), ('ledger', true, 2592000000), ('mail', false, 2592000000)`,
-  `insert into ob.message (consumer, source, id, type, key, body, hash, envelope, received_at, n)
-   select case when i % 10 < 6 then 'orders' when i % 10 < 9 then 'ledger' else 'mail' end, 'shop', i::text, 't' || i % 10,
-     'k' || i % 20000, '{"orderId":"' || i || '","quantity":1}', sha256(i::text::bytea), '{}', ${AT}, i
-   from generate_series(1, ${ALL}) i`,
-  `insert into ob.handled (n, at) select i, ${AT} + interval '1 second' from generate_series(1, ${HANDLED}) i`,
-  `insert into ob.work (consumer, source, id, seq, lane, due_at, token)
-   select consumer, source, id, n, case when consumer = 'ledger' then key end,
-     case when consumer = 'orders' and n % 1000 = 1 then now() + interval '1 hour' else received_at end,
-     case when consumer = 'orders' and n % 1000 = 1 then gen_random_uuid() end
-   from ob.message where n > ${HANDLED}`,
-  `insert into ob.lane (consumer, key, due_at, token) select 'ledger', lane,
-     case when lane like 'k11%' then now() + interval '1 hour' else min(due_at) end, case when lane like 'k11%' then gen_random_uuid() end
-   from ob.work where lane is not null group by lane`,
+  ...filled({ handled: HANDLED, pending: PENDING }),
   // Dead letters among what was kept.
   `insert into ob.work (consumer, source, id, seq, due_at, attempts, parked, error)
    select consumer, source, id, n, 'infinity', 10, 'dead', '{"message":"no"}' from ob.message where n <= 100000 and consumer = 'mail'`,
-  `insert into ob.quarantine (consumer, source, id, type, reason, detail, body, hash, received_at)
-   select 'orders', 'shop', i::text, 't1', 'conflict', 'why', '{}', sha256(i::text::bytea), now() - (20000 - i) * interval '1 minute'
-   from generate_series(1, 20000) i`,
-  `insert into ob.sink (name) values ('broker')`,
-  `insert into ob.shard (sink, shard) select 'broker', g from generate_series(0, 31) g`,
-  `insert into ob.outbox (source, id, type, key, body, envelope, published_at)
-   select 'box', i::text, 't' || i % 10, 'k' || i % 20000, '{}', '{}', case when i <= ${PENDING * 0.9} then now() end from generate_series(1, ${PENDING}) i`,
-  `insert into ob.delivery (n, sink, shard, key, due_at)
-   select n, 'broker', n % 32, key, created_at from ob.outbox where n > ${PENDING * 0.9}`,
-  `select setval('ob.seq', ${ALL})`,
 ]
 
 /** Whoever counts much reads much: the planner may hash what is unsettled, and be right. */

@@ -1,5 +1,6 @@
 /** Checks options once, where they are resolved: an unknown or ill-typed one is an error that says what was meant. */
 import { OnceboxError } from './errors.js'
+import { nearest } from './nearest.js'
 
 export function checkKnown(where: string, given: object, known: readonly string[]): void {
   if (typeof given !== 'object' || given === null || Array.isArray(given)) {
@@ -67,31 +68,6 @@ export function nameProblem(value: unknown, maxBytes = 512): string | undefined 
   if (value.includes('\0')) return 'must not contain NUL'
   if (!value.isWellFormed()) return 'must be well-formed Unicode (it has a lone surrogate)'
   return undefined
-}
-
-export function nearest(name: string, known: readonly string[]): string | undefined {
-  let best: string | undefined
-  let least = Math.max(2, Math.floor(name.length / 3)) + 1
-  for (const candidate of known) {
-    const [a, b] = [name.toLowerCase(), candidate.toLowerCase()]
-    // One that the other begins with, such as batch and batchSize, is as near as a slip of one letter.
-    const begins = Math.min(a.length, b.length) > 2 && (a.startsWith(b) || b.startsWith(a))
-    const distance = begins ? 1 : editDistance(a, b)
-    if (distance < least) [best, least] = [candidate, distance]
-  }
-  return best
-}
-
-function editDistance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, i) => i)
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i]
-    for (let j = 1; j <= b.length; j++) {
-      next[j] = Math.min(row[j]! + 1, next[j - 1]! + 1, row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1))
-    }
-    row = next
-  }
-  return row[b.length]!
 }
 
 /** What was given, as far as it can be shown. */

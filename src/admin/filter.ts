@@ -1,5 +1,5 @@
 /** Checks a filter: a criterion that is misspelt or undefined would otherwise match everything. */
-import { nearest } from '../check-options.js'
+import { nearest } from '../nearest.js'
 import { OnceboxError } from '../errors.js'
 import { isOnCalendar } from '../figures.js'
 import type { QuarantineReason, State } from '../message.js'

@@ -3,7 +3,8 @@
  * for the consumer, by the mark or by a worker that was at it: later copies are duplicates.
  */
 import { backoffMs, sleep } from '../backoff.js'
-import { checkKnown, nameProblem, nearest } from '../check-options.js'
+import { checkKnown, nameProblem } from '../check-options.js'
+import { nearest } from '../nearest.js'
 import { OnceboxError } from '../errors.js'
 import { isOnCalendar } from '../figures.js'
 import { writeAudit } from '../inbox/audit.js'

@@ -1,5 +1,5 @@
 /** Pauses and resumes a consumer, in all processes: claims look at the row that this writes. */
-import { nearest } from '../check-options.js'
+import { nearest } from '../nearest.js'
 import { OnceboxError } from '../errors.js'
 import { writeAudit } from '../inbox/audit.js'
 import { SET_PAUSED } from '../postgres/sql/admin.js'

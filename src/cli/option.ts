@@ -2,7 +2,7 @@
  * Options and arguments of commands, each said once: what it is for, what it takes, and what becomes of it. Names are in
  * camel case here, and `--with-dashes` where people write them.
  */
-import { nearest } from '../check-options.js'
+import { nearest } from '../nearest.js'
 import { misused } from './exit.js'
 
 export interface Option<T> {

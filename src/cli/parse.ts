@@ -1,6 +1,6 @@
 /** What was typed, held against the declaration of a command. */
 import { parseArgs } from 'node:util'
-import { nearest } from '../check-options.js'
+import { nearest } from '../nearest.js'
 import { allOptions, dashed, type Command, type Options } from './command.js'
 import { misused } from './exit.js'
 

@@ -1,6 +1,6 @@
 /** Runs what was typed. Everything of the outside is handed in, so that tests run it without a process. */
 import { sleep } from '../backoff.js'
-import { nearest } from '../check-options.js'
+import { nearest } from '../nearest.js'
 import type { Command, Context } from './command.js'
 import { loadConfig, type Config } from './config.js'
 import type { Connection } from './connect/connect.js'

@@ -7,7 +7,7 @@
  */
 import { checkFilter, STATES, type CheckedFilter } from '../admin/filter.js'
 import type { Filter } from '../admin/types.js'
-import { nearest } from '../check-options.js'
+import { nearest } from '../nearest.js'
 import type { FoundRow } from '../postgres/sql/walk.js'
 import type { Term } from './answers/index.js'
 import { dataTerm, type DataTerm } from './data-term.js'

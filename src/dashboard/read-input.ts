@@ -1,5 +1,5 @@
 /** Reads the input of a route: from its path, its query or its body. What is not declared is refused. */
-import { nearest } from '../check-options.js'
+import { nearest } from '../nearest.js'
 import { flowOf, type Intake } from '../http/body.js'
 import { invalid } from '../options.js'
 import type { Matched } from './match.js'

@@ -1,5 +1,6 @@
 /** What a consumer is: a name, handlers by type, and options. The declaration; `worker.ts` runs it. */
-import { nameProblem, nearest } from '../check-options.js'
+import { nameProblem } from '../check-options.js'
+import { nearest } from '../nearest.js'
 import { OnceboxError } from '../errors.js'
 import { batchRun, type Logger } from '../handler.js'
 import type { LocalConsumer } from '../local-consumer.js'

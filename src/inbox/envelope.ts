@@ -1,5 +1,6 @@
 /** Envelope: what a message says of itself, checked, apart from its body. */
-import { nameProblem, nearest } from '../check-options.js'
+import { nameProblem } from '../check-options.js'
+import { nearest } from '../nearest.js'
 import type { Incoming } from '../message.js'
 import type { Origin, Runtime } from '../runtime.js'
 import { withTrace, type Headers } from '../telemetry/headers.js'

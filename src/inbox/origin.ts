@@ -4,7 +4,8 @@
  */
 import type { Sink } from '../brokers/sink.js'
 import type { Source } from '../brokers/source.js'
-import { nameProblem, nearest } from '../check-options.js'
+import { nameProblem } from '../check-options.js'
+import { nearest } from '../nearest.js'
 import { OnceboxError } from '../errors.js'
 import { DEFAULT_RETAIN_MS, LONGEST_MS, MIB } from '../figures.js'
 import type { MessageMap, Name } from '../message.js'

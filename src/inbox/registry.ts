@@ -1,6 +1,6 @@
 /** Registry: tells receivers in other processes which consumers there are and what they take. */
 import { hostname } from 'node:os'
-import { nearest } from '../check-options.js'
+import { nearest } from '../nearest.js'
 import { KNOWN_CONSUMERS, REGISTER, RENEW, UNROUTED, type ConsumerRow } from '../postgres/sql/registry.js'
 import { CONSUMERS } from '../postgres/sql/retain.js'
 import { readJson } from '../postgres/statement.js'

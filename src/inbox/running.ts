@@ -2,7 +2,7 @@
  * Which consumers of a box run in this process: all of them, or those that its start names. The others stay declared, so
  * their subscriptions stand, and what arrives here is stored for them: a process that runs them takes it from there.
  */
-import { nearest } from '../check-options.js'
+import { nearest } from '../nearest.js'
 import type { Lifecycle } from '../lifecycle.js'
 import { checked, invalid, optional, resolve } from '../options.js'
 import type { ConsumerDeclaration } from './consumer.js'

@@ -1,6 +1,7 @@
 /** A sink's options. */
 import type { Sink } from '../brokers/sink.js'
-import { nameProblem, nearest } from '../check-options.js'
+import { nameProblem } from '../check-options.js'
+import { nearest } from '../nearest.js'
 import { OnceboxError } from '../errors.js'
 import { DAY_MS, LONGEST_MS } from '../figures.js'
 import type { Logger } from '../handler.js'

@@ -1,6 +1,7 @@
 /** Send: an event becomes a row of the outbox, in the caller's transaction. */
 import { randomUUID } from 'node:crypto'
-import { checkKnown, nameProblem, nearest } from '../check-options.js'
+import { checkKnown, nameProblem } from '../check-options.js'
+import { nearest } from '../nearest.js'
 import { OnceboxError } from '../errors.js'
 import { isOnCalendar, MAX_BATCH_BYTES } from '../figures.js'
 import type { SendOptions } from '../handler.js'

@@ -2,7 +2,8 @@
  * A table of somebody else's that says which messages were handled, read page by page along its ids. Names come from the server's
  * catalog, quoted by it: what people type is a value, never SQL.
  */
-import { nameProblem, nearest } from '../../check-options.js'
+import { nameProblem } from '../../check-options.js'
+import { nearest } from '../../nearest.js'
 import type { HandledId } from '../../admin/index.js'
 import { isOnCalendar } from '../../figures.js'
 import type { Driver } from '../../postgres/driver.js'

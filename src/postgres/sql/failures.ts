@@ -1,16 +1,6 @@
 /** Statements about failures: what groups there are, which keys are blocked, and what an older version has left out. */
 import { statement, type Json } from '../statement.js'
-import { frontOf, messageOf, same } from './rules.js'
-
-/** The consumers with something parked, or the one that is asked for, found by hopping through the index. */
-const PARKING = `consumer(name) as (
-  select coalesce((select consumer from input),
-    (select w.consumer from ob.work w where w.parked is not null order by w.consumer limit 1)) collate "C"
-  union all
-  select (select w.consumer from ob.work w where w.parked is not null and w.consumer > consumer.name
-    order by w.consumer limit 1)
-  from consumer where consumer.name is not null and (select consumer from input) is null
-)`
+import { frontOf, messageOf, parkingConsumers, same } from './rules.js'
 
 /** The words of an error that its fingerprint is made of. */
 const WORDS = `left(f.j->>'name', 200) name, left(f.j->>'code', 100) code, left(f.j->>'message', 500) message`
@@ -71,7 +61,7 @@ with recursive input as materialized (
     array(select ob.now() - i::float8 * interval '1 hour' from generate_series(24, 0, -1) i) hours
   from (select $1::text::jsonb given) x
 ),
-${PARKING},
+${parkingConsumers()},
 hop(consumer, fingerprint, n) as (
   select c.name, w.fingerprint, 1 from consumer c cross join lateral (
     select w.fingerprint from ob.work w
@@ -133,7 +123,7 @@ export const UNGROUPED = statement<{ consumer: string | null; limit: number }, U
 with recursive input as materialized (
   select given->>'consumer' collate "C" consumer, (given->>'limit')::int most from (select $1::text::jsonb given) x
 ),
-${PARKING},
+${parkingConsumers()},
 dead as materialized (
   select w.* from consumer cross join lateral (
     select w.consumer, w.source, w.id, w.seq, w.error from ob.work w

@@ -139,3 +139,15 @@ lane as materialized (
   order by l.consumer, l.key for update of l
 )`
 }
+
+/** The consumers with something parked, or the one that is asked for, found by hopping through the index. */
+export function parkingConsumers(): string {
+  return `consumer(name) as (
+  select coalesce((select consumer from input),
+    (select w.consumer from ob.work w where w.parked is not null order by w.consumer limit 1)) collate "C"
+  union all
+  select (select w.consumer from ob.work w where w.parked is not null and w.consumer > consumer.name
+    order by w.consumer limit 1)
+  from consumer where consumer.name is not null and (select consumer from input) is null
+)`
+}

@@ -1,5 +1,5 @@
 /** Walks through failures: those of one kind, and those in front of a blocked key. How they work is in walk.ts. */
-import { frontOf } from './rules.js'
+import { frontOf, parkingConsumers } from './rules.js'
 import { foundWork } from './search.js'
 import { bothWays, CRITERIA, MAX_BIGINT } from './walk.js'
 
@@ -7,14 +7,7 @@ import { bothWays, CRITERIA, MAX_BIGINT } from './walk.js'
 export const ALIKE = bothWays(
   ({ past, order, number }) => `
 with recursive ${CRITERIA},
-consumer(name) as (
-  select coalesce((select consumer from input),
-    (select w.consumer from ob.work w where w.parked is not null order by w.consumer limit 1)) collate "C"
-  union all
-  select (select w.consumer from ob.work w where w.parked is not null and w.consumer > consumer.name
-    order by w.consumer limit 1)
-  from consumer where consumer.name is not null and (select consumer from input) is null
-),
+${parkingConsumers()},
 examined as materialized (
   select w.*, row_number() over (order by seq ${order}) ord
   from (

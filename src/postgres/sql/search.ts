@@ -1,6 +1,6 @@
 /** Walks through the inbox: what was stored, what waits, what is parked. How they work is in walk.ts. */
 import { statement } from '../statement.js'
-import { frontOf, laneOf, messageOf, STATE, workOf } from './rules.js'
+import { frontOf, laneOf, messageOf, parkingConsumers, STATE, workOf } from './rules.js'
 import { bothWays, CRITERIA, MAX_BIGINT, type Criteria, type Way } from './walk.js'
 
 /** To people, what waits for its source is pending. */
@@ -78,14 +78,7 @@ where f.fits or m.ord = (select count(*) from examined) order by m.ord`,
 export const PARKED = bothWays(
   ({ past, order, number }) => `
 with recursive ${CRITERIA},
-consumer(name) as (
-  select coalesce((select consumer from input),
-    (select w.consumer from ob.work w where w.parked is not null order by w.consumer limit 1)) collate "C"
-  union all
-  select (select w.consumer from ob.work w where w.parked is not null and w.consumer > consumer.name
-    order by w.consumer limit 1)
-  from consumer where consumer.name is not null and (select consumer from input) is null
-),
+${parkingConsumers()},
 examined as materialized (
   select w.*, row_number() over (order by seq ${order}) ord
   from (

@@ -2,7 +2,7 @@
  * The search language, as far as a search bar needs it: the parts of a query for chips, and what may come next. The server's
  * parser is the judge; this one takes what is half typed too.
  */
-import { nearest } from './nearest.js'
+import { nearest } from '../../../src/nearest.js'
 
 export interface Piece {
   /** Before the colon; undefined for a bare word. */

@@ -4,6 +4,7 @@ export function nearest(name: string, known: readonly string[]): string | undefi
   let least = Math.max(2, Math.floor(name.length / 3)) + 1
   for (const candidate of known) {
     const [a, b] = [name.toLowerCase(), candidate.toLowerCase()]
+    // One that the other begins with, such as batch and batchSize, is as near as a slip of one letter.
     const begins = Math.min(a.length, b.length) > 2 && (a.startsWith(b) || b.startsWith(a))
     const distance = begins ? 1 : editDistance(a, b)
     if (distance < least) [best, least] = [candidate, distance]
