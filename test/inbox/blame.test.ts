@@ -125,18 +125,15 @@ describe('no call, no verdict', () => {
     const attempts: number[] = []
     box.consumer('a', { note: ({ attempt }) => void attempts.push(attempt) }, { retry: { attempts: 2 } })
     await box.receive(note('1'))
-    for (let time = 0; time < 3; time++) {
-      await before.drain()
-      await box.clock.advance(3_600_000)
-    }
-    expect(await box.fate('1')).toMatchObject({ attempts: 3, error: { code: 'HANDLER_MISSING' } })
+    const missed = await miss(box, before, 3)
+    expect(await box.fate('1')).toMatchObject({ attempts: missed, error: { code: 'HANDLER_MISSING' } })
     // A worker dies before it has called anybody.
     box.crashAt('claimed')
     await box.drain()
     await box.clock.advance(31_000)
     await box.drain()
     expect(await box.fate('1')).toMatchObject({ state: 'handled' })
-    expect(attempts).toEqual([4])
+    expect(attempts).toEqual([missed + 1])
   })
 
   test.for([1, 3])('nor do %i of them leave it more attempts after a retry by a person', async (misses) => {
@@ -150,11 +147,8 @@ describe('no call, no verdict', () => {
     }
     box.consumer('a', { note: fail }, { retry: { attempts: 2, baseMs: 0 } })
     await box.receive(note('1'))
-    for (let time = 0; time < misses; time++) {
-      await before.drain()
-      await box.clock.advance(3_600_000)
-    }
-    expect(await box.fate('1')).toMatchObject({ attempts: misses, error: { code: 'HANDLER_MISSING' } })
+    const missed = await miss(box, before, misses)
+    expect(await box.fate('1')).toMatchObject({ attempts: missed, error: { code: 'HANDLER_MISSING' } })
     expect(await box.admin.discard({ id: '1', state: 'pending' }, { reason: 'no handler' })).toBe(1)
     for (let time = 1; time <= 2; time++) {
       expect(await box.admin.retry({ id: '1' })).toBe(1)
@@ -175,10 +169,7 @@ describe('no call, no verdict', () => {
     }
     box.consumer('a', { note: fail }, { retry: { attempts: 2, baseMs: 0 } })
     await box.receive(note('1'))
-    for (let time = 0; time < 3; time++) {
-      await before.drain()
-      await box.clock.advance(3_600_000)
-    }
+    await miss(box, before, 3)
     await waitUntil(async () => {
       await box.drain()
       return (await box.fate('1')).state === 'dead'
@@ -186,6 +177,16 @@ describe('no call, no verdict', () => {
     expect(runs).toBe(2)
   })
 })
+
+/** Attempts that find no handler, at least so many: on a busy machine the next is due while one still runs. Answers how many. */
+async function miss(box: Bench, before: { drain(): Promise<void> }, least: number): Promise<number> {
+  for (;;) {
+    await before.drain()
+    await box.clock.advance(3_600_000)
+    const { attempts } = await box.fate('1')
+    if (attempts >= least) return attempts
+  }
+}
 
 /** A driver on which one statement, outside of transactions, fails so many times. */
 function faultyAt(statement: string, error: () => Error): Driver<pg.PoolClient, PgClient> & { times: number } {
