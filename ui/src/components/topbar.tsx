@@ -22,7 +22,7 @@ export function Topbar() {
       <div class="top-right">
         {(session.value?.boxes.length ?? 0) > 1 && <BoxSwitch class="top-box" />}
         <Environment class="top-env" />
-        <a class="find" href={href('messages')} onClick={focusSearch}>
+        <a class="find" href={href('messages')} onClick={(event) => focusSearch() && event.preventDefault()}>
           <Icon name="search" />
           <span>Search id, key, error, data…</span>
           <span class="kbd" aria-hidden="true">
