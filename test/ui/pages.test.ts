@@ -81,6 +81,7 @@ test('outbox: a sink that fails, has dead events or nobody who publishes needs s
     [{ dead: 1 }, 'dead'],
     [{ processes: [], delayed: 1 }, 'alone'],
     [{ processes: [] }, 'idle'],
+    [{ ready: 1, lagMs: 121_000 }, 'behind'],
     [{ ready: 1 }, 'busy'],
     [{}, 'up'],
   ]
@@ -92,6 +93,13 @@ test('outbox: a sink that fails, has dead events or nobody who publishes needs s
     'All 2 sinks keep up',
     '1 sink needs you',
   ])
+  expect([title({ ready: 1, lagMs: 30_000 }), title({ ready: 1, lagMs: 121_000 })]).toEqual([
+    'Events wait to be published',
+    '1 sink needs you',
+  ])
+  const down = [{ code: 'unhealthy', severity: 'serious', text: 'sink kafka is down: no route' }] as const
+  expect(sinkState(sink({ ready: 1 }), down)).toBe('failing')
+  expect(outboxTitle({ types: [], sinks: [sink({ ready: 1 })] }, down)).toBe('1 sink needs you')
 })
 
 test('doctor: the worst first, counted by how bad they are', () => {
