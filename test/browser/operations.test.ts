@@ -199,10 +199,12 @@ test('the audit says who, what, how many and why, and older records come page by
 })
 
 test('settings hold: theme, times, refresh and shortcuts are there after the page is opened again', async () => {
-  const page = await ops.open('/settings')
+  const page = await ops.open('/settings', { timezoneId: 'Asia/Kolkata' })
+  await page.getByText(/^Now it is .*\(Asia\/(Kolkata|Calcutta)\)/).waitFor()
   const choose = (group: string, name: string) => page.getByRole('group', { name: group }).getByRole('button', { name, exact: true })
   await choose('Theme', 'Dark').click()
   await choose('Times', 'UTC').click()
+  await page.getByText(/^Now it is .*\(UTC\)/).waitFor()
   await choose('Refresh', 'Paused at first').click()
   await choose('Shortcuts', 'Off').click()
   expect(await page.evaluate('document.documentElement.dataset.theme')).toBe('dark')
@@ -216,4 +218,7 @@ test('settings hold: theme, times, refresh and shortcuts are there after the pag
   await page.keyboard.press('?')
   await page.getByRole('heading', { name: 'Keyboard', level: 2 }).waitFor()
   await expectAccessible(page)
+  const search = page.waitForRequest((request) => request.url().includes('/api/v1/boxes/payments/messages?'))
+  await page.goto(`${ops.url}/messages/payments?q=after%3A14%3A00`)
+  expect(new URL((await search).url()).searchParams.get('zone')).toBe('0')
 }) // prettier-ignore
