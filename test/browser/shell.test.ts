@@ -199,6 +199,19 @@ describe('live updates', () => {
   })
 })
 
+test('a box that cannot be read is not called live', async () => {
+  const page = await ops.open('/settings')
+  await page.route('**/stream', (route) =>
+    route.fulfill({
+      contentType: 'text/event-stream',
+      body: 'event: problem\ndata: {"message":"the database does not answer"}\n\n',
+    }),
+  )
+  await page.goto(`${ops.url}/`)
+  await page.getByText('The box cannot be read.').waitFor()
+  await page.getByRole('button', { name: /^Not read\./ }).waitFor()
+})
+
 test('who may only look sees every button, and why it does nothing', async () => {
   const page = await openLive('/', { may: ['read'] })
   await page.getByText('You can look at everything and change nothing.').waitFor()
