@@ -214,7 +214,7 @@ test('a box that cannot be read is not called live', async () => {
 
 test('who may only look sees every button, and why it does nothing', async () => {
   const page = await openLive('/', { may: ['read'] })
-  await page.getByText('You can look at everything and change nothing.').waitFor()
+  await page.getByText('You can look at everything but payloads and the words of errors, and change nothing.').waitFor()
   const button = page.getByRole('button', { name: /^Pause charge-card/ })
   expect(await button.getAttribute('aria-disabled')).toBe('true')
   expect(await button.getAttribute('title')).toBe('You may not pause consumers here.')
