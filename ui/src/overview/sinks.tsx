@@ -52,7 +52,7 @@ function Row({ sink, findings }: { sink: SinkStatus; findings: readonly Finding[
     <tr>
       <th scope="row" class="c-half o1">
         <span class="name">
-          <a class="row-link" href={href('outbox')}>
+          <a class="row-link clip" title={name} href={href('outbox')}>
             {name === '' ? 'Wanted by no sink yet' : name}
           </a>
         </span>
