@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import type { BlockedKey, FailureGroup, SinkStatus } from 'oncebox/dashboard/client'
 import { doctorTitle, figureWords, worstFirst } from '../../ui/src/logic/doctor-words.js'
 import { failuresTitle, groupsWithin, largest, partsOfMessage } from '../../ui/src/logic/failure-words.js'
-import { keysSentence, keysTitle, whyBlocked } from '../../ui/src/logic/key-words.js'
+import { behindWords, keysSentence, keysTitle, whyBlocked } from '../../ui/src/logic/key-words.js'
 import { outboxTitle, sinkState } from '../../ui/src/logic/outbox-words.js'
 
 const NOW = Date.parse('2026-11-15T14:32:00Z')
@@ -58,6 +58,8 @@ test('keys: how many wait behind how many, and why the one in front stopped', ()
     /^1 713 messages of ship-order wait behind 2 that stopped; other keys go on\./,
   )
   expect(plain(keysSentence([key(1_001, true)]))).toMatch(/^1 001\+ messages/)
+  expect(behindWords([key(1)])).toMatch(/^1 message behind them follows in order/)
+  expect(behindWords([key(1, true)])).toMatch(/^1\+ messages behind them follow in order/)
   expect(keysSentence([key(0)])).toMatch(/^Nothing waits behind them yet/)
   const { front } = key(1)
   expect(whyBlocked({ ...front, error: { name: 'TypeError', message: 'no' } })).toBe('TypeError: no')

@@ -57,7 +57,7 @@ export function Facts({ fate }: { fate: Fate }) {
           </Fact>
         )}
         <Fact name="Subject">{subject === undefined ? <None /> : <Shown text={subject} />}</Fact>
-        <Fact name="Received">
+        <Fact name={fate.outbox ? 'Sent' : 'Received'}>
           <Exact at={receivedAt} />{' '}
           <span class="faint">
             · <Ago at={receivedAt} />
