@@ -110,13 +110,17 @@ test('both bodies of a conflict are side by side, and the second is discarded fo
 
 test('somebody who looked it up answers for an effect, and the handler goes on with its result', async () => {
   const page = await ops.open(`${at('quarantine')}?reason=effect-unknown`)
-  await page.getByText('It happened').waitFor()
+  const record = page.getByRole('button', { name: /^Record answer/ })
+  await record.waitFor()
+  expect(await record.getAttribute('aria-disabled')).toBe('true')
+  expect(await page.getByRole('radio', { checked: true }).count()).toBe(0)
+  await page.getByRole('radio', { name: /^It happened/ }).check()
   const result = page.getByLabel('Its result, as JSON')
   await result.fill('ch_1')
-  expect(await page.getByRole('button', { name: /^Record answer/ }).getAttribute('aria-disabled')).toBe('true')
+  expect(await record.getAttribute('aria-disabled')).toBe('true')
   await result.fill('{ "charge": "ch_1", "n": 9007199254740993 }')
   await page.getByLabel(/^Why/).fill('seen in the gateway')
-  await page.getByRole('button', { name: 'Record answer' }).click()
+  await record.click()
   await page.getByText('Answer recorded').waitFor()
   ops.mend()
   await ops.payments.drain()
@@ -199,10 +203,12 @@ test('the audit says who, what, how many and why, and older records come page by
 })
 
 test('settings hold: theme, times, refresh and shortcuts are there after the page is opened again', async () => {
-  const page = await ops.open('/settings')
+  const page = await ops.open('/settings', { timezoneId: 'Asia/Kolkata' })
+  await page.getByText(/^Now it is .*\(Asia\/(Kolkata|Calcutta)\)/).waitFor()
   const choose = (group: string, name: string) => page.getByRole('group', { name: group }).getByRole('button', { name, exact: true })
   await choose('Theme', 'Dark').click()
   await choose('Times', 'UTC').click()
+  await page.getByText(/^Now it is .*\(UTC\)/).waitFor()
   await choose('Refresh', 'Paused at first').click()
   await choose('Shortcuts', 'Off').click()
   expect(await page.evaluate('document.documentElement.dataset.theme')).toBe('dark')
@@ -216,4 +222,7 @@ test('settings hold: theme, times, refresh and shortcuts are there after the pag
   await page.keyboard.press('?')
   await page.getByRole('heading', { name: 'Keyboard', level: 2 }).waitFor()
   await expectAccessible(page)
+  const search = page.waitForRequest((request) => request.url().includes('/api/v1/boxes/payments/messages?'))
+  await page.goto(`${ops.url}/messages/payments?q=after%3A14%3A00`)
+  expect(new URL((await search).url()).searchParams.get('zone')).toBe('0')
 }) // prettier-ignore

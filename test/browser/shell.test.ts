@@ -84,6 +84,43 @@ describe('with the keyboard alone', () => {
     await waitUntil(() => pathOf(page) === `${BASE}/messages/payments`)
   })
 
+  test('the search takes what is typed, from every page, whether its code has come or not', async () => {
+    const search = (page: Page) => page.getByRole('combobox', { name: 'Search messages' })
+    const typed = async (page: Page, text: string): Promise<void> => {
+      await waitUntil(async () => (await search(page).count()) > 0 && (await search(page).inputValue()) === text)
+      expect(await page.evaluate('document.activeElement?.getAttribute("aria-label")')).toBe('Search messages')
+      expect(await page.getByRole('dialog').count()).toBe(0)
+    }
+    const warm = await openLive('/failures/payments')
+    await warm.getByRole('heading', { level: 1 }).waitFor()
+    await warm.keyboard.press('/')
+    await warm.keyboard.type('order-7')
+    await typed(warm, 'order-7')
+    await warm.keyboard.press('Escape')
+    await warm.keyboard.press('Escape')
+    await warm.goBack()
+    await waitUntil(() => pathOf(warm) === `${BASE}/failures/payments`)
+    await warm.locator('.find').click()
+    await warm.keyboard.type('orx')
+    await typed(warm, 'orx')
+
+    const cold = await ops.open('/settings')
+    let bring = (): void => undefined
+    const held = new Promise<void>((resolve) => (bring = resolve))
+    await cold.route(/of-messages/, async (route) => {
+      await held
+      await route.continue()
+    })
+    await cold.goto(`${ops.url}/overview/payments`)
+    await cold.getByRole('heading', { level: 1, name: /need you/ }).waitFor()
+    await cold.keyboard.press('/')
+    await waitUntil(() => pathOf(cold) === `${BASE}/messages/payments`)
+    await cold.keyboard.type('order-xr')
+    await cold.keyboard.press('Backspace')
+    bring()
+    await typed(cold, 'order-x')
+  })
+
   test('help opens and closes by a key, gives the focus back, and can switch the letters off', async () => {
     const page = await openLive()
     const live = page.getByRole('button', { name: /^Live/ })
@@ -162,9 +199,22 @@ describe('live updates', () => {
   })
 })
 
+test('a box that cannot be read is not called live', async () => {
+  const page = await ops.open('/settings')
+  await page.route('**/stream', (route) =>
+    route.fulfill({
+      contentType: 'text/event-stream',
+      body: 'event: problem\ndata: {"message":"the database does not answer"}\n\n',
+    }),
+  )
+  await page.goto(`${ops.url}/`)
+  await page.getByText('The box cannot be read.').waitFor()
+  await page.getByRole('button', { name: /^Not read\./ }).waitFor()
+})
+
 test('who may only look sees every button, and why it does nothing', async () => {
   const page = await openLive('/', { may: ['read'] })
-  await page.getByText('You can look at everything and change nothing.').waitFor()
+  await page.getByText('You can look at everything but payloads and the words of errors, and change nothing.').waitFor()
   const button = page.getByRole('button', { name: /^Pause charge-card/ })
   expect(await button.getAttribute('aria-disabled')).toBe('true')
   expect(await button.getAttribute('title')).toBe('You may not pause consumers here.')

@@ -5,7 +5,7 @@ import {
   amountsOf, chosen, counted, leftMs, notStarted, orderOf, pacesOf, progressOf, starting, type BulkState,
 } from '../../ui/src/logic/bulk.js' // prettier-ignore
 import {
-  afterWords, auditLine, changedWords, consequences, countedWords, jobTitle, meterWords, pulseWords, question, timeWords, toastWords,
+  afterWords, auditLine, changedWords, consequences, countedWords, goOnWords, jobTitle, meterWords, pulseWords, question, timeWords, toastWords,
 } from '../../ui/src/logic/bulk-words.js' // prettier-ignore
 
 const LIMITS = { rateAbove: 1_000, mostPerSecond: 10_000 }
@@ -144,6 +144,12 @@ test.each<[Partial<Job>, string, RegExp]>([
 ])('an ended job says what happened and what is left: %o', (more, title, after) => {
   expect(plain(jobTitle(job(more)))).toBe(title)
   expect(plain(afterWords(job(more)))).toMatch(after)
+})
+
+test('going on says how many that are: what failed again matches as well', () => {
+  expect(goOnWords(job())).toBe('Retry 614, with those that failed again…')
+  expect(goOnWords(job({ failedAgain: 0 }))).toBe('Retry the other 592…')
+  expect(goOnWords(job({ verb: 'discard', handled: 0, failedAgain: 0 }))).toBe('Discard the other 592…')
 })
 
 test('the line of the audit has the count and the reason', () => {

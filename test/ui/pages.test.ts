@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import type { BlockedKey, FailureGroup, SinkStatus } from 'oncebox/dashboard/client'
 import { doctorTitle, figureWords, worstFirst } from '../../ui/src/logic/doctor-words.js'
 import { failuresTitle, groupsWithin, largest, partsOfMessage } from '../../ui/src/logic/failure-words.js'
-import { keysSentence, keysTitle, whyBlocked } from '../../ui/src/logic/key-words.js'
+import { behindWords, keysSentence, keysTitle, whyBlocked } from '../../ui/src/logic/key-words.js'
 import { outboxTitle, sinkState } from '../../ui/src/logic/outbox-words.js'
 
 const NOW = Date.parse('2026-11-15T14:32:00Z')
@@ -58,6 +58,8 @@ test('keys: how many wait behind how many, and why the one in front stopped', ()
     /^1 713 messages of ship-order wait behind 2 that stopped; other keys go on\./,
   )
   expect(plain(keysSentence([key(1_001, true)]))).toMatch(/^1 001\+ messages/)
+  expect(behindWords([key(1)])).toMatch(/^1 message behind them follows in order/)
+  expect(behindWords([key(1, true)])).toMatch(/^1\+ messages behind them follow in order/)
   expect(keysSentence([key(0)])).toMatch(/^Nothing waits behind them yet/)
   const { front } = key(1)
   expect(whyBlocked({ ...front, error: { name: 'TypeError', message: 'no' } })).toBe('TypeError: no')
@@ -81,6 +83,7 @@ test('outbox: a sink that fails, has dead events or nobody who publishes needs s
     [{ dead: 1 }, 'dead'],
     [{ processes: [], delayed: 1 }, 'alone'],
     [{ processes: [] }, 'idle'],
+    [{ ready: 1, lagMs: 121_000 }, 'behind'],
     [{ ready: 1 }, 'busy'],
     [{}, 'up'],
   ]
@@ -92,6 +95,13 @@ test('outbox: a sink that fails, has dead events or nobody who publishes needs s
     'All 2 sinks keep up',
     '1 sink needs you',
   ])
+  expect([title({ ready: 1, lagMs: 30_000 }), title({ ready: 1, lagMs: 121_000 })]).toEqual([
+    'Events wait to be published',
+    '1 sink needs you',
+  ])
+  const down = [{ code: 'unhealthy', severity: 'serious', text: 'sink kafka is down: no route' }] as const
+  expect(sinkState(sink({ ready: 1 }), down)).toBe('failing')
+  expect(outboxTitle({ types: [], sinks: [sink({ ready: 1 })] }, down)).toBe('1 sink needs you')
 })
 
 test('doctor: the worst first, counted by how bad they are', () => {

@@ -7,6 +7,11 @@ import { fate } from './fates.js'
 const at = (second: number): string => new Date(Date.parse('2026-11-15T14:00:00Z') + second * 1_000).toISOString()
 const NOW = Date.parse(at(100))
 
+test('what was sent without a source was sent, by nobody that is named', () => {
+  const timeline = [{ at: at(0), what: 'sent' as const }]
+  expect(momentsOf(fate({ source: '', timeline }))).toEqual([{ mark: 'event', title: 'Sent', at: at(0) }])
+})
+
 test('attempts that failed stand together, and the last one is what it died of', () => {
   const history = [1, 2, 3, 4].map((attempt) => ({ attempt, at: at(attempt * attempt), error: { name: 'Timeout' } }))
   const timeline = [

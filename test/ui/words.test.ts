@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import type { AuditRow } from 'oncebox/dashboard/client'
 import { auditWords } from '../../ui/src/logic/audit-words.js'
 import { filterWords } from '../../ui/src/logic/filter-words.js'
+import { adviceFor } from '../../ui/src/logic/reasons.js'
 import { oldestOf, reasonCounts, reasonWords } from '../../ui/src/logic/quarantine-words.js'
 
 const part = (qualifier: string, ...values: string[]): { qualifier: string; values: string[] } => ({
@@ -17,10 +18,19 @@ test.each([
   [[part('state', 'dead', 'quarantined'), part('type', 'a', 'b', 'c')], 'dead or quarantined messages of type a, b or c'],
   [[part('data.orderId', 'A-1'), part('after', '14:00')], 'messages whose data.orderId is A-1 received after 14:00'],
   [[part('box', 'outbox'), part('consumer', 'kafka')], 'events for kafka'],
+  [[part('source', '')], 'messages without a source'],
   [[part('reason', 'conflict'), part('error', 'no answer')], 'messages refused as conflict whose error has “no answer”'],
 ])('a filter in words: %o', (parts, words) => {
   expect(filterWords(parts)).toBe(words)
 }) // prettier-ignore
+
+test('advice about a message without a source asks its producer', () => {
+  const all = ['conflict', 'invalid', 'undecodable', 'no-id', 'too-large', 'not-allowed'].map(
+    (reason) => adviceFor({ reason, source: '', consumer: 'c' }).text,
+  )
+  expect(all.slice(0, -1).every((text) => /\bits producer\b/.test(text))).toBe(true)
+  expect(all.at(-1)).toMatch(/find out who sends without a source\.$/)
+})
 
 const row = (action: string, detail: AuditRow['detail'], more: Partial<AuditRow> = {}): AuditRow => ({
   at: '2026-11-15T14:33:04.000Z',

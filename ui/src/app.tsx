@@ -14,6 +14,7 @@ import { crumbsNow, Topbar } from './components/topbar.js'
 import { Button } from './components/button.js'
 import { BulkDialog, PAGE_OF } from './pages/index.js'
 import { box, href, place, visits } from './router.js'
+import { searchFocused, searchWanted } from './search-focus.js'
 import { boxKnown, loadSession, session, sessionError } from './session.js'
 import { useShellShortcuts } from './shell-shortcuts.js'
 import { told } from './told.js'
@@ -23,7 +24,8 @@ export function App() {
   useShellShortcuts()
   useEffect(() => {
     // Whoever hears the page is brought to what is new, as whoever sees it is.
-    if (visits.value > 0) main.current?.focus({ preventScroll: true })
+    if (place.value?.page !== 'messages') searchWanted.value = false
+    if (visits.value > 0 && !searchWanted.value && !searchFocused()) main.current?.focus({ preventScroll: true })
   }, [visits.value])
   const title = [...crumbsNow().map(({ text }) => text), told.title].join(' · ')
   useEffect(() => {

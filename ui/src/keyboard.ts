@@ -6,6 +6,7 @@ import { useEffect, useRef } from 'preact/hooks'
 import { signal } from '@preact/signals'
 import { chordOf } from './logic/chords.js'
 import { shortcutsOn } from './preferences.js'
+import { keepForSearch } from './search-focus.js'
 
 export interface Shortcut {
   /** `r`, `Shift+d`, `g o`. */
@@ -37,7 +38,9 @@ export function useShortcuts(own: readonly Shortcut[]): void {
 
 export function startKeyboard(): void {
   document.addEventListener('keydown', (event) => {
-    if (event.defaultPrevented || event.isComposing || shortcutsOn.value === 'off') return
+    if (event.defaultPrevented || event.isComposing) return
+    if (keepForSearch(event)) return event.preventDefault()
+    if (shortcutsOn.value === 'off') return
     const target = event.target as HTMLElement
     // A dialog has the keyboard to itself.
     if (document.querySelector('dialog[open]')) return

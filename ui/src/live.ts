@@ -2,7 +2,7 @@
  * The live store: what the box that is open is like now.
  *
  * `connecting`: a stream was asked for. `live`: it tells. `polling`: it is lost, and the box is asked every 5 s. `lost`: nothing
- * answers; what is shown is from `heardAt`. `paused`: the reader wants what is shown to stay. A hidden tab has no stream at all.
+ * answers, or the box cannot be read; what is shown is from `heardAt`. `paused`: the reader wants what is shown to stay. A hidden tab has no stream at all.
  */
 import { batch, computed, effect, signal, untracked } from '@preact/signals'
 import { api, DashboardError, type Job, type Overview } from './api.js'
@@ -75,7 +75,8 @@ function follow(of: string): () => void {
     })
     own.addEventListener('jobs', ({ data }) => (jobs.value = (JSON.parse(data as string) as { jobs: Job[] }).jobs))
     own.addEventListener('problem', ({ data }) => {
-      state.value = 'live'
+      // The stream is there, and has nothing to tell: what is shown is from before.
+      state.value = 'lost'
       problem.value = (JSON.parse(data as string) as { message: string }).message
     })
     own.addEventListener('error', () => {

@@ -34,11 +34,17 @@ const WHAT: Readonly<Record<Action, string>> = {
 export function refusal(action: Action): string | undefined {
   const at = session.value
   if (at?.may.includes(action)) return undefined
-  if (told.readOnly || at?.readOnly) return 'Read-only. You can look at everything and change nothing.'
+  if (told.readOnly || at?.readOnly) return `Read-only. ${looksWords()}`
   return at ? `You may not ${WHAT[action]} here.` : 'Not known yet whether you may.'
 }
 
 export const may = (action: Action): boolean => refusal(action) === undefined
+
+/** What a reader sees who can change nothing. */
+export const looksWords = (): string =>
+  session.value?.may.includes('bodies') === true
+    ? 'You can look at everything and change nothing.'
+    : 'You can look at everything but payloads and the words of errors, and change nothing.'
 
 /** Nothing can be changed by whoever looks. */
 export const looksOnly = (): boolean =>

@@ -1,4 +1,4 @@
-/** What a chart draws, as a table: so many rows that they can be read, the newest first. */
+/** What a chart draws, as a table: every step that is shown, the newest first. A row left out would be a figure left out. */
 import { writeTime } from './write-time.js'
 import { shown } from './zoom.js'
 
@@ -7,8 +7,6 @@ export interface Column {
   readonly values: readonly (number | null)[]
   write(value: number): string
 }
-
-const MOST_ROWS = 24
 
 export function ChartTable({
   title,
@@ -20,9 +18,7 @@ export function ChartTable({
   columns: readonly Column[]
 }) {
   const { min, max } = shown.value
-  const seen = times.flatMap((time, n) => (time >= min && time <= max ? [n] : []))
-  const every = Math.max(1, Math.ceil(seen.length / MOST_ROWS))
-  const rows = seen.reverse().filter((_, n) => n % every === 0)
+  const rows = times.flatMap((time, n) => (time >= min && time <= max ? [n] : [])).reverse()
   return (
     <div class="chart-table" role="region" aria-label={`${title}, as a table`} tabIndex={0}>
       <table class="mini">

@@ -43,7 +43,7 @@ export function FailureRow({ group, isLargest, atLeast, onAct }: Props) {
           </p>
         )}
         <p class="meta">
-          <code data-id={fingerprint}>{fingerprint.slice(0, 8)}</code>
+          <code data-id={fingerprint}>{fingerprint}</code>
           <span class="tag">{consumer}</span>
           <span>{visible(types.join(', '))}</span>
         </p>

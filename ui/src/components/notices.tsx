@@ -2,7 +2,7 @@
 import { clockTime } from '../logic/when.js'
 import { heardAt, link, problem, togglePaused } from '../live.js'
 import { clock } from '../now.js'
-import { looksOnly } from '../session.js'
+import { looksOnly, looksWords } from '../session.js'
 import { Banner } from './banner.js'
 import { Button } from './button.js'
 
@@ -41,7 +41,7 @@ export function Notices() {
       )}
       {looksOnly() && (
         <Banner tone="calm" icon="lock">
-          <b>Read-only.</b> You can look at everything and change nothing.
+          <b>Read-only.</b> {looksWords()}
         </Banner>
       )}
     </>

@@ -1,7 +1,7 @@
 /** The bar above every page: where the reader is, search, whether it is live, theme. */
 import { ownCrumbs, type Crumb } from '../crumbs.js'
 import { focusSearch } from '../search-focus.js'
-import { link, togglePaused } from '../live.js'
+import { link, problem, togglePaused } from '../live.js'
 import { href, place } from '../router.js'
 import { session } from '../session.js'
 import { toggleTheme } from '../theme.js'
@@ -22,7 +22,7 @@ export function Topbar() {
       <div class="top-right">
         {(session.value?.boxes.length ?? 0) > 1 && <BoxSwitch class="top-box" />}
         <Environment class="top-env" />
-        <a class="find" href={href('messages')} onClick={focusSearch}>
+        <a class="find" href={href('messages')} onClick={(event) => focusSearch() && event.preventDefault()}>
           <Icon name="search" />
           <span>Search id, key, error, data…</span>
           <span class="kbd" aria-hidden="true">
@@ -72,17 +72,18 @@ const WORDS = {
 function LiveButton() {
   const at = link.value
   const stopped = at === 'paused'
+  const word = at === 'lost' && problem.value !== undefined ? 'Not read' : WORDS[at]
   return (
     <button
       type="button"
       class={`btn btn-bare live live-${at}`}
       aria-pressed={stopped}
-      aria-label={`${WORDS[at]}. ${stopped ? 'Resume' : 'Pause'} updates`}
+      aria-label={`${word}. ${stopped ? 'Resume' : 'Pause'} updates`}
       title={`${stopped ? 'Resume' : 'Pause'} updates (p)`}
       onClick={togglePaused}
     >
       <i />
-      <span>{WORDS[at]}</span>
+      <span>{word}</span>
       <Icon name={stopped ? 'play' : 'pause'} />
     </button>
   )

@@ -96,6 +96,13 @@ export function afterWords({ verb, state, problem, ...job }: Job): string {
   return `${stays}${rest}${alone}`
 }
 
+/** What matches is counted again, and what failed again matches as well. */
+export function goOnWords(job: Job): string {
+  const { untouched, failedAgain } = progressOf(job)
+  if (failedAgain === 0) return `${DO[job.verb]} the other ${count(untouched)}…`
+  return `${DO[job.verb]} ${count(untouched + failedAgain)}, with those that failed again…`
+}
+
 /** For whoever left the dialog: Retrying 612 of 1 204 */
 export function toastWords(job: Job): { readonly text: string; readonly detail: string } {
   const failed = job.failedAgain > 0 ? ` · ${count(job.failedAgain)} failed again` : ''

@@ -31,7 +31,7 @@ function behind({ qualifier, values }: Part, isOutbox: boolean): readonly string
     case 'key':
       return [`with key ${said}`]
     case 'source':
-      return [`from ${said}`]
+      return [values.length === 1 && values[0] === '' ? 'without a source' : `from ${said}`]
     case 'reason':
       return [`refused as ${said}`]
     case 'error':

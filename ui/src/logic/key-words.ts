@@ -32,6 +32,13 @@ export function keysSentence(keys: readonly BlockedKey[]): string {
   return `${wait}; other keys go on. Retry the one in front, or discard it.`
 }
 
+/** What a retry of those in front sets free. */
+export function behindWords(keys: readonly BlockedKey[]): string {
+  const { count: waiting, atLeast } = waitingOf(keys)
+  const one = waiting === 1 && !atLeast
+  return `${about(waiting, { atLeast })} ${one ? 'message behind them follows' : 'messages behind them follow'} in order, each key on its own.`
+}
+
 /** Why the one in front stopped, as short as it goes. */
 export function whyBlocked({ state, reason, error }: BlockedKey['front']): string {
   if (error) return error.message === undefined ? error.name : `${error.name}: ${error.message}`

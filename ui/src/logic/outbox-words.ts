@@ -1,21 +1,35 @@
 /** What the page of the outbox says: what is the matter with a sink, and the sentence above all of them. */
-import type { Outbox, SinkStatus } from '../../../src/dashboard/answers/index.js'
+import type { Finding, Outbox, SinkStatus } from '../../../src/dashboard/answers/index.js'
 import { about, count, duration, plural } from './format.js'
+import { BEHIND_MS } from './verdict.js'
 
-export type SinkState = 'dead' | 'failing' | 'alone' | 'busy' | 'up' | 'idle'
+export type SinkState = 'dead' | 'failing' | 'alone' | 'behind' | 'busy' | 'up' | 'idle'
+
+/** Longer than this nothing waits for a sink that keeps up. */
+const MOMENT_MS = 10_000
+const NEEDS: readonly SinkState[] = ['failing', 'dead', 'alone', 'behind']
+
+/** Events wait for another try, or the process says of its relay that it does not get through. */
+export function isDown({ name, error, ready, delayed }: SinkStatus, findings: readonly Finding[] = []): boolean {
+  if (error && ready + delayed > 0) return true
+  return name !== '' && findings.some(({ code, text }) => code === 'unhealthy' && text?.startsWith(`sink ${name} is down`)) // prettier-ignore
+}
 
 /** The worst first. `alone`: events wait, and no process has it attached. `idle`: none wait either. */
-export function sinkState({ dead, error, ready, delayed, processes, held }: SinkStatus): SinkState {
-  if (error) return 'failing'
+export function sinkState(sink: SinkStatus, findings: readonly Finding[] = []): SinkState {
+  const { dead, error, ready, delayed, processes, held, lagMs } = sink
+  if (error || isDown(sink, findings)) return 'failing'
   if (dead > 0) return 'dead'
   if (processes.length === 0) return ready + delayed > 0 ? 'alone' : 'idle'
+  if (lagMs > BEHIND_MS) return 'behind'
   return held || ready > 0 ? 'busy' : 'up'
 }
 
 export const SINK_WORDS: Readonly<Record<SinkState, string>> = {
-  failing: 'Fails',
+  failing: 'Failing',
   dead: 'Dead events',
   alone: 'Nobody publishes',
+  behind: 'Behind',
   busy: 'Publishing',
   up: 'Up',
   idle: 'Idle',
@@ -26,10 +40,11 @@ export function waitingFor({ ready, delayed, most }: SinkStatus): string {
   return about(ready + delayed, { atLeast: ready >= most || delayed >= most })
 }
 
-export function outboxTitle({ sinks }: Outbox): string {
+export function outboxTitle({ sinks }: Outbox, findings: readonly Finding[] = []): string {
   const named = sinks.filter(({ name }) => name !== '')
-  const bad = named.filter((sink) => ['failing', 'dead', 'alone'].includes(sinkState(sink)))
+  const bad = named.filter((sink) => NEEDS.includes(sinkState(sink, findings)))
   if (named.length === 0) return 'No sink is attached'
+  if (bad.length === 0 && named.some(({ lagMs }) => lagMs > MOMENT_MS)) return 'Events wait to be published'
   if (bad.length === 0) return named.length === 1 ? 'The sink keeps up' : `All ${count(named.length)} sinks keep up`
   return `${plural(bad.length, 'sink needs', 'sinks need')} you`
 }

@@ -7,26 +7,27 @@ export interface Advice {
 }
 
 export function adviceFor({ reason, source, consumer }: Pick<Fate, 'reason' | 'source' | 'consumer'>): Advice {
+  const who = source === '' ? 'its producer' : source
   switch (reason) {
     case 'conflict':
       return {
         title: 'Another body came under an id that is known',
-        text: `The first body counts. Retry would meet the same conflict: ask ${source} for a new id, or discard the second body.`,
+        text: `The first body counts. Retry would meet the same conflict: ask ${who} for a new id, or discard the second body.`,
       }
     case 'invalid':
       return {
         title: 'Its data does not fit the schema of its type',
-        text: `Correct the schema, deploy, and retry; or ask ${source} to send it again in the right form, and discard this one.`,
+        text: `Correct the schema, deploy, and retry; or ask ${who} to send it again in the right form, and discard this one.`,
       }
     case 'undecodable':
       return {
         title: 'Its body could not be decoded',
-        text: `What came is below, byte by byte. If ${source} sends another format, give its source a decoder, and retry.`,
+        text: `What came is below, byte by byte. If ${who} sends another format, give its source a decoder, and retry.`,
       }
     case 'no-id':
       return {
         title: 'It came without an id',
-        text: `Without one a duplicate cannot be told. Have ${source} send one, or tell the source where the id is; then discard this one.`,
+        text: `Without one a duplicate cannot be told. Have ${who} send one, or tell the source where the id is; then discard this one.`,
       }
     case 'too-old':
       return {
@@ -36,7 +37,7 @@ export function adviceFor({ reason, source, consumer }: Pick<Fate, 'reason' | 's
     case 'too-large':
       return {
         title: 'It is larger than the box takes',
-        text: `Raise the limit and retry; or have ${source} send a reference to what is large.`,
+        text: `Raise the limit and retry; or have ${who} send a reference to what is large.`,
       }
     case 'unrouted':
       return {
@@ -46,7 +47,7 @@ export function adviceFor({ reason, source, consumer }: Pick<Fate, 'reason' | 's
     case 'not-allowed':
       return {
         title: 'Its source may not send this type',
-        text: `Allow it where the source is declared, and retry; or find out who sends as ${source}.`,
+        text: `Allow it where the source is declared, and retry; or find out who sends ${source === '' ? 'without a source' : `as ${source}`}.`,
       }
     case 'effect-unknown':
       return {

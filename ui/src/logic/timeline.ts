@@ -48,7 +48,7 @@ function momentOf(fate: Fate, event: Event | Run): Moment {
   if (event.what === 'failures') return failures(fate, event)
   switch (event.what) {
     case 'sent':
-      return { mark: 'event', title: 'Sent', small: `by ${fate.source}`, at }
+      return { mark: 'event', title: 'Sent', ...(fate.source !== '' && { small: `by ${fate.source}` }), at }
     case 'received':
       return { mark: 'pending', title: 'Received', ...(fate.consumer !== '' && { small: `for ${fate.consumer}` }), at }
     case 'failed':

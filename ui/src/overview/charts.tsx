@@ -125,6 +125,10 @@ function Rate({ overview, lines }: Figures) {
     ? valueAt(lines.out, index, true)
     : (overview.rates?.outPerSecond ?? valueAt(lines.out, index, false))
   const apart = (inNow ?? 0) - (outNow ?? 0)
+  // Rates are of whole minutes: where nothing waits, all that came was handled since.
+  const waits = pointed
+    ? (valueAt(lines.depth, index, true) ?? 0) > 0
+    : consumersOf(overview).some(({ pending, lagMs }) => pending > 0 && lagMs > 0)
   return (
     <Chart
       title="Rate"
@@ -143,7 +147,7 @@ function Rate({ overview, lines }: Figures) {
           <Key line="out">
             Out <b>{outNow === null ? '–' : rate(outNow)}</b>
           </Key>
-          {apart >= 0.1 && <span class="chart-sub">falling behind by {rate(apart)}/s</span>}
+          {apart >= 0.1 && waits && <span class="chart-sub">falling behind by {rate(apart)}/s</span>}
         </>
       }
     />

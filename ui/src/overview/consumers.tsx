@@ -75,7 +75,7 @@ function Row({ one, figures }: { one: ConsumerStatus; figures: Figures }) {
     <tr>
       <th scope="row" class="c-3 o1">
         <span class="name">
-          <a class="row-link" href={search(`consumer:${quote(name)}`)}>
+          <a class="row-link clip" title={name} href={search(`consumer:${quote(name)}`)}>
             {name}
           </a>
           <Tags one={one} blocked={blockedIn(figures.overview) === name ? figures.overview.blocked.keys : 0} />

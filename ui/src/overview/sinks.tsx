@@ -1,8 +1,9 @@
 /** Sinks, and the relays that publish to them. */
-import type { Overview, SinkStatus } from '../api.js'
+import type { Finding, Overview, SinkStatus } from '../api.js'
 import { Panel } from '../components/panel.js'
 import { Silhouette, type Shape } from '../components/silhouette.js'
 import { about, duration, plural } from '../logic/format.js'
+import { isDown } from '../logic/outbox-words.js'
 import { BEHIND_MS } from '../logic/verdict.js'
 import { href } from '../router.js'
 
@@ -34,7 +35,7 @@ export function Sinks({ overview }: { overview: Overview }) {
           </thead>
           <tbody>
             {sinks.map((sink) => (
-              <Row key={sink.name} sink={sink} />
+              <Row key={sink.name} sink={sink} findings={overview.findings} />
             ))}
           </tbody>
         </table>
@@ -43,15 +44,15 @@ export function Sinks({ overview }: { overview: Overview }) {
   )
 }
 
-function Row({ sink }: { sink: SinkStatus }) {
+function Row({ sink, findings }: { sink: SinkStatus; findings: readonly Finding[] }) {
   const { name, ready, delayed, dead, most, lagMs, error } = sink
-  const { shape, tone, word } = stateOf(sink)
+  const { shape, tone, word } = stateOf(sink, findings)
   const waiting = ready + delayed
   return (
     <tr>
       <th scope="row" class="c-half o1">
         <span class="name">
-          <a class="row-link" href={href('outbox')}>
+          <a class="row-link clip" title={name} href={href('outbox')}>
             {name === '' ? 'Wanted by no sink yet' : name}
           </a>
         </span>
@@ -90,15 +91,20 @@ function Row({ sink }: { sink: SinkStatus }) {
   )
 }
 
-function stateOf({ name, error, ready, delayed, processes, dead }: SinkStatus): {
-  shape: Shape
-  tone: 'handled' | 'dead' | 'warn' | 'pending'
-  word: string
-} {
+interface State {
+  readonly shape: Shape
+  readonly tone: 'handled' | 'dead' | 'warn' | 'pending' | 'processing'
+  readonly word: string
+}
+
+function stateOf(sink: SinkStatus, findings: readonly Finding[]): State {
+  const { name, ready, processes, dead, lagMs } = sink
   if (name === '') return { shape: 'pending', tone: 'pending', word: 'Kept' }
   if (processes.length === 0) return { shape: 'paused', tone: 'warn', word: 'Not attached' }
-  if (error && ready + delayed > 0) return { shape: 'behind', tone: 'dead', word: 'Down' }
+  if (isDown(sink, findings)) return { shape: 'behind', tone: 'dead', word: 'Down' }
   if (dead > 0) return { shape: 'dead', tone: 'dead', word: 'Refuses some' }
+  if (lagMs > BEHIND_MS) return { shape: 'behind', tone: 'dead', word: 'Behind' }
+  if (ready > 0) return { shape: 'processing', tone: 'processing', word: 'Publishing' }
   return { shape: 'up', tone: 'handled', word: 'Up' }
 }
 

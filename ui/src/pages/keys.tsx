@@ -15,7 +15,7 @@ import { inRow, useShortcuts } from '../keyboard.js'
 import { overview } from '../live.js'
 import { useLoad } from '../load.js'
 import { about } from '../logic/format.js'
-import { keysSentence, keysTitle, waitingOf } from '../logic/key-words.js'
+import { behindWords, keysSentence, keysTitle } from '../logic/key-words.js'
 import { useNews } from '../news.js'
 import { box } from '../router.js'
 import { toastError } from '../toasts.js'
@@ -51,7 +51,6 @@ export function KeysPage() {
         if (keys.length === 0 && next.value === undefined)
           return <Nothing news={<News n={news} onShow={load.reload} />} />
         const atLeast = next.value !== undefined
-        const waiting = waitingOf(keys)
         return (
           <>
             <PageHead
@@ -69,7 +68,7 @@ export function KeysPage() {
                         box: of,
                         q: 'blocking:true',
                         where: 'in front',
-                        hint: `${about(waiting.count, waiting)} messages behind them follow in order, each key on its own.`,
+                        hint: behindWords(keys),
                       })
                     }
                   >

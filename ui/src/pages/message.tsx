@@ -28,13 +28,13 @@ const LOOK_MS = 2_000
 const LOOK_SELDOM_MS = 10_000
 
 export function MessagePage() {
-  const { id = '', source, consumer, n } = query.value
+  const { id = '', source } = query.value
   const load = useLoad(id === '' ? undefined : `${box.value}\n${source ?? ''}\n${id}`, (signal) =>
     api.message({ box: box.value, id, ...(source !== undefined && { source }) }, { signal }),
   )
   const isOver = load.value.value?.fates.every(({ state }) => state !== 'pending' && state !== 'processing') ?? false
   useLively(isOver ? LOOK_SELDOM_MS : LOOK_MS, load.reload)
-  const fate = load.value.value && choose(load.value.value, consumer, n)
+  const fate = load.value.value && choose(load.value.value, query.value)
   useCrumbs([{ text: 'Messages', href: href('messages') }, { text: fate ? visible(fate.type) : 'Message' }])
   if (id === '') {
     return (
@@ -126,8 +126,13 @@ function Held({ fate }: { fate: Fate }) {
 }
 
 /** The one that the address names; of several the one that needs somebody most. */
-function choose({ fates }: MessageAnswer, consumer: string | undefined, n: string | undefined): Fate | undefined {
-  const named = fates.filter((fate) => consumer === undefined || fate.consumer === consumer)
+function choose(
+  { fates }: MessageAnswer,
+  { consumer, source = '', n }: Partial<Record<string, string>>,
+): Fate | undefined {
+  const held = fates.filter((fate) => consumer === undefined || fate.consumer === consumer)
+  // An address has no empty part: without a source it may mean those that have none.
+  const named = [...held.filter((fate) => fate.source === source), ...held.filter((fate) => fate.source !== source)]
   const exact = named.find((fate) => fate.n === n)
   const worst = (['dead', 'quarantined', 'processing', 'pending'] as const).flatMap(
     (state) => fates.find((fate) => fate.state === state) ?? [],
@@ -144,7 +149,7 @@ function useAnnounced({ consumer, state }: Fate): void {
 }
 
 function bodyHref({ id, source, consumer, n }: Fate): string {
-  const at = new URLSearchParams({ id, source, consumer, ...(n !== undefined && { n }) })
+  const at = new URLSearchParams({ id, consumer, ...(source !== '' && { source }), ...(n !== undefined && { n }) })
   return `${told.base}/api/v1/boxes/${encodeURIComponent(box.value)}/body?${at.toString()}`
 }
 

@@ -31,7 +31,7 @@ export function OutboxPage() {
     <Loaded of={load} waiting={<Waiting />}>
       {(outbox) => (
         <>
-          <PageHead title={outboxTitle(outbox)} end={<News n={news} onShow={load.reload} />}>
+          <PageHead title={outboxTitle(outbox, overview.value?.findings)} end={<News n={news} onShow={load.reload} />}>
             {outboxSentence(outbox)}
           </PageHead>
           <Sinks outbox={outbox} of={of} />
@@ -46,6 +46,7 @@ const LOOKS: Readonly<Record<SinkState, readonly [Tint, Shape]>> = {
   failing: ['dead', 'behind'],
   dead: ['dead', 'dead'],
   alone: ['warn', 'paused'],
+  behind: ['dead', 'behind'],
   busy: ['processing', 'processing'],
   up: ['handled', 'up'],
   idle: ['pending', 'pending'],
@@ -76,7 +77,7 @@ function Sinks({ outbox, of }: { outbox: Outbox; of: string }) {
 
 function SinkRow({ sink, of }: { sink: SinkStatus; of: string }) {
   const { name, types, processes, ready, delayed, dead, most, lagMs, error, held } = sink
-  const state = sinkState(sink)
+  const state = sinkState(sink, overview.value?.findings)
   const [tint, shape] = LOOKS[state]
   const q = `box:outbox consumer:${quote(name)}`
   const failed = error && (error.message === undefined ? error.name : `${error.name}: ${error.message}`)

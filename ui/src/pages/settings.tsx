@@ -40,8 +40,9 @@ export function SettingsPage() {
             ['utc', 'UTC'],
           ]}
         >
-          Now it is <Time at={new Date(now.value).toISOString()} /> ({Intl.DateTimeFormat().resolvedOptions().timeZone}
-          ). UTC is shown on hover either way.
+          Now it is <Time at={new Date(now.value).toISOString()} /> (
+          {timeZone.value === 'utc' ? 'UTC' : Intl.DateTimeFormat().resolvedOptions().timeZone}). Searches are read so
+          too. UTC is shown on hover either way.
         </Choice>
       </Panel>
       <Panel title="Behaviour">

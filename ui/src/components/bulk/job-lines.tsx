@@ -1,7 +1,7 @@
 /** Jobs that run, for everybody who looks at the box: above the toasts, until they end or are closed. */
 import { useEffect } from 'preact/hooks'
 import { signal, useSignal } from '@preact/signals'
-import { jobs } from '../../live.js'
+import { jobs, link } from '../../live.js'
 import { jobTitle, toastWords } from '../../logic/bulk-words.js'
 import { toast } from '../../toasts.js'
 import { Button } from '../button.js'
@@ -38,7 +38,7 @@ export function JobLines() {
             <Silhouette of="processing" class="f-processing" />
             <span class="tx">
               {text}
-              <small>{detail}</small>
+              <small>{link.value === 'lost' ? 'nothing is heard of it now' : detail}</small>
             </span>
             <Button small onClick={() => openJob(job)}>
               Open

@@ -6,7 +6,15 @@ import { announce } from '../../announce.js'
 import type { Job } from '../../api.js'
 import { link } from '../../live.js'
 import { PACES, progressOf, type Progress } from '../../logic/bulk.js'
-import { afterWords, auditLine, failedWords, jobTitle, paceWords, pulseWords } from '../../logic/bulk-words.js'
+import {
+  afterWords,
+  auditLine,
+  failedWords,
+  goOnWords,
+  jobTitle,
+  paceWords,
+  pulseWords,
+} from '../../logic/bulk-words.js'
 import { count } from '../../logic/format.js'
 import { clockTime } from '../../logic/when.js'
 import { clock } from '../../now.js'
@@ -76,7 +84,7 @@ export function JobStep({ id, ask }: { id: string; ask: BulkAsk }) {
             </Button>
             {progress.untouched > 0 && (
               <Button kind={job.verb === 'retry' ? 'main' : 'risk'} needs={job.verb} onClick={() => openBulk(ask)}>
-                {job.verb === 'retry' ? 'Retry' : 'Discard'} the other {count(progress.untouched)}…
+                {goOnWords(job)}
               </Button>
             )}
           </span>

@@ -33,5 +33,5 @@ async function bodyOf(fate: Fate): Promise<string | undefined> {
 }
 
 export function wholeBody({ id, source, consumer, n }: Fate): Promise<string> {
-  return api.body({ box: box.value, id, source, consumer, n })
+  return api.body({ box: box.value, id, consumer, n, ...(source !== '' && { source }) })
 }

@@ -31,9 +31,13 @@ export function Facts({ fate }: { fate: Fate }) {
           <span class={state === 'dead' ? 'f-dead' : attempts === 0 ? 'nil' : ''}>{attempts}</span>
         </Fact>
         <Fact name="Source">
-          <a class="link" href={search(`source:${quote(source)}`)}>
-            <Shown text={source} />
-          </a>
+          {source === '' ? (
+            <None />
+          ) : (
+            <a class="link" href={search(`source:${quote(source)}`)}>
+              <Shown text={source} />
+            </a>
+          )}
         </Fact>
         <Fact name="Key" mono={key !== undefined}>
           {key === undefined ? (
@@ -53,7 +57,7 @@ export function Facts({ fate }: { fate: Fate }) {
           </Fact>
         )}
         <Fact name="Subject">{subject === undefined ? <None /> : <Shown text={subject} />}</Fact>
-        <Fact name="Received">
+        <Fact name={fate.outbox ? 'Sent' : 'Received'}>
           <Exact at={receivedAt} />{' '}
           <span class="faint">
             · <Ago at={receivedAt} />

@@ -93,5 +93,5 @@ function Fates({ fates, fate }: { fates: readonly Fate[]; fate: Fate }) {
 function nameOf({ consumer, source, reason, n, outbox }: Fate, several: boolean): string {
   const name = consumer !== '' ? consumer : outbox ? 'no sink' : 'at the door'
   const held = n === undefined || reason === undefined ? name : `${name}, ${reason}`
-  return several ? `${source} → ${held}` : held
+  return several ? `${source === '' ? 'no source' : source} → ${held}` : held
 }

@@ -8,6 +8,7 @@ import { queryFor } from '../../logic/query.js'
 import { Button } from '../button.js'
 import { openBulk } from '../bulk/open.js'
 import { copy } from '../copy-button.js'
+import { TypeFrom } from '../from.js'
 import { Shown } from '../shown.js'
 import { Pill } from '../state-pill.js'
 import { Time } from '../time.js'
@@ -47,7 +48,7 @@ export function ConflictPanel({ of: { first, second }, box }: { of: Conflict; bo
           <Shown text={id} />
         </h2>
         <span class="sub">
-          <Shown text={type} /> from <Shown text={source} />
+          <TypeFrom type={type} source={source} />
           {typeof shown === 'object' && ` · ${differWords(shown)}`}
         </span>
       </div>
@@ -83,7 +84,7 @@ export function ConflictPanel({ of: { first, second }, box }: { of: Conflict; bo
           The first body counts{first?.state === 'handled' && ' and stays handled'}. Retry would meet the same conflict:
           ask{' '}
           <b>
-            <Shown text={source} />
+            <Shown text={source === '' ? 'its producer' : source} />
           </b>{' '}
           for a new id, or discard the second body.
         </p>
@@ -161,5 +162,5 @@ function whole(
 ): Promise<string> {
   const { whole: isWhole, text }: Payload = body
   if (isWhole && text !== undefined) return Promise.resolve(text)
-  return api.body({ box, id, source, consumer, n }, { signal })
+  return api.body({ box, id, consumer, n, ...(source !== '' && { source }) }, { signal })
 }

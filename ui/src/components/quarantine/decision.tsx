@@ -38,13 +38,14 @@ function Body({ n, reason }: Omit<Props, 'onDone'>) {
 
 function Effects({ n, onDone }: Omit<Props, 'reason'>) {
   const of = box.value
-  const [consumer = '', source, id = ''] = n.split('\n')
-  const load = useLoad(`effects ${of} ${n}`, (signal) => api.message({ box: of, id, source, consumer }, { signal }))
+  const [consumer = '', source = '', id = ''] = n.split('\n')
+  const at = { box: of, id, consumer, ...(source !== '' && { source }) }
+  const load = useLoad(`effects ${of} ${n}`, (signal) => api.message(at, { signal }))
   return (
     <Loaded of={load} waiting={<Waiting />}>
       {({ fates }) => (
         <>
-          {fates.filter(({ consumer: other }) => other === consumer).slice(0, 1).map((fate) => (
+          {fates.filter((fate) => fate.consumer === consumer && fate.source === source).slice(0, 1).map((fate) => (
             <EffectAnswer key={fate.id} of={fate} box={of} onDone={onDone} />
           ))}
         </>

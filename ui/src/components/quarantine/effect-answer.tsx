@@ -42,12 +42,15 @@ export function EffectAnswer({ of, box, onDone }: Props) {
 function Question({ effect, of, box, onDone }: Props & { effect: Effect }) {
   const { id, source, consumer } = of
   const name = useId()
-  const happened = useSignal(true)
+  /** Nobody is led to an answer: it is what they found out. */
+  const happened = useSignal<boolean | undefined>(undefined)
   const result = useSignal('')
   const reason = useSignal('')
   const busy = useSignal(false)
-  const wrong = happened.value && result.value.trim() !== '' && !isJson(result.value)
+  const wrong = happened.value === true && result.value.trim() !== '' && !isJson(result.value)
+  const missing = happened.value === undefined ? 'Say first whether it happened.' : undefined
   const record = async (): Promise<void> => {
+    if (happened.value === undefined) return
     busy.value = true
     try {
       const given = result.value.trim()
@@ -82,14 +85,24 @@ function Question({ effect, of, box, onDone }: Props & { effect: Effect }) {
         <legend class="vh">Did it happen?</legend>
         <div class="choice">
           <label>
-            <input type="radio" name={name} checked={happened.value} onChange={() => (happened.value = true)} />
+            <input
+              type="radio"
+              name={name}
+              checked={happened.value === true}
+              onChange={() => (happened.value = true)}
+            />
             <span>
               <b>It happened</b>
               <small>The handler runs on with the result below. Nothing is called.</small>
             </span>
           </label>
           <label>
-            <input type="radio" name={name} checked={!happened.value} onChange={() => (happened.value = false)} />
+            <input
+              type="radio"
+              name={name}
+              checked={happened.value === false}
+              onChange={() => (happened.value = false)}
+            />
             <span>
               <b>It did not happen</b>
               <small>It is called again, with the same idempotency key.</small>
@@ -133,7 +146,7 @@ function Question({ effect, of, box, onDone }: Props & { effect: Effect }) {
         <Button
           kind="main"
           needs="answer"
-          blocked={busy.value ? 'It is being recorded.' : wrong ? 'The result is not JSON.' : undefined}
+          blocked={busy.value ? 'It is being recorded.' : wrong ? 'The result is not JSON.' : missing}
           onClick={() => void record()}
         >
           Record answer

@@ -173,7 +173,7 @@ function Row({ item, reason, saysWhy, current }: RowProps) {
         <Shown text={type} />
       </td>
       <td class="c-half" data-l="Source">
-        <Shown text={source} />
+        {source === '' ? <span class="nil">–</span> : <Shown text={source} />}
       </td>
       <td class="c-half" data-l="Consumer">
         {consumer === '' ? 'all' : consumer}

@@ -7,6 +7,7 @@ import { visible } from '../../logic/visible.js'
 import { href } from '../../router.js'
 import { Button } from '../button.js'
 import { openBulk } from '../bulk/open.js'
+import { TypeFrom } from '../from.js'
 import { Shown } from '../shown.js'
 import { Pill } from '../state-pill.js'
 import { Time } from '../time.js'
@@ -26,7 +27,7 @@ export function RefusedPanel({ of, box }: { of: Fate; box: string }) {
           <Shown text={id} />
         </h2>
         <span class="sub">
-          <Shown text={type} /> from <Shown text={source} /> · received <Time at={receivedAt} /> · {bytes(body.bytes)}
+          <TypeFrom type={type} source={source} /> · received <Time at={receivedAt} /> · {bytes(body.bytes)}
         </span>
       </div>
       <div class="panel-body stack-v">

@@ -2,10 +2,11 @@
 import type { Item } from '../../api.js'
 import { rowKey } from '../../logic/selection.js'
 import { visible } from '../../logic/visible.js'
-import { href } from '../../router.js'
+import { href, query } from '../../router.js'
 import { Shown } from '../shown.js'
 import { StatePill } from '../state-pill.js'
 import { Time } from '../time.js'
+import { isOutbox } from './acting.js'
 
 interface Props {
   items: readonly Item[]
@@ -53,7 +54,7 @@ export function MessageTable({ items, selected, onSelect }: Props) {
               Attempts
             </th>
             <th scope="col" class="num" aria-sort="descending">
-              Received
+              {isOutbox(query.value['q'] ?? '') ? 'Sent' : 'Received'}
             </th>
             <th scope="col">Error or reason</th>
           </tr>

@@ -2,12 +2,12 @@
  * The search bar: terms that count are chips, what is being typed is the draft. A combobox with a listbox: arrows choose, Tab
  * completes, Enter searches, Backspace takes the last chip back.
  */
-import { useEffect, useId, useRef } from 'preact/hooks'
+import { useId, useLayoutEffect, useRef } from 'preact/hooks'
 import { useSignal } from '@preact/signals'
 import type { Vocabulary } from '../../api.js'
 import { addTo, piecesOf, textOf, unknownIn, without } from '../../logic/query.js'
 import { suggest, type CountOf, type Option } from '../../logic/suggest.js'
-import { searchWanted } from '../../search-focus.js'
+import { searchWanted, takeTyped } from '../../search-focus.js'
 import { Icon } from '../icon.js'
 import { Chip } from './chip.js'
 import { SuggestionList } from './suggestion-list.js'
@@ -33,12 +33,6 @@ export function SearchBar({ q, vocabulary, countOf, onSearch }: Props) {
     ? suggest(draft.value, known, countOf)
     : { head: '', options: [], problem: undefined }
 
-  useEffect(() => {
-    if (!searchWanted.value) return
-    searchWanted.value = false
-    input.current?.focus()
-  }, [searchWanted.value])
-
   const type = (text: string): void => {
     draft.value = text
     active.value = -1
@@ -59,6 +53,15 @@ export function SearchBar({ q, vocabulary, countOf, onSearch }: Props) {
     active.value = -1
     onSearch(addTo(q, text))
   }
+  // Before the next key is pressed: it would be a shortcut.
+  useLayoutEffect(() => {
+    if (!searchWanted.value) return
+    searchWanted.value = false
+    input.current?.focus()
+    const { text, entered } = takeTyped()
+    if (entered) run(text)
+    else if (text !== '') type(text)
+  }, [searchWanted.value])
   const take = ({ draft: text, isWhole }: Option): void => {
     if (isWhole) run(text)
     else type(text)
