@@ -37,7 +37,8 @@ const perSecond = rate('how many in a second', MOST_PER_SECOND)
 const at = {
   box,
   id: required(name('the producer’s id')),
-  source: name('the producer'),
+  // Empty: it has none.
+  source: text('the producer', { most: 512, empty: true }),
   consumer: text('the consumer', { most: 512, empty: true }),
 }
 const bulk = {

@@ -1,0 +1,46 @@
+/** What the page of a message asks for, where a message lacks what most have: its source, its id, or anything but its cause. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Incoming } from 'oncebox'
+import type { Dashboard } from 'oncebox/dashboard'
+import { useServer, type Bench } from '../inbox/fixture.js'
+import { waitUntil } from '../support/wait.js'
+import { ask, open } from './fixture.js'
+
+const server = useServer('dashboard_message')
+let box: Bench
+let ops: Dashboard
+const at = { box: 'shop' }
+
+beforeAll(async () => {
+  box = await server.open({ source: 'shop' })
+  box.consumer('pay', {
+    charge: (_, ctx) => ctx.effect('transfer', () => Promise.reject(new Error('cut off')), { onUnknown: 'park' }),
+  })
+  ops = open({ shop: box })
+})
+afterAll(() => box[Symbol.asyncDispose]())
+
+describe('a message without a source', () => {
+  beforeAll(async () => {
+    await box.receive({ id: 'plain', type: 'charge', source: '', data: { n: 1 } } as Incoming)
+    await waitUntil(async () => {
+      await box.drain()
+      return (await box.fates('plain')).some(({ state }) => state === 'quarantined')
+    })
+  })
+
+  test('is shown, with its body and its conversation, by the empty source that lists name', async () => {
+    const asked = { ...at, id: 'plain', source: '' }
+    const { status, answer } = await ask(ops, 'message', { ...asked, consumer: 'pay' })
+    expect([status, answer]).toMatchObject([200, { fates: [{ id: 'plain', source: '' }] }])
+    expect(await ask(ops, 'body', { ...asked, consumer: 'pay' })).toMatchObject({ status: 200, text: '{"n":1}' })
+    expect(await ask(ops, 'conversation', asked)).toMatchObject({ status: 200, answer: { caused: [] } })
+  })
+
+  test('has its effect answered, by the empty source too', async () => {
+    const asked = { ...at, consumer: 'pay', id: 'plain', source: '', effect: 'transfer', happened: true }
+    expect(await ask(ops, 'answer', asked)).toMatchObject({ status: 200, answer: { done: true } })
+    await box.drain()
+    expect(await box.fates('plain')).toMatchObject([{ state: 'handled' }])
+  })
+})
