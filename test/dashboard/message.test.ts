@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Incoming } from 'oncebox'
 import type { Dashboard } from 'oncebox/dashboard'
+import type { Conflict, MessageAnswer } from 'oncebox/dashboard/client'
 import { useServer, type Bench } from '../inbox/fixture.js'
 import { waitUntil } from '../support/wait.js'
 import { ask, open } from './fixture.js'
@@ -42,5 +43,38 @@ describe('a message without a source', () => {
     expect(await ask(ops, 'answer', asked)).toMatchObject({ status: 200, answer: { done: true } })
     await box.drain()
     expect(await box.fates('plain')).toMatchObject([{ state: 'handled' }])
+  })
+})
+
+describe('a body in quarantine without an id', () => {
+  let n: string
+
+  beforeAll(async () => {
+    await box.receive({ type: 'charge', source: 'shop', data: { card: 7 } } as never)
+    n = String((await box.sql(`select n from ob.quarantine where reason = 'no-id'`))[0]!['n'])
+  })
+
+  test('is found by its number, by both pages, and its body is read', async () => {
+    const { status, answer } = await ask(ops, 'message', { ...at, id: '', source: 'shop', n })
+    expect([status, answer]).toMatchObject([200, { fates: [{ id: '', reason: 'no-id', n }] }])
+    expect((answer as MessageAnswer).fates).toHaveLength(1)
+    const { answer: conflict } = await ask(ops, 'conflict', { ...at, n })
+    expect(conflict as Conflict).toMatchObject({ second: { id: '', reason: 'no-id', n } })
+    expect(conflict as Conflict).not.toHaveProperty('first')
+    expect(await ask(ops, 'body', { ...at, id: '', n })).toMatchObject({ status: 200, text: '{"card":7}' })
+  })
+
+  test('is not there under a number that is none, or of another id', async () => {
+    for (const given of [
+      { id: '', n: '9999999' },
+      { id: 'another', n },
+    ]) {
+      expect((await ask(ops, 'message', { ...at, ...given })).status).toBe(404)
+      expect((await ask(ops, 'body', { ...at, ...given })).status).toBe(404)
+    }
+    expect((await ask(ops, 'conflict', { ...at, n: '9999999' })).status).toBe(404)
+    for (const name of ['message', 'body'] as const) {
+      expect((await ask(ops, name, { ...at, id: '', n: 'first' })).status).toBe(400)
+    }
   })
 })
