@@ -1,8 +1,8 @@
 /** What the page of a message asks for, where a message lacks what most have: its source, its id, or anything but its cause. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Incoming } from 'oncebox'
+import { Reject, type Incoming } from 'oncebox'
 import type { Dashboard } from 'oncebox/dashboard'
-import type { Conflict, MessageAnswer } from 'oncebox/dashboard/client'
+import type { Conflict, Failures, MessageAnswer } from 'oncebox/dashboard/client'
 import { useServer, type Bench } from '../inbox/fixture.js'
 import { waitUntil } from '../support/wait.js'
 import { ask, open } from './fixture.js'
@@ -16,6 +16,9 @@ beforeAll(async () => {
   box = await server.open({ source: 'shop' })
   box.consumer('pay', {
     charge: (_, ctx) => ctx.effect('transfer', () => Promise.reject(new Error('cut off')), { onUnknown: 'park' }),
+  })
+  box.consumer('ship', {
+    lost: () => Promise.reject(new Reject('no such address')),
   })
   ops = open({ shop: box })
 })
@@ -77,4 +80,15 @@ describe('a body in quarantine without an id', () => {
       expect((await ask(ops, name, { ...at, id: '', n: 'first' })).status).toBe(400)
     }
   })
+})
+
+test('a dead message names the group of failures that it is in', async () => {
+  await box.receive({ id: 'l', type: 'lost', source: 'shop', data: {} } as Incoming)
+  await box.drain()
+  const { answer } = await ask(ops, 'message', { ...at, id: 'l', consumer: 'ship' })
+  const { answer: failures } = await ask(ops, 'failures', { ...at, consumer: 'ship' })
+  const [group] = (failures as Failures).groups
+  expect((answer as MessageAnswer).fates).toMatchObject([{ state: 'dead', fingerprint: group!.fingerprint }])
+  const { answer: plain } = await ask(ops, 'message', { ...at, id: 'plain' })
+  expect((plain as MessageAnswer).fates[0]).not.toHaveProperty('fingerprint')
 })

@@ -113,6 +113,7 @@ export function toFate(viewer: Viewer, row: FoundRow, { history, effects, now }:
     body: toPayload(viewer, seen, row),
     ...(row.result != null && { result: resultOf(viewer, row.result, seen) }),
     ...(row.error != null && { failure: toTree(viewer, parseFailure(row.error), seen) }),
+    ...(item.state === 'dead' && now?.fingerprint != null && { fingerprint: now.fingerprint }),
     history: tried,
     effects: called,
     ...(dueAt !== undefined && { dueAt }),
