@@ -1,8 +1,11 @@
-/** What somebody is told who is refused, or gets nothing: in a browser, and by a search. */
+/** What somebody is told who is refused, or gets nothing: in a browser, by a search, and where a destination is down. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { Incoming, Sink } from 'oncebox'
 import type { Dashboard } from 'oncebox/dashboard'
+import type { Outbox, Overview, SinkStatus } from 'oncebox/dashboard/client'
 import { useServer, type Bench } from '../inbox/fixture.js'
-import { ask, open, ORIGIN } from './fixture.js'
+import { waitUntil } from '../support/wait.js'
+import { ask, CANARY, open, ORIGIN } from './fixture.js'
 
 const server = useServer('dashboard_refusals')
 let box: Bench
@@ -43,4 +46,27 @@ test('a search that is refused says which right it takes, and a short fingerprin
   }
   const { status, answer } = await ask(ops, 'messages', { ...at, q: 'fingerprint:9f3a61c2' })
   expect([status, answer]).toMatchObject([400, { error: { message: expect.stringContaining('all 12') as string } }])
+})
+
+test('a sink whose destination is down is failing, though no event of it has an error, and without its words', async () => {
+  await using other = await server.open({ source: 'shop' })
+  other.to({
+    name: 'events',
+    publish: () => Promise.reject(new Error(`down: ${CANARY}`)),
+    close: () => Promise.resolve(),
+  } as Sink)
+  other.consumer('pay', { pay: async (_, ctx) => void (await ctx.send('paid', {})) })
+  const shown = open({ shop: other })
+  const sinkOf = async (name: 'overview' | 'outbox'): Promise<SinkStatus | undefined> => {
+    const { answer } = await ask(shown, name, at, { who: 'reader' })
+    const { sinks } = answer as Overview | Outbox
+    expect(JSON.stringify(sinks)).not.toContain(CANARY)
+    return sinks.find((sink) => sink.name === 'events')
+  }
+  await other.start()
+  await other.receive({ id: 'p', type: 'pay', source: 'shop', data: {} } as Incoming)
+  for (const name of ['overview', 'outbox'] as const) {
+    expect(await waitUntil(async () => ((await sinkOf(name))?.failing ? true : undefined))).toBe(true)
+  }
+  await other.stop()
 })
