@@ -236,7 +236,12 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
     drain: () => drain({ life, workers, relays }),
     metrics: () => metering.text(),
     health: (limits) => healthOf(runtime, { workers: running.workers(), sources, relays }, limits),
-    admin: createAdmin<M>(runtime, { consumers: declared, wake: () => waker.wake(), announce }),
+    admin: createAdmin<M>(runtime, {
+      consumers: declared,
+      wake: () => waker.wake(),
+      announce,
+      failing: () => relays.failing,
+    }),
   }
   const inbox = createTarget(runtime, declared, () => waker.wake())
   const host = createHost(runtime, workers, endpoints, () => {

@@ -35,7 +35,8 @@ export async function record(
   checkKnown('answer', at, ['consumer', 'id', 'source', 'effect'])
   const { by, reason: why } = checkOnlySigned('answer', options)
   const { consumer, id, source, effect } = at
-  for (const [name, value] of Object.entries({ consumer, id, effect, ...(source !== undefined && { source }) })) {
+  // A message without a source has an empty one.
+  for (const [name, value] of Object.entries({ consumer, id, effect, ...(source && { source }) })) {
     const problem = nameProblem(value)
     if (problem) throw new OnceboxError('OPTION_INVALID', `answer: ${name} ${problem}`)
   }

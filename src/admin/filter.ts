@@ -107,7 +107,8 @@ function part(criteria: Record<string, unknown>, name: string): string | undefin
 function fingerprint(value: unknown): string {
   const given = storable('fingerprint', value)
   if (/^[0-9a-f]{12}$/.test(given)) return given
-  throw invalid(`filter: fingerprint must be one of a group of failures, such as 9f3a61c2b04d; got ${show(value)}`)
+  const problem = 'must be that of a group of failures, with all 12 hexadecimal digits, such as 9f3a61c2b04d'
+  throw invalid(`filter: fingerprint ${problem}; got ${show(value)}`)
 }
 
 function isTrue(criteria: Record<string, unknown>, name: string): true | undefined {

@@ -32,6 +32,8 @@ export interface AdminDeps {
   wake(): void
   /** Writes the declared consumers down, for other processes. */
   announce(): Promise<unknown>
+  /** The sinks whose destination is down, as far as this process has tried. */
+  failing(): readonly string[]
 }
 
 /** On an admin: what tools of ours need beside its public methods. */

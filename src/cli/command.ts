@@ -69,11 +69,14 @@ export interface Context<O = object, A = object> {
   commands(): Promise<readonly Command[]>
 }
 
+/** `not-beside-dev`: unless the environment names no database, and that of `oncebox dev` runs here. */
+export type OwnBox = true | 'not-beside-dev'
+
 export interface ConnectNeeds {
   /** Default `current`: a schema that is missing, older or newer ends the command with advice. */
   readonly schema?: 'current' | 'any'
   /** Rather the config's own box, with its hooks, where nobody has named a database in an argument. */
-  readonly ownBox?: boolean
+  readonly ownBox?: OwnBox
 }
 
 export interface Command {

@@ -53,7 +53,7 @@ export function dashboard(boxes: ShownBox | Readonly<Record<string, ShownBox>>, 
         const problem = toProblem(error)
         const isOurs = problem.code === 'INTERNAL' || problem.code === 'DATABASE_AWAY'
         if (isOurs && !(error instanceof Problem)) tellSafely(settings.onError, error)
-        return refusal(problem, error instanceof WrongMethod ? { allow: error.allow } : {})
+        return refusal(request, problem, error instanceof WrongMethod ? { allow: error.allow } : {})
       }
     },
   }

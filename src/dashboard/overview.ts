@@ -27,7 +27,7 @@ export async function readOverview({ name, box, stage }: Inside, reads: Runtime)
   const now = Date.now()
   const [counted, sinks, blocked, health, rates] = await Promise.all([
     consumerCounts(reads, declared.map((one) => one.name)),
-    readSinks(reads, EVERYBODY),
+    readSinks(reads, EVERYBODY, stage.failing()),
     runUnjitted(reads.db, BLOCKED_KEYS, { consumer: null, limit: MOST_KEYS }),
     box.health(),
     readRates(reads),
@@ -64,8 +64,8 @@ export async function readOverview({ name, box, stage }: Inside, reads: Runtime)
   return { ...overview, findings: await withSince(reads, findingsOf(overview), BEHIND_MS) }
 }
 
-export async function readOutbox(reads: Runtime, viewer: Viewer): Promise<Outbox> {
-  const [counted, sinks] = await Promise.all([outboxCounts(reads), readSinks(reads, viewer)])
+export async function readOutbox({ stage }: Inside, reads: Runtime, viewer: Viewer): Promise<Outbox> {
+  const [counted, sinks] = await Promise.all([outboxCounts(reads), readSinks(reads, viewer, stage.failing())])
   return { types: typesOf(counted), sinks }
 }
 
@@ -73,9 +73,9 @@ function typesOf(outbox: Readonly<Record<string, AdminCounts>>): Outbox['types']
   return Object.entries(outbox).map(([type, counts]) => ({ type, ...counts }))
 }
 
-async function readSinks({ db }: Runtime, viewer: Viewer): Promise<SinkStatus[]> {
+async function readSinks({ db }: Runtime, viewer: Viewer, failing: readonly string[]): Promise<SinkStatus[]> {
   const rows = await runUnjitted(db, DELIVERIES, { limit: MOST_EVENTS, goneMs: GONE_MS })
-  return rows.map((row) => toSink(row, viewer))
+  return rows.map((row) => ({ ...toSink(row, viewer), ...(failing.includes(row.sink) && { failing: true as const }) }))
 }
 
 function toSink(

@@ -37,6 +37,17 @@ export function tell(html: string, { base, title, environment, readOnly }: Told)
     .replace(/<title>[^<]*<\/title>/i, () => `<title>${escape(title)}</title>`)
 }
 
+/** Plain: whoever is refused gets no file of the interface. */
+export function refusalPage(status: number, words: string): string {
+  const said = escape(words)
+  return `<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${status}: ${said}</title></head>
+<body><h1>${status}</h1><p>${said}</p></body>
+</html>
+`
+}
+
 function escape(text: string): string {
   return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
 }

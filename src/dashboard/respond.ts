@@ -1,4 +1,5 @@
 /** Responses, with the headers that all of them have. No cookie is ever set. */
+import { refusalPage } from './page.js'
 import { STATUS, type Problem } from './problem.js'
 
 const COMMON = {
@@ -43,11 +44,15 @@ export function json(answer: unknown, status = 200, headers: Readonly<Record<str
   return respond(JSON.stringify(answer), { type: 'application/json; charset=utf-8', status, headers })
 }
 
-export function refusal(problem: Problem, headers: Readonly<Record<string, string>> = {}): Response {
+/** To a browser that goes to a page, a page; to all others JSON. The words are the same. */
+export function refusal(request: Request, problem: Problem, headers: Readonly<Record<string, string>> = {}): Response {
   const later: Record<string, string> = ['BUSY', 'TOO_FAST', 'DATABASE_AWAY'].includes(problem.code)
     ? { 'retry-after': '1' }
     : {}
-  return json(problem.answer, STATUS[problem.code], { ...later, ...headers })
+  const status = STATUS[problem.code]
+  const all = { ...later, ...headers }
+  if (!/\btext\/html\b/i.test(request.headers.get('accept') ?? '')) return json(problem.answer, status, all)
+  return respond(refusalPage(status, problem.message), { type: 'text/html; charset=utf-8', status, headers: all })
 }
 
 /** The answer of `authorize` goes out as it is, but for what protects. */

@@ -37,8 +37,15 @@ const perSecond = rate('how many in a second', MOST_PER_SECOND)
 const at = {
   box,
   id: required(name('the producer’s id')),
-  source: name('the producer'),
+  // Empty: it has none.
+  source: text('the producer', { most: 512, empty: true }),
   consumer: text('the consumer', { most: 512, empty: true }),
+}
+/** What has no id is found by its number. */
+const inQuarantine = {
+  ...at,
+  id: required(text('the producer’s id; empty if it has none', { most: 512, empty: true })),
+  n: name('its number in quarantine; that body alone'),
 }
 const bulk = {
   box,
@@ -54,8 +61,8 @@ export const ROUTES = {
   vocabulary: get<Vocabulary>()(`${BOX}/vocabulary`, { needs: 'read', input: { box }, does: 'What a query can name, for suggestions.' }),
   messages: get<Messages>()(`${BOX}/messages`, { needs: 'read', input: { box, q, zone, cursor, limit }, search: true, does: 'Messages that fit a query, newest first.' }),
   tally: get<Tally>()(`${BOX}/tally`, { needs: 'read', input: { box, q, zone }, search: true, does: 'How many messages fit a query, by state, as far as that is cheap to count.' }),
-  message: get<MessageAnswer>()(`${BOX}/message`, { needs: 'read', input: at, does: 'Everything known of an id: one entry for each consumer, and for each body in quarantine; else for each sink.' }),
-  body: get<string>()(`${BOX}/body`, { needs: 'bodies', input: { ...at, n: name('its number in quarantine') }, kind: 'text', does: 'The whole body, as it is stored.' }),
+  message: get<MessageAnswer>()(`${BOX}/message`, { needs: 'read', input: inQuarantine, does: 'Everything known of an id: one entry for each consumer, and for each body in quarantine; else for each sink.' }),
+  body: get<string>()(`${BOX}/body`, { needs: 'bodies', input: inQuarantine, kind: 'text', does: 'The whole body, as it is stored.' }),
   conversation: get<Conversation>()(`${BOX}/conversation`, { needs: 'read', input: { box, id: at.id, source: at.source }, search: true, does: 'What caused a message, and what it caused, in all boxes.' }),
   failures: get<Failures>()(`${BOX}/failures`, { needs: 'read', input: { box, consumer: name('one consumer alone') }, search: true, does: 'Dead messages, grouped by what they died of.' }),
   quarantine: get<Quarantine>()(`${BOX}/quarantine`, { needs: 'read', input: { box }, does: 'What is in quarantine, by reason and consumer.' }),

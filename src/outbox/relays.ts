@@ -28,6 +28,8 @@ export interface Relays {
   stop(timeoutMs: number): Promise<void>
   /** What keeps events from being published, for people. */
   readonly problems: readonly string[]
+  /** The sinks whose destination is down, as far as this process has tried. */
+  readonly failing: readonly string[]
 }
 
 export function createRelays(runtime: Runtime): Relays {
@@ -120,6 +122,9 @@ export function createRelays(runtime: Runtime): Relays {
     },
     get problems() {
       return loops.flatMap(({ problem }) => problem ?? [])
+    },
+    get failing() {
+      return loops.filter(({ problem }) => problem !== undefined).map((loop) => loop.attached.name)
     },
     nudge() {
       for (const loop of loops) loop.nudge()

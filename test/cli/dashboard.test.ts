@@ -1,6 +1,6 @@
 /** `oncebox dashboard`: who it lets in, where it listens, what it shows, and how it ends. */
 import { request as httpRequest } from 'node:http'
-import { writeFile } from 'node:fs/promises'
+import { mkdir, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { networkInterfaces } from 'node:os'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -135,6 +135,42 @@ test('--read-only, --base, --environment and --also are what they say', async ()
   expect((await client.overview({ box: 'billing' })).consumers.map(({ name }) => name)).toContain('pay')
   await expect(client.pause({ box: 'shop', consumer: 'pay' })).rejects.toMatchObject({ code: 'FORBIDDEN' })
   await stop()
+})
+
+test('the address that it prints is one that it answers under', async () => {
+  const env = { ONCEBOX_DASHBOARD_TOKEN: TOKEN }
+  for (const [argv, url] of [
+    [['--host', '0.0.0.0', '--hosts', 'ops.example.com'], /^http:\/\/ops\.example\.com:\d+\/$/],
+    [['--hosts', 'ops.example.com:8080,localhost'], /^http:\/\/ops\.example\.com:8080\/$/],
+    [['--host', '0.0.0.0', '--hosts', 'ops.example.com,localhost'], /^http:\/\/localhost:\d+\/$/],
+  ] as const) {
+    const served = await serve(argv, env)
+    expect(served.url).toMatch(url)
+    await served.stop()
+  }
+})
+
+test('beside oncebox dev it shows the database of that, as status does, unless another is named', async () => {
+  await using beside = await openProject({
+    'oncebox.config.mjs': `export default { schema: 'shop', box: () => { throw new Error('the box was made') } }\n`,
+  })
+  const home = path.join(beside.directory, 'node_modules/.cache/oncebox-dev')
+  await mkdir(home, { recursive: true })
+  const running = { pid: process.pid, server: process.pid, url: database.url }
+  await writeFile(path.join(home, 'state.json'), JSON.stringify(running))
+  const status = await cli(['status'], { cwd: beside.directory, env: {} })
+  expect(status).toMatchObject({ code: 0, stderr: expect.stringContaining('the database of oncebox dev') as string })
+  const end = new AbortController()
+  let written = ''
+  const ran = cli(['dashboard', '--port', '0'], {
+    ...{ cwd: beside.directory, env: {}, signal: end.signal },
+    onOutput: (text) => void (written += text),
+  })
+  const url = await Promise.race([waitUntil(() => /http:\S+\//.exec(written)?.[0]), ran.then(({ stderr }) => stderr)])
+  expect(url).toMatch(/^http:/)
+  expect(await createClient({ url }).session({})).toMatchObject({ boxes: [{ name: 'shop' }] })
+  end.abort()
+  expect((await ran).stderr).toContain('the database of oncebox dev')
 })
 
 test('as a process it takes the box of the config, and SIGTERM ends it', async () => {

@@ -35,9 +35,10 @@ export const dashboard = command({
   endless: true,
   async run({ options, io, out, connect }) {
     const { host = '127.0.0.1', port, base = '', readOnly, environment } = options
+    const hosts = options.hosts === undefined ? undefined : namesIn(options.hosts)
     const token = await readToken(io, options.tokenFile)
     requireToken(token, host, io)
-    const connection = await connect({ ownBox: true })
+    const connection = await connect({ ownBox: 'not-beside-dev' })
     const { authorizeBy } = await import('../dashboard/who.js')
     const { serve } = await import('../dashboard/serve.js')
     const { dashboard: createDashboard } = await import('../../dashboard/index.js')
@@ -47,9 +48,9 @@ export const dashboard = command({
       onError: (error) => out.note(paint('red', 'oncebox:'), ` ${explain(error).message}`),
       ...{ base, readOnly },
       ...(environment !== undefined && { environment }),
-      ...(options.hosts !== undefined && { hosts: namesIn(options.hosts) }),
+      ...(hosts && { hosts }),
     })
-    const served = await serve(ops, { host, port, base })
+    const served = await serve(ops, { host, port, base, hosts })
     out.note(paint('green', 'serving'), ' ', paint('bold', served.url), '; Ctrl-C ends it')
     if (options.open) await openBrowser(served.url)
     await aborted(io.signal)

@@ -39,7 +39,7 @@ export interface ConnectDeps {
 
 export async function connect(
   deps: ConnectDeps,
-  { schema: wanted = 'current', ownBox = false }: ConnectNeeds = {},
+  { schema: wanted = 'current', ownBox }: ConnectNeeds = {},
 ): Promise<Connection> {
   const { io, options } = deps
   const place = await findPlace({ io, options, ownBox, config: () => deps.config() })

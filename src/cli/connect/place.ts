@@ -6,6 +6,7 @@ import { readFile } from 'node:fs/promises'
 import path from 'node:path'
 import { text as readStream } from 'node:stream/consumers'
 import { escape } from '../../escape.js'
+import type { OwnBox } from '../command.js'
 import type { Config } from '../config.js'
 import { embeddedUrl } from '../embedded.js'
 import { failed, misused, type Exit } from '../exit.js'
@@ -32,7 +33,7 @@ export interface Search {
   readonly io: Io
   readonly options: ConnectionOptions
   /** The config's own box goes before the environment. */
-  readonly ownBox: boolean
+  readonly ownBox: OwnBox | undefined
   config(): Promise<Config | undefined>
 }
 
@@ -41,7 +42,8 @@ export async function findPlace({ io, options, ownBox, config }: Search): Promis
   const given = await urlGiven(io, options)
   if (given !== undefined) return { url: given, from: options.url === undefined ? '--url-file' : '--url' }
   const box = ownBox ? (await config())?.box : undefined
-  if (box !== undefined) return { box, from: 'the box of the config' }
+  const isDev = ownBox === 'not-beside-dev' && !saysWhich(env) && (await embeddedUrl(io.cwd)) !== undefined
+  if (box !== undefined && !isDev) return { box, from: 'the box of the config' }
   if (env['DATABASE_URL']) return { url: checkUrl(env['DATABASE_URL'], 'DATABASE_URL'), from: 'DATABASE_URL' }
   if (LIBPQ.some((name) => env[name])) return { url: undefined, from: "libpq's variables" }
   const found = await config()

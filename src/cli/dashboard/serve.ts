@@ -15,6 +15,8 @@ export interface Place {
   readonly host: string
   readonly port: number
   readonly base: string
+  /** The names that it answers under, with a port or without. Undefined: any. */
+  readonly hosts: readonly string[] | undefined
 }
 
 export async function serve(ops: Dashboard, place: Place): Promise<Served> {
@@ -22,7 +24,7 @@ export async function serve(ops: Dashboard, place: Place): Promise<Served> {
   await listen(server, place)
   const { port } = server.address() as AddressInfo
   return {
-    url: `http://${shown(place.host)}:${port}${place.base}/`,
+    url: `http://${shown(place, port)}${place.base}/`,
     async stop() {
       await ops.close()
       server.closeAllConnections()
@@ -47,8 +49,11 @@ function refused({ code, message }: NodeJS.ErrnoException, host: string, port: n
   return failed(`nothing can be served at ${host}, port ${port}: ${message}`)
 }
 
-/** An address of all interfaces is none that a browser can go to. */
-function shown(host: string): string {
-  if (host === '0.0.0.0' || host === '::') return 'localhost'
-  return host.includes(':') ? `[${host}]` : host
+/** An address of all interfaces is none that a browser can go to, and one that is not listed is refused. */
+function shown({ host, hosts }: Place, port: number): string {
+  const name = host === '0.0.0.0' || host === '::' ? 'localhost' : host.includes(':') ? `[${host}]` : host
+  const own = `${name}:${port}`
+  if (hosts === undefined || hosts.includes(name) || hosts.includes(own)) return own
+  const [first = name] = hosts
+  return /:\d+$/.test(first) ? first : `${first}:${port}`
 }

@@ -4,7 +4,7 @@ import type { Failure, MessageMap, State } from '../../message.js'
 import { showTime } from '../output/duration.js'
 import type { Column } from '../output/table.js'
 import { paint, type Style, type Text } from '../output/text.js'
-import { anything, array, integer, object, oneOf, record, string, time, type Shape } from '../shape.js'
+import { anything, array, integer, number, object, oneOf, record, string, time, type Shape } from '../shape.js'
 
 export type AnyEntry = Entry<MessageMap>
 
@@ -22,7 +22,7 @@ export const EVENT: Shape = object({ sink: string, ...FIELDS })
 export const WHOLE_ENTRY: Shape = object({
   consumer: string,
   ...FIELDS,
-  'attempts?': array(object({ attempt: integer, at: time, error: FAILURE })),
+  'attempts?': array(object({ attempt: integer, at: time, 'ms?': number, 'worker?': string, error: FAILURE })),
   ...{ 'detail?': string, 'data?': anything, 'headers?': record(string), 'result?': anything, 'bytes?': string },
 })
 

@@ -111,6 +111,8 @@ export interface Fate extends Item {
   readonly result?: Payload
   /** The failure it has now. */
   readonly failure?: FailureTree
+  /** Of a dead one: the group of failures that it is in. */
+  readonly fingerprint?: string
   readonly history: readonly Attempt[]
   readonly effects: readonly Effect[]
   /** When it runs next, if it waits. */

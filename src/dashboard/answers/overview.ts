@@ -65,6 +65,8 @@ export interface SinkStatus {
   readonly lagMs: number
   /** A relay publishes to it right now. */
   readonly held: boolean
+  /** A relay of this process finds its destination down. Events need no failure of their own for that. */
+  readonly failing?: true
   /** The last failure of an event that waits for another try. */
   readonly error?: FailureHead
 }

@@ -5,11 +5,10 @@ import { seenBy } from '../expose.js'
 import { notFound, Problem } from '../problem.js'
 import { respond } from '../respond.js'
 import type { RouteInput } from '../routes.js'
-import { rowsAt } from './message.js'
+import { heldAt, rowsAt } from './message.js'
 
 export async function body({ part, viewer }: BoxCall, { n, ...at }: RouteInput<'body'>): Promise<Response> {
-  const rows = await rowsAt(part.reads, n === undefined ? 'ids' : 'quarantineIds', at)
-  const fitting = rows.filter((row) => n === undefined || row.n === n)
+  const fitting = n === undefined ? await rowsAt(part.reads, 'ids', at) : [await heldAt(part.reads, n, at)]
   const [row] = fitting
   if (!row) throw notFound('there is no such message, or retention has taken it')
   if (fitting.length > 1 && at.consumer === undefined && !isAlike(fitting)) {

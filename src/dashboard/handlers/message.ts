@@ -12,7 +12,7 @@ import type { Runtime } from '../../runtime.js'
 import type { Attempt, Effect, Fate, MessageAnswer } from '../answers/index.js'
 import { maySeeBodies, type BoxCall } from '../desk.js'
 import { part as partOf, seenBy, time, toItem, toPayload, toTree, type Viewer } from '../expose.js'
-import { notFound } from '../problem.js'
+import { notFound, Problem } from '../problem.js'
 import type { Seen } from '../redact.js'
 import type { RouteInput } from '../routes.js'
 import { timelineOf } from '../timeline.js'
@@ -26,7 +26,8 @@ export interface At {
   readonly consumer?: string | undefined
 }
 
-export async function message({ part, viewer }: BoxCall, at: RouteInput<'message'>): Promise<MessageAnswer> {
+export async function message({ part, viewer }: BoxCall, { n, ...at }: RouteInput<'message'>): Promise<MessageAnswer> {
+  if (n !== undefined) return { fates: [toFate(viewer, await heldAt(part.reads, n, at), NOTHING)] }
   const stored = await rowsAt(part.reads, 'ids', at)
   const held = await rowsAt(part.reads, 'quarantineIds', at)
   const fates = await toFates(viewer, part.reads, stored)
@@ -46,6 +47,22 @@ export async function rowsAt(reads: Runtime, place: Place, { id, source, consume
   const position: Position | undefined = undefined
   const options = { direction: 'newest', states: STATES, position, count: MOST, bodies: true } as const
   return (await step(reads, place, filter, options)).rows
+}
+
+/** A body in quarantine, by its number: it may have no id. What else is said of it has to be so. */
+export async function heldAt(reads: Runtime, n: string, at?: At): Promise<FoundRow> {
+  if (!/^\d{1,18}$/.test(n)) {
+    throw new Problem('INPUT_INVALID', 'n must be the number of a row in quarantine', { field: 'n' })
+  }
+  const position = String(BigInt(n) + 1n)
+  const options = { direction: 'newest', states: STATES, position, count: 1, bodies: true } as const
+  const [row] = (await step(reads, 'quarantine', checkFilter({}), options)).rows
+  if (row?.n === n && (!at || isAt(row, at))) return row
+  throw notFound('there is no such row in quarantine; somebody may have decided about it')
+}
+
+function isAt(row: FoundRow, { id, source = row.source, consumer = row.consumer }: At): boolean {
+  return (row.id ?? '') === id && row.source === source && row.consumer === consumer
 }
 
 /** What is known beside the row itself. */
@@ -96,6 +113,7 @@ export function toFate(viewer: Viewer, row: FoundRow, { history, effects, now }:
     body: toPayload(viewer, seen, row),
     ...(row.result != null && { result: resultOf(viewer, row.result, seen) }),
     ...(row.error != null && { failure: toTree(viewer, parseFailure(row.error), seen) }),
+    ...(item.state === 'dead' && now?.fingerprint != null && { fingerprint: now.fingerprint }),
     history: tried,
     effects: called,
     ...(dueAt !== undefined && { dueAt }),

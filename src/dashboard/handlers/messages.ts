@@ -46,7 +46,7 @@ export async function messages(
 export function readQuery(call: BoxCall, q: string, clock: { readonly nowMs: number; readonly zone: number }): Query {
   const query = parseQuery(q, clock)
   if (!query.needsBodies || maySeeBodies(call.viewer)) return query
-  throw new Problem('FORBIDDEN', 'error: and data. look into payloads, which you may not see', { needs: 'bodies' })
+  throw new Problem('FORBIDDEN', '‘error:’ and ‘data.’ look into payloads, which takes the right ‘bodies’', { needs: 'bodies' })
 }
 
 function bearerOf({ access, part }: BoxCall): Bearer {

@@ -12,7 +12,7 @@ export function overview({ part }: BoxCall): Promise<Overview> {
 }
 
 export function outbox({ part, viewer }: BoxCall): Promise<Outbox> {
-  return readOutbox(part.reads, viewer)
+  return readOutbox(part, part.reads, viewer)
 }
 
 export async function vocabulary({ part }: BoxCall): Promise<Vocabulary> {

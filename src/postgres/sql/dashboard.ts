@@ -29,13 +29,16 @@ export interface FateRow {
   readonly due: string | null
   readonly lane: string | null
   readonly blocked: Flag | null
+  /** Of a dead one: the group of failures that it is in. Null if an older version has recorded it. */
+  readonly fingerprint: string | null
 }
 
 /** What has become of messages. Out: with the key's position; no row for what retention has taken. Indexes: the primary keys. */
 export const FATES = statement<readonly MessageKey[], FateRow>(`
 select (asked.ord - 1)::text "of", case when w.parked = 'failed' then 'pending' else ${STATE} end state,
   coalesce(w.attempts, 0)::text attempts, case when coalesce(l.due_at, w.due_at) < 'infinity'
-    then (extract(epoch from coalesce(l.due_at, w.due_at)) * 1000.0)::bigint end::text due, w.lane, l.blocked::text
+    then (extract(epoch from coalesce(l.due_at, w.due_at)) * 1000.0)::bigint end::text due, w.lane, l.blocked::text,
+  case when w.parked = 'dead' then w.fingerprint end fingerprint
 from (select x->>0 consumer, x->>1 source, x->>2 id, ord
   from jsonb_array_elements($1::text::jsonb) with ordinality given(x, ord)) asked
 ${messageOf('asked')} ${workOf('m')} ${laneOf('w')}

@@ -1,0 +1,94 @@
+/** What the page of a message asks for, where a message lacks what most have: its source, its id, or anything but its cause. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { Reject, type Incoming } from 'oncebox'
+import type { Dashboard } from 'oncebox/dashboard'
+import type { Conflict, Failures, MessageAnswer } from 'oncebox/dashboard/client'
+import { useServer, type Bench } from '../inbox/fixture.js'
+import { waitUntil } from '../support/wait.js'
+import { ask, open } from './fixture.js'
+
+const server = useServer('dashboard_message')
+let box: Bench
+let ops: Dashboard
+const at = { box: 'shop' }
+
+beforeAll(async () => {
+  box = await server.open({ source: 'shop' })
+  box.consumer('pay', {
+    charge: (_, ctx) => ctx.effect('transfer', () => Promise.reject(new Error('cut off')), { onUnknown: 'park' }),
+  })
+  box.consumer('ship', {
+    lost: () => Promise.reject(new Reject('no such address')),
+  })
+  ops = open({ shop: box })
+})
+afterAll(() => box[Symbol.asyncDispose]())
+
+describe('a message without a source', () => {
+  beforeAll(async () => {
+    await box.receive({ id: 'plain', type: 'charge', source: '', data: { n: 1 } } as Incoming)
+    await waitUntil(async () => {
+      await box.drain()
+      return (await box.fates('plain')).some(({ state }) => state === 'quarantined')
+    })
+  })
+
+  test('is shown, with its body and its conversation, by the empty source that lists name', async () => {
+    const asked = { ...at, id: 'plain', source: '' }
+    const { status, answer } = await ask(ops, 'message', { ...asked, consumer: 'pay' })
+    expect([status, answer]).toMatchObject([200, { fates: [{ id: 'plain', source: '' }] }])
+    expect(await ask(ops, 'body', { ...asked, consumer: 'pay' })).toMatchObject({ status: 200, text: '{"n":1}' })
+    expect(await ask(ops, 'conversation', asked)).toMatchObject({ status: 200, answer: { caused: [] } })
+  })
+
+  test('has its effect answered, by the empty source too', async () => {
+    const asked = { ...at, consumer: 'pay', id: 'plain', source: '', effect: 'transfer', happened: true }
+    expect(await ask(ops, 'answer', asked)).toMatchObject({ status: 200, answer: { done: true } })
+    await box.drain()
+    expect(await box.fates('plain')).toMatchObject([{ state: 'handled' }])
+  })
+})
+
+describe('a body in quarantine without an id', () => {
+  let n: string
+
+  beforeAll(async () => {
+    await box.receive({ type: 'charge', source: 'shop', data: { card: 7 } } as never)
+    n = String((await box.sql(`select n from ob.quarantine where reason = 'no-id'`))[0]!['n'])
+  })
+
+  test('is found by its number, by both pages, and its body is read', async () => {
+    const { status, answer } = await ask(ops, 'message', { ...at, id: '', source: 'shop', n })
+    expect([status, answer]).toMatchObject([200, { fates: [{ id: '', reason: 'no-id', n }] }])
+    expect((answer as MessageAnswer).fates).toHaveLength(1)
+    const { answer: conflict } = await ask(ops, 'conflict', { ...at, n })
+    expect(conflict as Conflict).toMatchObject({ second: { id: '', reason: 'no-id', n } })
+    expect(conflict as Conflict).not.toHaveProperty('first')
+    expect(await ask(ops, 'body', { ...at, id: '', n })).toMatchObject({ status: 200, text: '{"card":7}' })
+  })
+
+  test('is not there under a number that is none, or of another id', async () => {
+    for (const given of [
+      { id: '', n: '9999999' },
+      { id: 'another', n },
+    ]) {
+      expect((await ask(ops, 'message', { ...at, ...given })).status).toBe(404)
+      expect((await ask(ops, 'body', { ...at, ...given })).status).toBe(404)
+    }
+    expect((await ask(ops, 'conflict', { ...at, n: '9999999' })).status).toBe(404)
+    for (const name of ['message', 'body'] as const) {
+      expect((await ask(ops, name, { ...at, id: '', n: 'first' })).status).toBe(400)
+    }
+  })
+})
+
+test('a dead message names the group of failures that it is in', async () => {
+  await box.receive({ id: 'l', type: 'lost', source: 'shop', data: {} } as Incoming)
+  await box.drain()
+  const { answer } = await ask(ops, 'message', { ...at, id: 'l', consumer: 'ship' })
+  const { answer: failures } = await ask(ops, 'failures', { ...at, consumer: 'ship' })
+  const [group] = (failures as Failures).groups
+  expect((answer as MessageAnswer).fates).toMatchObject([{ state: 'dead', fingerprint: group!.fingerprint }])
+  const { answer: plain } = await ask(ops, 'message', { ...at, id: 'plain' })
+  expect((plain as MessageAnswer).fates[0]).not.toHaveProperty('fingerprint')
+})
