@@ -25,6 +25,7 @@ test.each([
   'rollback to a',
   'set local x = 1',
   "select set_config('x', 'y', true)",
+  "update pg_settings set setting = 'x' where name = 'application_name'",
   'select pg_advisory_xact_lock(1)',
   'select pg_try_advisory_xact_lock(1)',
   'select lastval()',

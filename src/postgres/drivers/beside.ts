@@ -9,7 +9,7 @@ import { withoutComments } from './sql-text.js'
 const PLAIN = /^\s*(?:select|insert|update|delete|with|merge|values)\s/i
 /** Behind one command comes another. */
 const SEVERAL = /;\s*\S/
-const LEAVES = /set_config|pg_(?:try_)?advisory|lastval|currval|u&"/i
+const LEAVES = /set_config|pg_settings|pg_(?:try_)?advisory|lastval|currval|u&"/i
 /** A number may end where the word begins. */
 const LOCKS = /(?<![a-z_])for\s+(?:no\s+key\s+|key\s+)?(?:update|share)\b/i
 const COMMENT = /--|\/\*/
