@@ -11,6 +11,10 @@ test.each([
   'merge into a using b on a.x = b.x when matched then delete',
   'select * from "for" where updated',
   'values (1)',
+  'select 1 /* for its own sake */ from a -- as always',
+  "select 'for /* x */ update' from a",
+  "select $q$ for -- $q$, 'update' from a",
+  String.raw`select E'\' for --', 'update' from a`,
 ])('%s runs beside others', (text) => {
   expect(runsBeside(text)).toBe(true)
 })
@@ -21,6 +25,7 @@ test.each([
   'rollback to a',
   'set local x = 1',
   "select set_config('x', 'y', true)",
+  "update pg_settings set setting = 'x' where name = 'application_name'",
   'select pg_advisory_xact_lock(1)',
   'select pg_try_advisory_xact_lock(1)',
   'select lastval()',
@@ -29,6 +34,16 @@ test.each([
   'select * from a FOR NO KEY UPDATE skip locked',
   'select * from a for share',
   'select * from a\nfor\nkey share',
+  'select * from a for /* keep it */ update',
+  'select * from a for/**/update',
+  'select * from a for -- no one else\nupdate',
+  'select * from a for /* a /* b */ c */ no -- x\r\nkey /**/ update',
+  "select '--' from a for /* ' */ share",
+  'select $q$ /* $q$ from a for /**/ update',
+  String.raw`select E'\' --' from a for /**/ update`,
+  'select "/*" from a for /* " */ update',
+  'select * from a limit 1for update',
+  'insert into a values (1) /* x */ ; /* y */ insert into a values (2)',
   'declare c cursor for select 1',
   'fetch c',
   'copy a from stdin',
@@ -40,4 +55,13 @@ test.each([
   undefined,
 ])('%s does not', (text) => {
   expect(runsBeside(text)).toBe(false)
+})
+
+test('a long text is read once', () => {
+  for (const piece of ['/*', '/**/', '--', '--\n', "'", '$$', 'for ', 'for /**/', ';', '*/', '/* ']) {
+    const started = performance.now()
+    runsBeside(`select ${piece.repeat(200_000)}`)
+    // Of quadratic time it would be minutes.
+    expect(performance.now() - started).toBeLessThan(20_000)
+  }
 })

@@ -385,6 +385,35 @@ describe('a lent client', () => {
     })
   })
 
+  test('is itself after a call that answers with the client', async () => {
+    const chain = (tx: pg.PoolClient): pg.PoolClient => {
+      const nothing = () => {}
+      const calls: ((on: pg.PoolClient) => pg.PoolClient)[] = [
+        (on) => on.on('notice', nothing),
+        (on) => on.addListener('notice', nothing),
+        (on) => on.prependListener('notice', nothing),
+        (on) => on.once('notice', nothing),
+        (on) => on.off('notice', nothing),
+        (on) => on.setMaxListeners(20),
+        (on) => on.removeAllListeners('notice'),
+      ]
+      return calls.reduce((on, call) => call(on), tx)
+    }
+    const kept = lent(async (tx) => {
+      expect(chain(tx)).toBe(tx)
+      expect(await codeOf(chain(tx).query('commit'))).toBe(code('HANDLER_COMMITTED'))
+      expect(await codeOf(chain(tx).query('set x = 1'))).toBe(code('SESSION_CHANGED'))
+    })
+    expect(await codeOf(kept)).toBe('resolved')
+    const unawaited = lent(
+      (tx) =>
+        void chain(tx)
+          .query('select pg_sleep(0.2)')
+          .catch(() => {}),
+    )
+    expect(await codeOf(unawaited)).toBe(code('UNAWAITED_QUERY'))
+  })
+
   test('knows unanswered statements in each form', async () => {
     const slow = 'select pg_sleep(0.2)'
     const forms: ((tx: pg.PoolClient) => unknown)[] = [

@@ -4,8 +4,9 @@
  * transaction is over, whatever the handler sends next would commit on its own. An end that hides deeper (strings with
  * backslashes under an old setting) is found by the transaction's status and by the settlement.
  *
- * Of the functions that change a session it knows set_config and the advisory locks, where they are called by name. One
- * that is called inside a function or a DO block, or whose third argument is a parameter, is not found.
+ * Of the functions that change a session it knows set_config and the advisory locks, where they are called by name, and
+ * the view pg_settings, whose update calls set_config. One that is called inside a function or a DO block, or whose third
+ * argument is a parameter, is not found.
  */
 import { OnceboxError } from '../../errors.js'
 import { firstWords, nextToken, type Token } from './sql-text.js'
@@ -17,9 +18,13 @@ export function refusal(text: unknown): OnceboxError | undefined {
   // Nearly every text ends here. Escapes may hide a name.
   if (first || !(text.includes(';') || LASTING.test(text))) return first
   const calls = new Calls()
+  const updates = new Updates()
   const statements = new Statements()
   for (let at = 0, token = nextToken(text, at); token; token = nextToken(text, at)) {
-    const error = calls.read(token) ?? (statements.beginWith(token) ? refusalOf(firstWords(text, at)) : undefined)
+    const error =
+      calls.read(token) ??
+      updates.read(token) ??
+      (statements.beginWith(token) ? refusalOf(firstWords(text, at)) : undefined)
     if (error) return error
     at = token.end
   }
@@ -28,7 +33,7 @@ export function refusal(text: unknown): OnceboxError | undefined {
 
 /** How nearly every text begins, which is looked at for each statement of each handler. */
 const PLAIN = /^\s*(?:select|insert|update|delete|with|merge)\s/i
-const LASTING = /set_config|advisory_lock|u&"/i
+const LASTING = /set_config|pg_settings|advisory_lock|u&"/i
 
 /** Where statements begin. */
 class Statements {
@@ -108,6 +113,26 @@ class Calls {
   }
 }
 
+/** What follows the word UPDATE: the view by which settings are changed, whoever names its schema. */
+class Updates {
+  #named = false
+
+  read(token: Token): OnceboxError | undefined {
+    const { kind, text } = token
+    if (isWord(token, 'update')) this.#named = true
+    else if (this.#named) {
+      if ((kind === 'word' || kind === 'name') && text === 'pg_settings') return settingUpdated()
+      // ONLY, a parenthesis, and the schema with its dot come before the name.
+      this.#named = kind === 'sign' ? text === '(' || text === '.' : isWord(token, 'only') || isSchema(token)
+    }
+    return undefined
+  }
+}
+
+function isSchema({ kind, text }: Token): boolean {
+  return (kind === 'word' || kind === 'name') && text === 'pg_catalog'
+}
+
 const LASTING_LOCK = /^pg_(?:try_)?advisory_lock(?:_shared)?$/
 /** PostgreSQL takes any beginning of these that is not the beginning of another. */
 const FALSE = /^\s*(?:f|fa|fal|fals|false|n|no|of|off|0)\s*$/i
@@ -149,6 +174,13 @@ function settingKept(): OnceboxError {
   return new OnceboxError(
     'SESSION_CHANGED',
     'a handler called set_config(…, false), which outlives its transaction on a pooled connection: pass true',
+  )
+}
+
+function settingUpdated(): OnceboxError {
+  return new OnceboxError(
+    'SESSION_CHANGED',
+    'a handler updated pg_settings, which outlives its transaction on a pooled connection: use SET LOCAL',
   )
 }
 

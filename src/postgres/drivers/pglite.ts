@@ -153,8 +153,7 @@ function guarded({ raw, watch }: Given): Tx {
   const send =
     (method: (...args: unknown[]) => Promise<unknown>) =>
     (...args: unknown[]): Promise<unknown> => {
-      const [first] = args
-      const error = watch.refuse(Array.isArray(first) ? first[0] : first)
+      const error = watch.refuse(textOf(args))
       return error ? refused(error) : watch.track(method.apply(raw, args))
     }
   return new Proxy(raw, {
@@ -165,6 +164,25 @@ function guarded({ raw, watch }: Given): Tx {
       return value
     },
   })
+}
+
+/** The text of what `query`, `exec` and the template `sql` are called with. */
+function textOf([first, ...values]: readonly unknown[]): unknown {
+  if (!Array.isArray(first)) return first
+  return (first as string[]).reduce((text, part, at) => text + partText(values[at - 1]) + part)
+}
+
+/** What PGlite's `sql`, `raw` and `identifier` put into a template is text; everything else is a parameter. */
+function partText(value: unknown): string {
+  const { _templateType: type, str, strings } = (value ?? {}) as Part
+  if (type === 'container' && strings) return strings.join('$1')
+  return type === 'part' && str !== undefined ? str : '$1'
+}
+
+interface Part {
+  readonly _templateType?: unknown
+  readonly str?: string
+  readonly strings?: readonly string[]
 }
 
 async function isAborted(raw: Tx): Promise<boolean> {

@@ -52,6 +52,17 @@ export function firstWords(text: string, start: number): string[] {
   return words
 }
 
+/** The text with a blank for each comment. What stands in quotes is none. */
+export function withoutComments(text: string): string {
+  let bare = ''
+  for (let at = 0, token = nextToken(text, at); token; token = nextToken(text, at)) {
+    const start = skipBlanks(text, at)
+    bare += (start > at ? ' ' : '') + text.slice(start, token.end)
+    at = token.end
+  }
+  return bare
+}
+
 /** What the pattern finds at this very place, or nothing. */
 function found(pattern: RegExp, text: string, at: number): string {
   pattern.lastIndex = at

@@ -22,6 +22,7 @@ interface Submittable {
   handleReadyForQuery?: (...args: unknown[]) => unknown
   handleError?: (...args: unknown[]) => unknown
 }
+type Method = (...args: unknown[]) => unknown
 type Callback = (error: unknown, result?: unknown) => void
 
 interface Lent {
@@ -76,7 +77,7 @@ function lent(loan: Lent): Client {
   }
 
   watchStatus(client)
-  return new Proxy(client, {
+  const guarded: Client = new Proxy(client, {
     get(target, key) {
       if (key === 'query') return query
       if (key === LOAN) return loan
@@ -88,11 +89,20 @@ function lent(loan: Lent): Client {
       if (typeof value !== 'function' || key === 'constructor') return value
       // pg's methods write to `this`, which must be the client itself.
       bound ??= new Map()
-      if (!bound.has(value)) bound.set(value, value.bind(target))
+      if (!bound.has(value)) bound.set(value, guardedCall(value as Method))
       return bound.get(value)
     },
     set: (target, key, value) => Reflect.set(target, key, value, target),
   })
+  return guarded
+
+  /** An emitter's methods answer with the client, for the next call. */
+  function guardedCall(method: Method): Method {
+    return (...args) => {
+      const answer = method.apply(client, args)
+      return answer === client ? guarded : answer
+    }
+  }
 }
 
 /** What pg refuses in pipeline mode: cursors and streams, and the option by which rows come in pages. */

@@ -120,17 +120,6 @@ export function textOf({ strings }: Pending): string | undefined {
   return strings && strings.length > 1 ? strings.join('$1') : strings?.[0]
 }
 
-/** The same with the texts of what is put into it. */
-export function wholeText(query: Pending): string | undefined {
-  const text = textOf(query)
-  const parts = query.args?.filter((arg) => isPart(arg)) ?? []
-  return text === undefined || parts.length === 0 ? text : [text, ...parts.map((part) => wholeText(part))].join(' ')
-}
-
-function isPart(value: unknown): value is Pending {
-  return typeof value === 'object' && value !== null && Array.isArray((value as Partial<Pending>).strings)
-}
-
 /** The words that begin a statement. What begins with another is a fragment that was not used. */
 const STATEMENT =
   /^(ALTER|ANALYZE|CALL|COMMENT|COPY|CREATE|DELETE|DO|DROP|GRANT|INSERT|LOCK|MERGE|NOTIFY|REFRESH|REVOKE|SELECT|SET|TRUNCATE|UPDATE|VALUES|WITH)$/

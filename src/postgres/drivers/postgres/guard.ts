@@ -2,7 +2,8 @@
 import { sharedByCopies } from '../../../copies.js'
 import { handlerCalled, transactionClosed } from '../loan-errors.js'
 import { ignore, refused, whenSent } from '../watch.js'
-import { type Gate, type Handle, type Pending, textOf, wholeText } from './gate.js'
+import { type Gate, type Handle, type Pending, textOf } from './gate.js'
+import { wholeText } from './whole-text.js'
 
 type Work = (tx: Handle) => unknown
 
