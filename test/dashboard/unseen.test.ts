@@ -1,0 +1,50 @@
+/** Ways around: what somebody may not see is in no reason, cursor, audit or fingerprint either, and cannot be asked for. */
+import { expect, test } from 'vitest'
+import type { Sink } from 'oncebox'
+import type { Overview } from 'oncebox/dashboard/client'
+import { useServer, type Bench } from '../inbox/fixture.js'
+import { waitUntil } from '../support/wait.js'
+import { ask, open, requestFor, type Who } from './fixture.js'
+
+const server = useServer('dashboard_unseen')
+const at = { box: 'shop' } as const
+
+/** The first event of a stream that tells of the overview. */
+async function firstOverview(ops: ReturnType<typeof open>, who: Who): Promise<string> {
+  const { body } = await ops.fetch(requestFor('stream', at, { who }))
+  let text = ''
+  for await (const chunk of body as ReadableStream<Uint8Array>) {
+    text += Buffer.from(chunk).toString()
+    if (/event: overview\n.*\n/.test(text)) return text
+  }
+  throw new Error('the stream has ended')
+}
+
+async function send(box: Bench, data: object): Promise<void> {
+  const tx = await server.pool.connect()
+  try {
+    await tx.query('begin')
+    await box.send(tx, 'ev', data)
+    await tx.query('commit')
+  } finally {
+    tx.release()
+  }
+}
+
+test('why a sink is down is told without the error’s words to who may see no bodies, and to nobody with redact', async () => {
+  await using box = await server.open()
+  const publish = (): Promise<never> => Promise.reject(new Error('cannot reach amqp://user:hunter2@mq for card 4111-3333'))
+  box.to({ name: 'bus', publish, close: () => Promise.resolve() } as Sink)
+  await send(box, { card: '4111-3333' })
+  await box.start()
+  await waitUntil(async () => !(await box.health()).ok)
+  const plain = open({ shop: box })
+  const redacting = open({ shop: box }, { redact: (message) => message })
+  for (const [ops, who, isShown] of [[plain, 'reader', false], [plain, 'looker', true], [redacting, 'all', false]] as const) {
+    const { text, answer } = await ask(ops, 'overview', at, { who })
+    expect([who, text.includes('4111-3333')]).toEqual([who, isShown])
+    expect((answer as Overview).health.reasons).toContainEqual(expect.stringContaining('sink bus is down'))
+    expect((answer as Overview).findings).toContainEqual(expect.objectContaining({ code: 'unhealthy', text: expect.stringContaining('sink bus is down') as string }))
+    expect([who, (await firstOverview(ops, who)).includes('4111-3333')]).toEqual([who, isShown])
+  }
+}) // prettier-ignore
