@@ -1,0 +1,31 @@
+/** What `redact` takes out of a message is taken out of other words about it, however they quote it, in one pass. */
+import { expect, test } from 'vitest'
+import { see, type Redactable } from '../../src/dashboard/redact.js'
+
+/** Words about a message of which all data is secret. */
+function masked(body: string, text: string): string {
+  const row = { id: 'a', source: 's', origin_id: null, origin_source: null, type: 't', key: null, envelope: '{}', result: null, received: '0', attempts: '1', body } // prettier-ignore
+  const fail = (error: unknown): never => {
+    throw error
+  }
+  return see(row, (message: Redactable) => ({ ...message, data: null }), fail).mask(text)
+}
+const of = (...values: unknown[]): string => JSON.stringify(values)
+
+test('what is put in place of a value is not looked through again', () => {
+  expect(masked(of('red', 'act', 'ted', 'redacted'), 'a red act, redacted')).toBe('a [redacted] [redacted], [redacted]')
+})
+
+test('values that overlap are taken out whole', () => {
+  expect(masked(of('abcd', 'cdef'), 'x abcdef y')).toBe('x [redacted] y')
+})
+
+test('more values than can be looked for withhold the text', () => {
+  const cards = Array.from({ length: 2_500 }, (_, n) => `4111-${String(n).padStart(4, '0')}`)
+  expect(masked(of(cards), 'declined 4111-2499')).toBe('[redacted]')
+})
+
+test('values that take too long to look for withhold the text', () => {
+  const values = Array.from({ length: 1_500 }, (_, n) => 'a'.repeat(3_000) + String(n))
+  expect(masked(of(values), 'a'.repeat(4_000))).toBe('[redacted]')
+})
