@@ -1,5 +1,7 @@
 /** What `redact` takes out of a message is taken out of other words about it, however they quote it, in one pass. */
 import { expect, test } from 'vitest'
+import { dataTerm } from '../../src/dashboard/data-term.js'
+import { parseExact } from '../../src/dashboard/exact.js'
 import { see, type Redactable } from '../../src/dashboard/redact.js'
 
 /** Words about a message of which all data is secret. */
@@ -28,4 +30,12 @@ test('more values than can be looked for withhold the text', () => {
 test('values that take too long to look for withhold the text', () => {
   const values = Array.from({ length: 1_500 }, (_, n) => 'a'.repeat(3_000) + String(n))
   expect(masked(of(values), 'a'.repeat(4_000))).toBe('[redacted]')
+})
+
+test('a number of many digits is compared in a time that grows with them', () => {
+  const digits = `0.1${'0'.repeat(400_000)}1`
+  const node = parseExact(`{"n":${digits}}`)!
+  expect(dataTerm('n', [{ text: '0.1', quoted: false }]).fits(node)).toBe(false)
+  const same = dataTerm('n', [{ text: '1.50', quoted: false }])
+  expect(['15e-1', '1.5', '0.00015E4', '150e-2'].map((n) => same.fits(parseExact(`{"n":${n}}`)!))).toEqual([true, true, true, true]) // prettier-ignore
 })
