@@ -129,19 +129,19 @@ describe('pages', () => {
     const first = { box: 'shop', q: 'state:dead', limit: 1 }
     const { cursor = '' } = (await ask(own, 'messages', first)).answer as Messages
     expect((await ask(own, 'messages', { ...first, cursor })).status).toBe(200)
-    const [content = '', seal = ''] = cursor.split('.')
-    const inside = JSON.parse(Buffer.from(content, 'base64url').toString()) as { at: string }
-    const forged = Buffer.from(JSON.stringify({ ...inside, q: '' })).toString('base64url')
+    const forged = Buffer.from(JSON.stringify({ q: '', zone: 0, nowMs: 0, at: '' })).toString('base64url')
+    const bytes = Buffer.from(cursor, 'base64url')
+    const changed = [0, 13, 30].map((n) => Buffer.from(bytes.map((byte, i) => (i === n ? byte ^ 1 : byte))))
     const tries: [input: object, asked?: Asked][] = [
       [{ ...first, q: 'state:handled', cursor }],
       [{ ...first, zone: 60, cursor }],
       [{ ...first, box: 'other', cursor }],
       [{ ...first, cursor }, { who: 'looker' }],
-      [{ ...first, cursor: inside.at }],
-      [{ ...first, cursor: `${forged}.${seal}` }],
-      [{ ...first, q: '', cursor: `${forged}.${seal}` }],
-      [{ ...first, cursor: `${content}.${seal}.${seal}` }],
-      [{ ...first, cursor: `${content}.AAAA` }],
+      ...changed.map((one): [object] => [{ ...first, cursor: one.toString('base64url') }]),
+      [{ ...first, cursor: forged }],
+      [{ ...first, q: '', cursor: `${cursor.slice(0, 40)}${forged}` }],
+      [{ ...first, cursor: `${cursor}.` }],
+      [{ ...first, cursor: `${cursor}AAAA` }],
       [{ ...first, cursor: '..' }],
       [{ ...first, cursor: '[]' }],
     ]

@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest'
 import type { Sink } from 'oncebox'
 import type { Overview } from 'oncebox/dashboard/client'
+import { createSigner } from '../../src/dashboard/sign.js'
 import { useServer, type Bench } from '../inbox/fixture.js'
 import { waitUntil } from '../support/wait.js'
 import { ask, open, requestFor, type Who } from './fixture.js'
@@ -47,4 +48,17 @@ test('why a sink is down is told without the error’s words to who may see no b
     expect((answer as Overview).findings).toContainEqual(expect.objectContaining({ code: 'unhealthy', text: expect.stringContaining('sink bus is down') as string }))
     expect([who, (await firstOverview(ops, who)).includes('4111-3333')]).toEqual([who, isShown])
   }
+}) // prettier-ignore
+
+test('a cursor tells nothing of what it carries, and is of one reader', () => {
+  const signer = createSigner('a secret of more than thirty-two characters')
+  const bearer = { kind: 'page', subject: 'me', box: 'keys shop' } as const
+  const token = signer.seal(bearer, { at: ['pay', 'acct-Kowalski'] })
+  const parts = token.split('.').map((part) => Buffer.from(part, 'base64url').toString('latin1'))
+  expect(parts.join(' ')).not.toContain('Kowalski')
+  expect(signer.open(bearer, token)).toEqual({ at: ['pay', 'acct-Kowalski'] })
+  for (const other of [{ ...bearer, subject: 'you' }, { ...bearer, box: 'other' }, { ...bearer, kind: 'confirmation' as const }]) {
+    expect(signer.open(other, token)).toBeUndefined()
+  }
+  for (const bad of ['', '.', 'a', `${token}A`, token.slice(0, -8), `A${token.slice(1)}`]) expect(signer.open(bearer, bad)).toBeUndefined()
 }) // prettier-ignore
