@@ -1,7 +1,8 @@
 /** Ways around: what somebody may not see is in no reason, cursor, audit or fingerprint either, and cannot be asked for. */
 import { expect, test } from 'vitest'
-import type { Sink } from 'oncebox'
-import type { Overview } from 'oncebox/dashboard/client'
+import { Reject, type Sink } from 'oncebox'
+import type { Redactable } from 'oncebox/dashboard'
+import type { Audit, Jobs, Keys, Overview } from 'oncebox/dashboard/client'
 import { createSigner } from '../../src/dashboard/sign.js'
 import { useServer, type Bench } from '../inbox/fixture.js'
 import { waitUntil } from '../support/wait.js'
@@ -61,4 +62,35 @@ test('a cursor tells nothing of what it carries, and is of one reader', () => {
     expect(signer.open(other, token)).toBeUndefined()
   }
   for (const bad of ['', '.', 'a', `${token}A`, token.slice(0, -8), `A${token.slice(1)}`]) expect(signer.open(bearer, bad)).toBeUndefined()
+}) // prettier-ignore
+
+/** Keys and names are secret; a name is quoted by the error. */
+const redact = ({ key: _, data, ...message }: Redactable): Partial<Redactable> => ({
+  ...message,
+  data: { ...(data as object), name: '•' },
+})
+
+async function fillNames(): Promise<Bench> {
+  const box = await server.open()
+  box.consumer('pay', { p: ({ data }) => Promise.reject(new Reject(`customer ${(data as { name: string }).name} is on the list`)) }, { order: 'key' }) // prettier-ignore
+  for (const id of ['1', '2']) await box.receive([{ id, type: 'p', source: 's', key: 'acct-Kowalski', body: '{"name":"Kowalski","order":7}' }]) // prettier-ignore
+  await box.drain()
+  return box
+}
+
+test('the audit and the jobs show no search for a payload to a reader, however it was written', async () => {
+  await using box = await fillNames()
+  const ops = open({ shop: box })
+  for (const q of ['state:"dead"error:"Kowalski"', 'state:"dead"data.name:"Kowalski"']) {
+    const { answer } = await ask(ops, 'countRetry', { ...at, q })
+    const { confirmation } = answer as { confirmation: string }
+    await ask(ops, 'retry', { ...at, confirmation })
+    await waitUntil(async () => ((await ask(ops, 'jobs', at)).answer as Jobs).jobs.every(({ state }) => state !== 'running'))
+    await box.drain()
+  }
+  const { answer, text } = await ask(ops, 'audit', at, { who: 'reader' })
+  expect((answer as Audit).records.length).toBeGreaterThanOrEqual(4)
+  expect(text).not.toContain('Kowalski')
+  expect((await ask(ops, 'jobs', at, { who: 'reader' })).text).not.toContain('Kowalski')
+  expect((await ask(ops, 'audit', at, { who: 'looker' })).text).toContain('Kowalski')
 }) // prettier-ignore
