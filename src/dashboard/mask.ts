@@ -1,6 +1,6 @@
 /**
  * Mask: takes values out of a text, in one pass over it. What is put in their place is not looked through again, so that a value
- * such as `red` does not find itself in it. What cannot be looked for in a bounded time withholds the text.
+ * such as `red` does not find itself in it. A text may have been cut: what is the begin of a value at its end goes too. What cannot be looked for in a bounded time withholds the text.
  */
 
 export const MASK = '[redacted]'
@@ -28,7 +28,8 @@ function indexOf(values: Iterable<string | undefined>): Index | undefined {
   const long = [...new Set(values)].filter((value): value is string => value !== undefined && value.length >= LEAST)
   if (long.length > MOST_VALUES) return undefined
   const index = new Map<string, string[]>()
-  for (const value of long.sort((a, b) => b.length - a.length)) {
+  const forms = [...new Set(long.flatMap(formsOf))].filter(({ length }) => length >= LEAST)
+  for (const value of forms.sort((a, b) => b.length - a.length)) {
     const begin = value.slice(0, LEAST)
     const alike = index.get(begin)
     if (alike) alike.push(value)
@@ -37,18 +38,33 @@ function indexOf(values: Iterable<string | undefined>): Index | undefined {
   return index
 }
 
+/** As errors quote it: as JSON, or JSON in JSON, in a URL, and a number as JavaScript prints it. */
+function formsOf(value: string): string[] {
+  const json = JSON.stringify(value).slice(1, -1)
+  const inUrl = encodeURIComponent(value.toWellFormed())
+  const inForm = new URLSearchParams([['', value]]).toString().slice(1)
+  const number = NUMBER.test(value) ? [String(Number(value))] : []
+  return [value, json, JSON.stringify(json).slice(1, -1), inUrl, inForm, ...number]
+}
+
+const NUMBER = /^-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?$/
+/** What is recorded of an error ends so where it was cut. */
+const CUT = /… \(\d{1,12} more characters\)$/
+
 function maskedBy(index: Index, text: string): string {
   if (index.size === 0) return text
   const parts: string[] = []
+  const end = CUT.exec(text)?.index ?? text.length
   let [from, until, work] = [0, 0, 0]
   for (let at = 0; at + LEAST <= text.length; at++) {
     for (const value of index.get(text.slice(at, at + LEAST)) ?? []) {
       work += Math.min(value.length, text.length - at)
       if (work > MOST_WORK) return MASK
-      if (!text.startsWith(value, at)) continue
+      const isCut = at + LEAST <= end && at + value.length > end && value.startsWith(text.slice(at, end))
+      if (!isCut && !text.startsWith(value, at)) continue
       // One that begins within another goes with it.
       if (at >= until) parts.push(text.slice(from, at), MASK)
-      from = until = Math.max(until, at + value.length)
+      from = until = Math.max(until, isCut ? end : at + value.length)
       break
     }
   }

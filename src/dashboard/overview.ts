@@ -7,7 +7,7 @@ import { BLOCKED_KEYS } from '../postgres/sql/failures.js'
 import { readJson } from '../postgres/statement.js'
 import type { Runtime } from '../runtime.js'
 import { runUnjitted } from '../postgres/unjitted.js'
-import type { ConsumerStatus, Finding, Outbox, Overview, SinkStatus } from './answers/index.js'
+import type { ConsumerStatus, FailureHead, Finding, Outbox, Overview, SinkStatus } from './answers/index.js'
 import { withoutWords } from '../health.js'
 import { maySeeBodies, toHead, type Viewer } from './expose.js'
 import type { Inside } from './options.js'
@@ -107,8 +107,14 @@ function toSink(
     most: MOST_EVENTS,
     lagMs: oldest === null ? 0 : Math.max(0, Date.now() - Number(oldest)),
     held: held === 'true',
-    ...(failure && { error: toHead(viewer, failure, { mask: (text) => text }) }),
+    ...(failure && { error: headOf(viewer, failure) }),
   }
+}
+
+/** It is the error of one of many events, and it is not known here of which: with `redact` nobody gets its words. */
+function headOf(viewer: Viewer, failure: Parameters<typeof toHead>[1]): FailureHead {
+  const { message, ...head } = toHead(viewer, failure, { mask: (text) => text })
+  return viewer.redact || message === undefined ? head : { ...head, message }
 }
 
 /** Paused consumers are not behind: somebody wants it so. */

@@ -32,6 +32,20 @@ test('values that take too long to look for withhold the text', () => {
   expect(masked(of(values), 'a'.repeat(4_000))).toBe('[redacted]')
 })
 
+test.for<[body: string, text: string]>([
+  ['[83920174.0]', 'bad pin 83920174'],
+  ['[8.3920174E7]', 'bad pin 83920174'],
+  [of('pa"ss\\word'), `bad note ${JSON.stringify('pa"ss\\word')}`],
+  [of('pa"ss\\word'), `bad note ${JSON.stringify(JSON.stringify({ note: 'pa"ss\\word' }))}`],
+  [of('bob smith@home'), 'GET /?p=bob%20smith%40home'],
+  [of('bob smith@home'), 'GET /?p=bob+smith%40home'],
+  [of('hunter-swordfish'), `${'y'.repeat(100)} hunter-sw`],
+  [of('hunter-swordfish'), `${'y'.repeat(100)} hunter-sw… (12 more characters)`],
+])('%s is in %s in another form, or in part at its end', ([body, text]) => {
+  expect(masked(body, text)).toContain('[redacted]')
+  expect(masked(body, text)).not.toMatch(/83920174|pa.{0,4}ss|bob|hunter/)
+})
+
 test('a number of many digits is compared in a time that grows with them', () => {
   const digits = `0.1${'0'.repeat(400_000)}1`
   const node = parseExact(`{"n":${digits}}`)!

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import { Reject, type Sink } from 'oncebox'
 import type { Redactable } from 'oncebox/dashboard'
-import type { Audit, Jobs, Keys, Overview } from 'oncebox/dashboard/client'
+import type { Audit, Jobs, Keys, Outbox, Overview } from 'oncebox/dashboard/client'
 import { createSigner } from '../../src/dashboard/sign.js'
 import { useServer, type Bench } from '../inbox/fixture.js'
 import { waitUntil } from '../support/wait.js'
@@ -93,4 +93,30 @@ test('the audit and the jobs show no search for a payload to a reader, however i
   expect(text).not.toContain('Kowalski')
   expect((await ask(ops, 'jobs', at, { who: 'reader' })).text).not.toContain('Kowalski')
   expect((await ask(ops, 'audit', at, { who: 'looker' })).text).toContain('Kowalski')
+}) // prettier-ignore
+
+test('the outbox shows no words of a sink’s error with redact, for they are of no one message', async () => {
+  await using box = await server.open()
+  const publish = (events: readonly unknown[]) => Promise.resolve(events.map(() => ({ error: new Error('refused 4111-3333'), retry: true })))
+  box.to({ name: 'bus', publish, close: () => Promise.resolve() } as Sink)
+  await send(box, { card: '4111-3333' })
+  await box.start()
+  const plain = open({ shop: box })
+  const sinks = async (ops: typeof plain) => ((await ask(ops, 'outbox', at)).answer as Outbox).sinks
+  await waitUntil(async () => (await sinks(plain))[0]?.error !== undefined)
+  expect((await sinks(plain))[0]!.error!.message).toBe('refused 4111-3333')
+  const [shown] = await sinks(open({ shop: box }, { redact: (message) => message }))
+  expect(shown!.error).toEqual({ name: 'Error' })
+}) // prettier-ignore
+
+test('a secret at the cut of failures and keys is taken out too', async () => {
+  await using box = await server.open()
+  box.consumer('pay', { p: () => Promise.reject(new Reject(`${'x'.repeat(485)} hunter-swordfish-secret y`)) }, { order: 'key' })
+  for (const id of ['1', '2']) await box.receive([{ id, type: 'p', source: 's', key: 'k', body: '{"pass":"hunter-swordfish-secret"}' }]) // prettier-ignore
+  await box.drain()
+  const ops = open({ shop: box }, { redact: (message) => ({ ...message, data: {} }) })
+  for (const route of ['failures', 'keys', 'messages'] as const) {
+    const { text } = await ask(ops, route, route === 'messages' ? { ...at, q: '' } : at)
+    expect([route, text.includes('xxx'), text.includes('hunter')]).toEqual([route, true, false])
+  }
 }) // prettier-ignore
