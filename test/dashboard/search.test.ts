@@ -6,6 +6,8 @@ import { parseQuery } from '../../src/dashboard/query.js'
 import { useServer } from '../inbox/fixture.js'
 import { ask, fill, LARGE, open, type Asked, type Filled } from './fixture.js'
 
+/** Nothing is redacted. */
+const PLAIN = { redact: undefined, report: () => undefined }
 const server = useServer('dashboard_search')
 const NOW = Date.UTC(2026, 10, 16, 12, 30)
 const clock = { nowMs: NOW, zone: 60 }
@@ -89,11 +91,11 @@ test.for<[text: string, iso: string]>([
   ['2026-11-15T13:52:00Z', '2026-11-15T13:52:00.000Z'],
   ['2026-11-15T13:52:00+02:00', '2026-11-15T11:52:00.000Z'],
 ])('after:%s is %s for a reader an hour ahead of UTC', ([text, iso]) => {
-  expect(parseQuery(`after:${text}`, clock).filter.after).toBe(iso)
+  expect(parseQuery(`after:${text}`, clock, PLAIN).filter.after).toBe(iso)
 })
 
 test('parts know their place in the query, and what they say', () => {
-  const { terms } = parseQuery('  state:dead,pending error:"a \\"b\\" c" pay_1', clock)
+  const { terms } = parseQuery('  state:dead,pending error:"a \\"b\\" c" pay_1', clock, PLAIN)
   expect(terms).toEqual([
     { qualifier: 'state', values: ['dead', 'pending'], from: 2, to: 20 },
     { qualifier: 'error', values: ['a "b" c'], from: 21, to: 38 },

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import { Reject, type Sink } from 'oncebox'
 import type { Redactable } from 'oncebox/dashboard'
-import type { Audit, Jobs, Keys, Outbox, Overview } from 'oncebox/dashboard/client'
+import type { Audit, Jobs, Keys, Messages, Outbox, Overview } from 'oncebox/dashboard/client'
 import { createSigner } from '../../src/dashboard/sign.js'
 import { useServer, type Bench } from '../inbox/fixture.js'
 import { waitUntil } from '../support/wait.js'
@@ -119,4 +119,26 @@ test('a secret at the cut of failures and keys is taken out too', async () => {
     const { text } = await ask(ops, route, route === 'messages' ? { ...at, q: '' } : at)
     expect([route, text.includes('xxx'), text.includes('hunter')]).toEqual([route, true, false])
   }
+}) // prettier-ignore
+
+test('what redact takes out cannot be searched for by anybody: no error, no value, no key', async () => {
+  await using box = await fillNames()
+  const ops = open({ shop: box }, { redact })
+  const found = async (q: string, who: Who): Promise<unknown> => {
+    const { answer, status } = await ask(ops, 'messages', { ...at, q }, { who })
+    return status === 200 ? (answer as Messages).items.map(({ id }) => id).sort() : status
+  }
+  expect(await found('error:Kowalski', 'all')).toBe(403)
+  expect(await found('data.name:Kowalski', 'all')).toEqual([])
+  expect(await found('data.name:•', 'all')).toEqual(['1', '2'])
+  expect(await found('data.order:7', 'all')).toEqual(['1', '2'])
+  for (const who of ['reader', 'all'] as const) {
+    expect(await found('key:acct-Kowalski', who)).toEqual([])
+    expect(await found('key:acct-Kowalski,other', who)).toEqual([])
+  }
+  const { answer } = await ask(ops, 'countRetry', { ...at, q: 'key:acct-Kowalski' })
+  expect(answer).toMatchObject({ count: 0 })
+  expect((await ask(ops, 'tally', { ...at, q: 'key:acct-Kowalski' })).answer).toMatchObject({ states: { dead: { count: 0 } } })
+  const { keys } = (await ask(ops, 'keys', at)).answer as Keys
+  expect(keys.map(({ key }) => key)).toEqual(['[redacted]'])
 }) // prettier-ignore
