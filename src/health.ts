@@ -54,6 +54,14 @@ export async function healthOf(runtime: Runtime, parts: Parts, limits: HealthLim
   }
 }
 
+/**
+ * A reason without the words of the error that it quotes. They stand behind a colon, and no reason of ours has another: whoever
+ * may not see what errors say gets what is before it.
+ */
+export function withoutWords(reason: string): string {
+  return reason.split(': ', 1)[0]!
+}
+
 function databaseProblems(found: DatabaseHealth | Error): string[] {
   if (found instanceof Error) return [`the database cannot be used: ${plainWords(found)}`]
   return found.writable ? [] : ['the database takes no writes: it is a standby, or read-only']
@@ -74,5 +82,8 @@ function lagProblems(
   const unattended = consumers.filter((one) => workers.has(one.consumer) && !one.held && one.dueMs !== null)
   return unattended
     .filter(({ dueMs }) => dueMs! > UNATTENDED_MS)
-    .map(({ consumer, dueMs }) => `messages of consumer ${consumer} have been due for ${Math.round(dueMs! / 1_000)} s, and nothing runs it`)
+    .map(
+      ({ consumer, dueMs }) =>
+        `messages of consumer ${consumer} have been due for ${Math.round(dueMs! / 1_000)} s, and nothing runs it`,
+    )
 }

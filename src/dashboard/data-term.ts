@@ -10,6 +10,7 @@ export interface DataTerm {
 }
 
 const MOST_STEPS = 16
+const MOST_DIGITS = 1_000
 
 export function dataTerm(path: string, values: readonly Value[]): DataTerm {
   const steps = path.split('.')
@@ -37,7 +38,10 @@ function reached(node: ExactNode, steps: readonly string[]): readonly ExactNode[
 function isSame(leaf: ExactNode, { text, quoted }: Value): boolean {
   if (typeof leaf.value === 'string') return leaf.value === text
   if (quoted || leaf.members || leaf.elements) return false
-  return leaf.text === undefined ? String(leaf.value) === text : isNumber(text) && decimal(leaf.text) === decimal(text)
+  if (leaf.text === undefined) return String(leaf.value) === text
+  // Longer than any value of a query is only the same if it is written so.
+  if (leaf.text.length > MOST_DIGITS) return leaf.text === text
+  return isNumber(text) && decimal(leaf.text) === decimal(text)
 }
 
 function isNumber(text: string): boolean {
@@ -49,7 +53,10 @@ function decimal(text: string): string {
   const [, sign = '', whole = '', fraction = '', power = '0'] =
     /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(text) ?? []
   const digits = (whole + fraction).replace(/^0+/, '')
-  const significant = digits.replace(/0+$/, '')
+  let end = digits.length
+  // A pattern such as 0+$ would begin again at every zero.
+  while (digits[end - 1] === '0') end -= 1
+  const significant = digits.slice(0, end)
   if (significant === '') return '0'
   return `${sign}${significant}e${Number(power) - fraction.length + digits.length - significant.length}`
 }

@@ -46,7 +46,8 @@ export function createDesk(insides: readonly Inside[], settings: Settings): Desk
     const { runtime } = inside.stage
     const reads = { ...runtime, db: boundReads(runtime.db, createGate()) }
     const report = (error: unknown): void => tellSafely(settings.onError, error)
-    const jobs = createJobs({ inside, reads, readOnly: settings.readOnly, report })
+    const { readOnly, redact } = settings
+    const jobs = createJobs({ inside, reads, readOnly, redact, report })
     const hub = createHub({ inside, reads, jobs, report })
     return [inside.name, { ...inside, reads, jobs, hub, diagnosis: createDiagnosis(inside, reads) }]
   })

@@ -56,12 +56,26 @@ function crossSite(): Problem {
   return new Problem('CROSS_SITE', `requests from other sites are refused; ${advice}`)
 }
 
-const FORWARDED = ['forwarded', 'x-forwarded-for', 'x-forwarded-host', 'x-real-ip', 'via']
+/** What proxies add. One that adds nothing cannot be told from whoever is on this machine. */
+const FORWARDED = [
+  'forwarded',
+  'via',
+  'x-forwarded-for',
+  'x-forwarded-host',
+  'x-forwarded-port',
+  'x-forwarded-proto',
+  'x-forwarded-server',
+  'x-real-ip',
+  'x-client-ip',
+  'cf-connecting-ip',
+  'fly-client-ip',
+  'true-client-ip',
+]
 
 /**
  * Without `authorize`, whoever reaches the server may do everything: so it has to be somebody on this machine. The peer of the
  * connection says so, which the bridges of oncebox/http know; where nobody knows it, everybody is refused. A proxy on this
- * machine would make everybody local, so what came through one is refused, and so is a name that is not this machine's.
+ * machine would make everybody local, so what says that it came through one is refused, and so is a name that is not this machine's.
  */
 export function checkLocal(request: Request): void {
   const peer = peerOf(mountOf(request).request)

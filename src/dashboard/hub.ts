@@ -30,6 +30,7 @@ export interface Hub {
 }
 
 export interface Show {
+  overview(overview: Overview): unknown
   jobs(jobs: readonly ListedJob[]): unknown
 }
 
@@ -81,7 +82,7 @@ export function createHub({ inside, reads, jobs, report }: HubDeps): Hub {
     try {
       const overview = await read()
       failing = false
-      if (cached !== before) for (const stream of streams) stream.send('overview', overview)
+      if (cached !== before) for (const stream of streams) stream.send('overview', stream.show.overview(overview))
     } catch (error) {
       if (!failing) report(error)
       failing = true
@@ -141,7 +142,7 @@ export function createHub({ inside, reads, jobs, report }: HubDeps): Hub {
             timers.push(setTimeout(() => own.end(), LIFE_MS).unref())
             write('retry: 1000\n\n')
             read().then(
-              (overview) => own.send('overview', overview),
+              (overview) => own.send('overview', show.overview(overview)),
               (error: unknown) => own.send('problem', toProblem(error).answer.error),
             )
             void tellJobs([own])

@@ -1,4 +1,4 @@
-/** Overview: one reading of a box. It is the same for everybody who looks, so it has nothing that not everybody may see. */
+/** Overview: one reading of a box for everybody who looks. What of it not everybody may see, `shownOverview` takes out. */
 import type { Counts as AdminCounts } from '../admin/types.js'
 import { consumerCounts, outboxCounts } from '../admin/status.js'
 import { GONE_MS } from '../figures.js'
@@ -7,8 +7,9 @@ import { BLOCKED_KEYS } from '../postgres/sql/failures.js'
 import { readJson } from '../postgres/statement.js'
 import type { Runtime } from '../runtime.js'
 import { runUnjitted } from '../postgres/unjitted.js'
-import type { ConsumerStatus, Finding, Outbox, Overview, SinkStatus } from './answers/index.js'
-import { toHead, type Viewer } from './expose.js'
+import type { ConsumerStatus, FailureHead, Finding, Outbox, Overview, SinkStatus } from './answers/index.js'
+import { withoutWords } from '../health.js'
+import { maySeeBodies, toHead, type Viewer } from './expose.js'
 import type { Inside } from './options.js'
 import { readRates, withSince } from './history.js'
 import { EVERYBODY } from './everybody.js'
@@ -64,6 +65,19 @@ export async function readOverview({ name, box, stage }: Inside, reads: Runtime)
   return { ...overview, findings: await withSince(reads, findingsOf(overview), BEHIND_MS) }
 }
 
+/**
+ * Why a box is not healthy may quote an error: the words are for those who may see them. An error of a whole sink is of no one
+ * message that `redact` could be asked about, so with it nobody gets them.
+ */
+export function shownOverview(viewer: Viewer, { health, findings, ...overview }: Overview): Overview {
+  const shown = maySeeBodies(viewer) && !viewer.redact ? (reason: string) => reason : withoutWords
+  return {
+    ...overview,
+    health: { ...health, reasons: health.reasons.map(shown) },
+    findings: findings.map((one) => (one.text === undefined ? one : { ...one, text: shown(one.text) })),
+  }
+}
+
 export async function readOutbox({ stage }: Inside, reads: Runtime, viewer: Viewer): Promise<Outbox> {
   const [counted, sinks] = await Promise.all([outboxCounts(reads), readSinks(reads, viewer, stage.failing())])
   return { types: typesOf(counted), sinks }
@@ -93,8 +107,14 @@ function toSink(
     most: MOST_EVENTS,
     lagMs: oldest === null ? 0 : Math.max(0, Date.now() - Number(oldest)),
     held: held === 'true',
-    ...(failure && { error: toHead(viewer, failure, { mask: (text) => text }) }),
+    ...(failure && { error: headOf(viewer, failure) }),
   }
+}
+
+/** It is the error of one of many events, and it is not known here of which: with `redact` nobody gets its words. */
+function headOf(viewer: Viewer, failure: Parameters<typeof toHead>[1]): FailureHead {
+  const { message, ...head } = toHead(viewer, failure, { mask: (text) => text })
+  return viewer.redact || message === undefined ? head : { ...head, message }
 }
 
 /** Paused consumers are not behind: somebody wants it so. */

@@ -13,6 +13,7 @@ import type { Term } from './answers/index.js'
 import { dataTerm, type DataTerm } from './data-term.js'
 import { parseExact } from './exact.js'
 import { Problem } from './problem.js'
+import { see, type Redact } from './redact.js'
 import { scan, type Scanned } from './scan.js'
 import { readTime, type Clock } from './when.js'
 
@@ -21,6 +22,7 @@ export interface Query {
   readonly filter: CheckedFilter
   /** It asks for what only bodies, or errors, tell. */
   readonly needsBodies: boolean
+  readonly asksForErrors: boolean
 }
 
 /** Every qualifier, with its words for suggestions. */
@@ -48,7 +50,13 @@ const MOST_TERMS = 50
 const MOST_VALUES = 500
 const MOST_DATA = 8
 
-export function parseQuery(text: string, clock: Clock): Query {
+/** What is searched for a reader from whom `redact` keeps something: nobody finds by what nobody gets to see. */
+export interface Glasses {
+  readonly redact: Redact | undefined
+  report(error: unknown): void
+}
+
+export function parseQuery(text: string, clock: Clock, glasses: Glasses): Query {
   const scanned = scan(text)
   if (scanned.length > MOST_TERMS) throw invalid(`a query has at most ${MOST_TERMS} parts`)
   if (scanned.reduce((sum, { values }) => sum + values.length, 0) > MOST_VALUES) {
@@ -64,8 +72,15 @@ export function parseQuery(text: string, clock: Clock): Query {
   }
   if (data.length > MOST_DATA) throw invalid(`a query has at most ${MOST_DATA} parts that look into data`)
   const { filter, fits } = toFilter(said, clock)
-  const judges = [...fits, ...(data.length > 0 ? [(row: FoundRow) => fitsData(row, data)] : [])]
-  const judge = { bodies: data.length > 0, fits: (row: FoundRow) => judges.every((one) => one(row)) }
+  const keys = glasses.redact && said.get('key')
+  const judges = [
+    ...fits,
+    ...(data.length > 0 || keys ? [(row: FoundRow) => fitsSeen(row, { data, keys }, glasses)] : []),
+  ]
+  const judge = {
+    bodies: data.length > 0 || keys !== undefined,
+    fits: (row: FoundRow) => judges.every((one) => one(row)),
+  }
   return {
     terms: scanned.map(({ qualifier, values, from, to }) => ({
       qualifier,
@@ -75,6 +90,7 @@ export function parseQuery(text: string, clock: Clock): Query {
     })),
     filter: judges.length > 0 ? { ...checkFilter(filter), judge } : checkFilter(filter),
     needsBodies: data.length > 0 || said.has('error'),
+    asksForErrors: said.has('error'),
   }
 }
 
@@ -143,9 +159,22 @@ function messageOf({ error, detail }: FoundRow): string {
   return String((JSON.parse(error) as { message?: unknown }).message)
 }
 
-function fitsData({ body }: FoundRow, terms: readonly DataTerm[]): boolean {
+interface Sought {
+  readonly data: readonly DataTerm[]
+  readonly keys: readonly string[] | undefined
+}
+
+/** Of what `redact` leaves, if there is one. */
+function fitsSeen(row: FoundRow, { data, keys }: Sought, { redact, report }: Glasses): boolean {
+  if (!redact) return fitsData(row, data)
+  const { body = null, key } = see(row, redact, report)
+  if (keys && (key === undefined || !keys.includes(key))) return false
+  return data.length === 0 || fitsData({ body }, data)
+}
+
+function fitsData({ body }: Pick<FoundRow, 'body'>, terms: readonly DataTerm[]): boolean {
   // To look for a text is a hundred times faster than to parse. One that may be escaped is not looked for.
-  if (body === null || !terms.every((term) => body.includes('\\u') || term.mayBeIn(body))) return false
+  if (body == null || !terms.every((term) => body.includes('\\u') || term.mayBeIn(body))) return false
   const node = parseExact(body)
   return node !== undefined && terms.every((term) => term.fits(node))
 }

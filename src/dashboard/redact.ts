@@ -8,6 +8,7 @@
 import { toMessage, type Message } from '../message.js'
 import type { FoundRow } from '../postgres/sql/walk.js'
 import { leavesOf, parseExact, writeExact, type ExactNode } from './exact.js'
+import { createMask, MASK } from './mask.js'
 
 /** A message, and what its handler returned. */
 export type Redactable = Message & { readonly result?: unknown }
@@ -47,7 +48,6 @@ type Stored = Pick<
 
 /** A larger one is not parsed to be looked through. */
 const MOST_CHARACTERS = 8 * 1_024 * 1_024
-const MASK = '[redacted]'
 
 export function see(row: Stored, redact: Redact | undefined, report: (error: unknown) => void): Seen {
   const message = messageOf(row, undefined)
@@ -86,7 +86,7 @@ function redacted(row: Stored, redact: Redact): Seen {
   const headers = textsOf(after.headers)
   const written = after.data === undefined ? undefined : writeExact(after.data, node)
   const returned = after.result === undefined ? undefined : writeExact(after.result, result)
-  const gone = longestFirst([
+  const gone = new Set([
     ...missing(leaves(node), leaves(read(written))),
     ...missing(leaves(result), leaves(read(returned))),
     ...missing(Object.values(before.headers), Object.values(headers)),
@@ -100,7 +100,7 @@ function redacted(row: Stored, redact: Redact): Seen {
     result: returned,
     redacted: written !== asItWas,
     unredactable: false,
-    mask: (text) => gone.reduce((rest, value) => rest.replaceAll(value, MASK), text),
+    mask: createMask(gone),
   }
 }
 
@@ -128,10 +128,6 @@ function textsOf(headers: unknown): Record<string, string> {
   return Object.fromEntries(entries.filter((entry): entry is [string, string] => typeof entry[1] === 'string'))
 }
 
-/** Shorter ones would black out half of every text. */
-const LEAST = 3
-const MOST_VALUES = 2_000
-
 function leaves(node: ExactNode | undefined): Iterable<string> {
   return node ? leavesOf(node) : []
 }
@@ -141,10 +137,4 @@ function missing(before: Iterable<string>, after: Iterable<string>): Set<string>
   const gone = new Set(before)
   for (const value of after) gone.delete(value)
   return gone
-}
-
-/** So that none hides in a longer one. */
-function longestFirst(values: readonly (string | undefined)[]): string[] {
-  const long = [...new Set(values)].filter((value): value is string => value !== undefined && value.length >= LEAST)
-  return long.sort((a, b) => b.length - a.length).slice(0, MOST_VALUES)
 }

@@ -118,16 +118,15 @@ test('a confirmation is good for its verb, its reader, its box and its server, a
   const ops = at()
   const { confirmation } = await count(ops, 'state:dead')
   const tampered = `${confirmation.slice(0, -2)}AA`
-  const [content = '', seal = ''] = confirmation.split('.')
-  const other = Buffer.from(JSON.stringify({ q: '', zone: 0, nowMs: 0, count: 2, at: Date.now() })).toString(
-    'base64url',
-  )
+  const written = JSON.stringify({ q: '', zone: 0, nowMs: 0, count: 2, at: Date.now() })
+  const other = Buffer.from(written).toString('base64url')
   const refused = { status: 409, code: 'CONFIRMATION_INVALID' }
   const tries: [Ops, string, Who][] = [
     [ops, tampered, 'all'],
-    [ops, `${other}.${seal}`, 'all'],
-    [ops, `${content}.`, 'all'],
-    [ops, content, 'all'],
+    [ops, other, 'all'],
+    [ops, `${confirmation.slice(0, 40)}${other}`, 'all'],
+    [ops, `${confirmation}.`, 'all'],
+    [ops, confirmation.slice(0, -4), 'all'],
     [ops, 'x', 'all'],
     [ops, confirmation, 'retry'],
     [at({ secret: 's'.repeat(32) }), confirmation, 'all'],

@@ -24,6 +24,7 @@ import { Reject } from 'oncebox'
 import { useServer, type Bench } from '../inbox/fixture.js'
 import { waitUntil } from '../support/wait.js'
 
+const PROXIES = ['forwarded', 'via', 'x-real-ip', 'x-client-ip', 'cf-connecting-ip', 'fly-client-ip', 'true-client-ip', ...['for', 'host', 'port', 'proto', 'server'].map((one) => `x-forwarded-${one}`)] // prettier-ignore
 const server = useServer('dashboard_mounts')
 let box: Bench
 
@@ -267,7 +268,7 @@ describe('dev', () => {
     expect(await status({ host: 'evil.example' })).toBe(403)
     expect(await status({ host: 'localhost.evil.example' })).toBe(403)
     expect(await status({ host: '127.0.0.1.evil.example' })).toBe(403)
-    for (const header of ['x-forwarded-for', 'forwarded', 'x-real-ip', 'via', 'x-forwarded-host']) {
+    for (const header of PROXIES) {
       expect(await status({ [header]: '127.0.0.1' })).toBe(403)
     }
   })

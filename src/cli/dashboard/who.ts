@@ -27,7 +27,7 @@ export function authorizeBy({ token, by }: Gate): Authorize {
   }
   return (request) => {
     const given = credentialsOf(request.headers.get('authorization') ?? '')
-    if (given && isSame(given.token, token)) return { may: 'all', by: given.name ?? 'token' }
+    if (given && isSame(given.token, token)) return { may: 'all', by: nameOf(given.name) ?? 'token' }
     return new Response('The password is the token that this dashboard was started with.\n', {
       status: 401,
       headers: {
@@ -45,9 +45,16 @@ function credentialsOf(header: string): { readonly name?: string; readonly token
   const text = Buffer.from(value, 'base64').toString()
   const colon = text.indexOf(':')
   if (colon < 0) return undefined
-  // A name goes to the audit: what is none there is left out.
-  const name = masked(text.slice(0, colon)).replaceAll(/[^\p{L}\p{N}@._+ -]/gu, '').slice(0, 100) // prettier-ignore
-  return { token: text.slice(colon + 1), ...(name.trim() !== '' && { name: name.trim() }) }
+  return { token: text.slice(colon + 1), name: text.slice(0, colon) }
+}
+
+const MOST_NAME = 200
+
+/** A name goes to the audit: what is none there is left out. To look for passwords in a long one would take its time. */
+function nameOf(given: string | undefined): string | undefined {
+  if (given === undefined || given.length > MOST_NAME) return undefined
+  const name = masked(given).replaceAll(/[^\p{L}\p{N}@._+ -]/gu, '').slice(0, 100).trim() // prettier-ignore
+  return name === '' ? undefined : name
 }
 
 /** In a time that says nothing of how much of it is right. */

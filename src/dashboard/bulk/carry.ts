@@ -10,7 +10,7 @@ import { END_BULK, FOLLOW_BULK, LEAVE_BULK, type BulkRow } from '../../postgres/
 import { someCause } from '../../failure.js'
 import type { Inside } from '../options.js'
 import { toProblem } from '../problem.js'
-import { parseQuery } from '../query.js'
+import { parseQuery, type Glasses } from '../query.js'
 import { changeBatch, changeOf, LEASE_MS, type Carried } from './batch.js'
 import { statesFor } from './count.js'
 import { beginPlan, lookFurther, type Plan, type Wanted } from './plan.js'
@@ -25,14 +25,13 @@ const AFTERWARDS_LOOK_MS = 500
 const WINDOW = 50
 const PATIENCE_MS = 2_000
 
-export interface CarryParts {
+export interface CarryParts extends Glasses {
   readonly inside: Inside
   readonly token: string
   /** Ends when the process lets go of it. */
   readonly turn: OwnTurn
   /** Resolves when somebody here has changed the rate, or cancelled. */
   changed(): Promise<unknown>
-  report(error: unknown): void
 }
 
 type Ending = 'done' | 'cancelled' | 'stopped'
@@ -132,7 +131,7 @@ async function run(parts: CarryParts, hold: Hold): Promise<Ending | 'left' | und
   const { inside, turn } = parts
   const { runtime } = inside.stage
   const carried = carriedOf(parts, hold.row)
-  const wanted = wantedOf(carried, hold.row)
+  const wanted = wantedOf(parts, carried, hold.row)
   let plan = hold.row.plan === null ? await beginPlan(runtime, wanted) : (JSON.parse(hold.row.plan) as Plan)
   let done = Number(hold.row.done)
   const most = Number(hold.row.most)
@@ -168,8 +167,8 @@ function carriedOf({ inside, token }: CarryParts, { id, verb, reason }: BulkRow)
   return { inside, id, token, verb, reason: reason ?? undefined }
 }
 
-function wantedOf(carried: Carried, { query, read, zone }: BulkRow): Wanted {
-  const { filter } = parseQuery(query, { nowMs: Number(read), zone: Number(zone) })
+function wantedOf(glasses: Glasses, carried: Carried, { query, read, zone }: BulkRow): Wanted {
+  const { filter } = parseQuery(query, { nowMs: Number(read), zone: Number(zone) }, glasses)
   return { filter, states: statesFor(filter, changeOf(carried)) }
 }
 

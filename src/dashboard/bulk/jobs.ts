@@ -12,6 +12,7 @@ import {
 } from '../../postgres/sql/bulk-work.js' // prettier-ignore
 import type { Runtime } from '../../runtime.js'
 import type { Job } from '../answers/index.js'
+import type { Glasses } from '../query.js'
 import type { Inside } from '../options.js'
 import { notFound, Problem } from '../problem.js'
 import { LEASE_MS } from './batch.js'
@@ -48,12 +49,11 @@ export interface Jobs {
   ): Promise<ListedJob>
 }
 
-export interface JobsDeps {
+export interface JobsDeps extends Glasses {
   readonly inside: Inside
   readonly reads: Runtime
   /** It changes nothing, not for others either. */
   readonly readOnly: boolean
-  report(error: unknown): void
 }
 
 const MOST_RUNNING = 4
@@ -70,7 +70,7 @@ interface Own {
   wake(): void
 }
 
-export function createJobs({ inside, reads, readOnly, report }: JobsDeps): Jobs {
+export function createJobs({ inside, reads, readOnly, redact, report }: JobsDeps): Jobs {
   const { db } = inside.stage.runtime
   const carried = new Map<string, Own>()
   const turn = beginTurn()
@@ -80,7 +80,7 @@ export function createJobs({ inside, reads, readOnly, report }: JobsDeps): Jobs 
   const begin = (row: BulkRow, token: string): void => {
     let wake = (): void => undefined
     const changed = (): Promise<void> => new Promise((resolve) => (wake = resolve))
-    const work = carry({ inside, token, turn, changed, report }, row).finally(() => carried.delete(row.id))
+    const work = carry({ inside, token, turn, changed, redact, report }, row).finally(() => carried.delete(row.id))
     carried.set(row.id, { work, wake: () => wake() })
   }
   /** Carries on what nobody does any more. */

@@ -4,6 +4,7 @@ import type { Audit } from '../answers/index.js'
 import { maySeeBodies, type BoxCall } from '../desk.js'
 import { Problem } from '../problem.js'
 import type { RouteInput } from '../routes.js'
+import { scan } from '../scan.js'
 
 const BY_DEFAULT = 50
 
@@ -53,8 +54,13 @@ function withoutSecrets(detail: Readonly<Record<string, unknown>>): Record<strin
   return { ...pick(detail, PLAIN), ...(filter !== undefined && { filter: plainFilter(filter) }) }
 }
 
-export function mayQuote(query: string): boolean {
-  return /(?:^|\s)(?:data\.|error:)/.test(query)
+/** As the search reads it. What it would not take may be anything. */
+function mayQuote(query: string): boolean {
+  try {
+    return scan(query).some(({ qualifier }) => qualifier === 'error' || qualifier.startsWith('data.'))
+  } catch {
+    return true
+  }
 }
 
 function plainFilter(filter: unknown): unknown {

@@ -44,7 +44,10 @@ export async function messages(
 
 /** A query that this reader may ask. What only bodies tell, only those may ask for who may see them. */
 export function readQuery(call: BoxCall, q: string, clock: { readonly nowMs: number; readonly zone: number }): Query {
-  const query = parseQuery(q, clock)
+  const query = parseQuery(q, clock, call.viewer)
+  if (query.asksForErrors && call.viewer.redact) {
+    throw new Problem('FORBIDDEN', 'error: cannot be searched here: it would find what redact takes out of errors')
+  }
   if (!query.needsBodies || maySeeBodies(call.viewer)) return query
   throw new Problem('FORBIDDEN', '‘error:’ and ‘data.’ look into payloads, which takes the right ‘bodies’', { needs: 'bodies' })
 }

@@ -4,11 +4,11 @@ import { VOCABULARY } from '../../postgres/sql/dashboard.js'
 import { readJson } from '../../postgres/statement.js'
 import type { Outbox, Overview, Vocabulary } from '../answers/index.js'
 import type { BoxCall } from '../desk.js'
-import { readOutbox } from '../overview.js'
+import { readOutbox, shownOverview } from '../overview.js'
 import { QUALIFIERS } from '../query.js'
 
-export function overview({ part }: BoxCall): Promise<Overview> {
-  return part.hub.overview()
+export async function overview({ part, viewer }: BoxCall): Promise<Overview> {
+  return shownOverview(viewer, await part.hub.overview())
 }
 
 export function outbox({ part, viewer }: BoxCall): Promise<Outbox> {

@@ -1,10 +1,14 @@
 /** The stream: events for whoever keeps looking. */
 import type { BoxCall } from '../desk.js'
+import { shownOverview } from '../overview.js'
 import { respond } from '../respond.js'
 import { shownJobs } from './bulk.js'
 
 export function stream({ part, viewer }: BoxCall): Response {
-  const events = part.hub.open({ jobs: (listed) => ({ jobs: shownJobs(viewer, listed) }) })
+  const events = part.hub.open({
+    overview: (read) => shownOverview(viewer, read),
+    jobs: (listed) => ({ jobs: shownJobs(viewer, listed) }),
+  })
   // Proxies must not keep events back to send them together.
   return respond(events, { type: 'text/event-stream; charset=utf-8', headers: { 'x-accel-buffering': 'no' } })
 }
