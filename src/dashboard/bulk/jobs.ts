@@ -7,6 +7,7 @@ import { randomUUID } from 'node:crypto'
 import { beginTurn } from '../../lifecycle.js'
 import { someCause } from '../../failure.js'
 import { sqlState } from '../../postgres/errors.js'
+import type { WalkEnd } from '../../postgres/sql/bulk.js'
 import {
   CHANGE_BULK, LIST_BULK, READ_BULK, START_BULK, TAKE_BULK, type BulkRow,
 } from '../../postgres/sql/bulk-work.js' // prettier-ignore
@@ -23,6 +24,8 @@ export interface Order {
   readonly query: string
   readonly zone: number
   readonly readAt: number
+  /** How far messages had come when they were counted: whoever carries it takes nothing else. */
+  readonly counted: WalkEnd
   /** It may quote a payload. */
   readonly secret: boolean
   readonly total: number
@@ -108,10 +111,10 @@ export function createJobs({ inside, reads, readOnly, report }: JobsDeps): Jobs 
   }, LOOK_MS).unref()
 
   return {
-    async start({ limit, perSecond, by, ...order }) {
+    async start({ limit, perSecond, by, counted, ...order }) {
       const [id, token] = [randomUUID(), randomUUID()]
       const row = await db.transaction(async (tx) => {
-        const given = { ...order, id, token, most: limit, pace: perSecond, actor: by }
+        const given = { ...order, id, token, counted: JSON.stringify(counted), most: limit, pace: perSecond, actor: by }
         const [started] = await db.run(START_BULK, { ...given, leaseMs: LEASE_MS, mostRunning: MOST_RUNNING }, tx)
         if (!started) {
           throw new Problem('BUSY', `${MOST_RUNNING} changes run already; wait for one to end, or cancel one`)

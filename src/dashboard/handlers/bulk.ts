@@ -8,6 +8,7 @@ import type { ListedJob, Order } from '../bulk/jobs.js'
 import { countAll } from '../bulk/count.js'
 import { maySeeBodies, type BoxCall } from '../desk.js'
 import type { Viewer } from '../expose.js'
+import type { WalkEnd } from '../../postgres/sql/bulk.js'
 import { Problem } from '../problem.js'
 import { RATE_ABOVE, type RouteInput } from '../routes.js'
 import type { Bearer } from '../sign.js'
@@ -23,6 +24,7 @@ interface Sealed {
   readonly zone: number
   readonly nowMs: number
   readonly count: number
+  readonly end: WalkEnd
 }
 
 export async function count(
@@ -33,11 +35,11 @@ export async function count(
   return recount(call, verb, { q, zone, nowMs: Date.now() })
 }
 
-async function recount(call: BoxCall, verb: Verb, asked: Omit<Sealed, 'count'>): Promise<Counted> {
+async function recount(call: BoxCall, verb: Verb, asked: Omit<Sealed, 'count' | 'end'>): Promise<Counted> {
   const { part, desk } = call
   const { filter } = readQuery(call, asked.q, asked)
-  const total = await countAll(part.reads, filter, changeOf({ inside: part, verb, reason: '' }))
-  const sealed: Sealed = { ...asked, count: total.count }
+  const { end, ...total } = await countAll(part.reads, filter, changeOf({ inside: part, verb, reason: '' }))
+  const sealed: Sealed = { ...asked, count: total.count, end }
   return {
     ...total,
     at: new Date().toISOString(),
@@ -70,7 +72,7 @@ export async function confirm(call: BoxCall, verb: Verb, input: RouteInput<'retr
   }
   const job = await part.jobs.start({
     ...{ verb, query: sealed.q, zone: sealed.zone, readAt: sealed.nowMs, secret: query.needsBodies },
-    ...{ total: sealed.count, limit: most },
+    ...{ total: sealed.count, limit: most, counted: sealed.end },
     ...{ perSecond, by: access.by, reason },
   })
   return shown(call.viewer, job)
