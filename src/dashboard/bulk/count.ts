@@ -32,10 +32,16 @@ export function statesFor(filter: CheckedFilter, { takes, unlessTold }: Change):
   return possibleStates(filter, filter.box === 'outbox' ? asked.filter((state) => state !== 'handled') : asked)
 }
 
-export async function countAll(reads: Runtime, filter: CheckedFilter, change: Change): Promise<Total> {
+/** Up to where messages are now, or were when they were counted before. */
+export async function countAll(
+  reads: Runtime,
+  filter: CheckedFilter,
+  change: Change,
+  before?: WalkEnd,
+): Promise<Total> {
   const states: Partial<Record<State, number>> = {}
   let count = 0
-  const end = await endOf(reads)
+  const end = before ?? (await endOf(reads))
   const deadline = performance.now() + MOST_MS
   for await (const rows of walk(reads, asCounted(filter, end), statesFor(filter, change), endsOf(end))) {
     for (const { state } of rows) states[state] = (states[state] ?? 0) + 1

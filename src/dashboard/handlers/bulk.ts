@@ -1,7 +1,8 @@
 /**
  * Changes of many messages: count, confirm, run. The count is sealed into a confirmation, with the query and the time that its
- * times were read at; what is confirmed is counted again, and refused if there are not as many any more.
+ * times were read at and how far messages had come; what is confirmed is counted again, and refused if it is not the same any more.
  */
+import type { CheckedFilter } from '../../admin/filter.js'
 import type { Counted, Job, Jobs } from '../answers/index.js'
 import { changeOf } from '../bulk/batch.js'
 import type { ListedJob, Order } from '../bulk/jobs.js'
@@ -63,19 +64,33 @@ export async function confirm(call: BoxCall, verb: Verb, input: RouteInput<'retr
   if (verb === 'discard' && reason?.trim() === '') {
     throw new Problem('REASON_REQUIRED', 'say why, for the audit', { field: 'reason' })
   }
-  const now = await recount(call, verb, { q: sealed.q, zone: sealed.zone, nowMs: sealed.nowMs })
-  // Of more than there were, the number that was asked for is still that number. Of fewer, or of all, it is not.
-  const isAsCounted = limit !== undefined && limit <= sealed.count ? now.count >= limit : now.count === sealed.count
-  if (!isAsCounted) {
-    const what = `there were ${sealed.count} when you looked, and there are ${now.count} now`
-    throw new Problem('COUNT_CHANGED', `nothing was changed: ${what}`, { counted: now })
-  }
+  await checkCount(call, verb, sealed, { filter: query.filter, limit })
   const job = await part.jobs.start({
     ...{ verb, query: sealed.q, zone: sealed.zone, readAt: sealed.nowMs, secret: query.needsBodies },
     ...{ total: sealed.count, limit: most, counted: sealed.end },
     ...{ perSecond, by: access.by, reason },
   })
   return shown(call.viewer, job)
+}
+
+/** So many of those that were counted have to be left. If all are wanted, there must be no others either. */
+async function checkCount(
+  call: BoxCall,
+  verb: Verb,
+  sealed: Sealed,
+  { filter, limit = Infinity }: { readonly filter: CheckedFilter; readonly limit: number | undefined },
+): Promise<void> {
+  const { q, zone, nowMs, end } = sealed
+  const { part } = call
+  const kept = await countAll(part.reads, filter, changeOf({ inside: part, verb, reason: '' }), end)
+  // One that died while it was counted may come in later.
+  const isKept = kept.count >= Math.min(limit, sealed.count) && kept.count <= sealed.count
+  if (isKept && limit <= sealed.count) return
+  const now = await recount(call, verb, { q, zone, nowMs })
+  if (isKept && now.count === sealed.count) return
+  const others = now.count === sealed.count ? 'as many now, but not the same' : `${now.count} now`
+  const what = `there were ${sealed.count} when you looked, and there are ${others}`
+  throw new Problem('COUNT_CHANGED', `nothing was changed: ${what}`, { counted: now })
 }
 
 function bearerOf({ access, part }: BoxCall, verb: Verb): Bearer {
