@@ -319,3 +319,24 @@ test('as many that are others are refused too', async () => {
     { state: 'pending', n: 1 },
   ])
 })
+
+test('a confirmation begins one job: sent again, at once or later, it answers that job', async () => {
+  await dead(5)
+  const ops = at()
+  const { confirmation } = await count(ops, 'state:dead', 'countDiscard')
+  const send = async (): Promise<Job> => {
+    const { status, answer } = await ask(ops, 'discard', { ...shop, confirmation, limit: 1, reason: 'one' })
+    expect([status, answer]).toEqual([200, expect.anything()])
+    return answer
+  }
+  const [first, ...others] = await Promise.all([send(), send(), send()])
+  await ended(ops, first.id)
+  others.push(await send())
+  expect(others.map(({ id }) => id)).toEqual([first.id, first.id, first.id])
+  expect(others.at(-1)).toMatchObject({ state: 'done', done: 1 })
+  expect(await states()).toEqual([
+    { state: 'dead', n: 4 },
+    { state: 'discarded', n: 1 },
+  ])
+  expect((await box.admin.audit()).records.map(({ action }) => action)).toEqual(['discard', 'discard-started'])
+})

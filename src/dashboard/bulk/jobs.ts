@@ -19,6 +19,8 @@ import { LEASE_MS } from './batch.js'
 import { carry, noteDeed } from './carry.js'
 
 export interface Order {
+  /** Of the confirmation: one begins one job. */
+  readonly id: string
   readonly verb: 'retry' | 'discard'
   /** The filter in words, the zone and the time that its times are read by: any process reads the same from it. */
   readonly query: string
@@ -38,8 +40,10 @@ export interface Order {
 export type ListedJob = Job & { readonly secret: boolean }
 
 export interface Jobs {
-  /** Resolves once it is on record, and the audit says so. */
+  /** Resolves once it is on record, and the audit says so. One that has begun before is answered as it is. */
   start(order: Order): Promise<ListedJob>
+  /** The one that was begun with this id. */
+  find(id: string): Promise<ListedJob | undefined>
   /** Those that run, and those that ended lately, in whichever process; newest first. */
   list(): Promise<readonly ListedJob[]>
   /** Lets go of what runs here, for others to carry on. Resolves when nothing does any more. */
@@ -110,18 +114,26 @@ export function createJobs({ inside, reads, readOnly, report }: JobsDeps): Jobs 
     db.run(LIST_BULK, listed).then(takeIf, () => undefined)
   }, LOOK_MS).unref()
 
+  const find: Jobs['find'] = async (id) => {
+    const [row] = await db.run(READ_BULK, { id })
+    return row && show(inside.name, row)
+  }
+
   return {
+    find,
     async start({ limit, perSecond, by, counted, ...order }) {
-      const [id, token] = [randomUUID(), randomUUID()]
+      const token = randomUUID()
       const row = await db.transaction(async (tx) => {
-        const given = { ...order, id, token, counted: JSON.stringify(counted), most: limit, pace: perSecond, actor: by }
+        const given = { ...order, token, counted: JSON.stringify(counted), most: limit, pace: perSecond, actor: by }
         const [started] = await db.run(START_BULK, { ...given, leaseMs: LEASE_MS, mostRunning: MOST_RUNNING }, tx)
-        if (!started) {
-          throw new Problem('BUSY', `${MOST_RUNNING} changes run already; wait for one to end, or cancel one`)
-        }
-        await noteDeed(inside, started, tx)
+        if (started) await noteDeed(inside, started, tx)
         return started
       }, 'read committed')
+      if (!row) {
+        const before = await find(order.id)
+        if (before) return before
+        throw new Problem('BUSY', `${MOST_RUNNING} changes run already; wait for one to end, or cancel one`)
+      }
       begin(row, token)
       return show(inside.name, row)
     },

@@ -2,6 +2,7 @@
  * Changes of many messages: count, confirm, run. The count is sealed into a confirmation, with the query and the time that its
  * times were read at and how far messages had come; what is confirmed is counted again, and refused if it is not the same any more.
  */
+import { randomUUID } from 'node:crypto'
 import type { CheckedFilter } from '../../admin/filter.js'
 import type { Counted, Job, Jobs } from '../answers/index.js'
 import { changeOf } from '../bulk/batch.js'
@@ -21,6 +22,8 @@ const HOLDS_MS = 600_000
 
 /** What was counted. */
 interface Sealed {
+  /** The id of the job that it may begin. */
+  readonly job: string
   readonly q: string
   readonly zone: number
   readonly nowMs: number
@@ -36,11 +39,11 @@ export async function count(
   return recount(call, verb, { q, zone, nowMs: Date.now() })
 }
 
-async function recount(call: BoxCall, verb: Verb, asked: Omit<Sealed, 'count' | 'end'>): Promise<Counted> {
+async function recount(call: BoxCall, verb: Verb, asked: Omit<Sealed, 'job' | 'count' | 'end'>): Promise<Counted> {
   const { part, desk } = call
   const { filter } = readQuery(call, asked.q, asked)
   const { end, ...total } = await countAll(part.reads, filter, changeOf({ inside: part, verb, reason: '' }))
-  const sealed: Sealed = { ...asked, count: total.count, end }
+  const sealed: Sealed = { ...asked, job: randomUUID(), count: total.count, end }
   return {
     ...total,
     at: new Date().toISOString(),
@@ -54,6 +57,9 @@ export async function confirm(call: BoxCall, verb: Verb, input: RouteInput<'retr
   const { limit, perSecond, reason } = input
   const sealed = open(call, verb, input.confirmation)
   const query = readQuery(call, sealed.q, sealed)
+  // Sent again, as by a client that has not seen the answer.
+  const begun = await part.jobs.find(sealed.job)
+  if (begun) return shown(call.viewer, begun)
   const most = Math.min(limit ?? Infinity, sealed.count)
   if (most === 0) throw new Problem('NOTHING_MATCHES', 'no message matches; nothing was changed')
   if (most > RATE_ABOVE && perSecond === undefined) {
@@ -64,8 +70,16 @@ export async function confirm(call: BoxCall, verb: Verb, input: RouteInput<'retr
   if (verb === 'discard' && reason?.trim() === '') {
     throw new Problem('REASON_REQUIRED', 'say why, for the audit', { field: 'reason' })
   }
-  await checkCount(call, verb, sealed, { filter: query.filter, limit })
+  try {
+    await checkCount(call, verb, sealed, { filter: query.filter, limit })
+  } catch (error) {
+    // Two at once: the other has begun to change what was counted.
+    const other = await part.jobs.find(sealed.job)
+    if (other) return shown(call.viewer, other)
+    throw error
+  }
   const job = await part.jobs.start({
+    id: sealed.job,
     ...{ verb, query: sealed.q, zone: sealed.zone, readAt: sealed.nowMs, secret: query.needsBodies },
     ...{ total: sealed.count, limit: most, counted: sealed.end },
     ...{ perSecond, by: access.by, reason },

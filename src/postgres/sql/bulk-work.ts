@@ -76,7 +76,7 @@ interface StartInput extends Carrier {
   readonly mostRunning: number
 }
 
-/** Begins a change, carried by who asks. No row back: so many run already. Two at the same moment may be one more. */
+/** Begins a change, carried by who asks. No row back: there is one of this id, or so many run already. Two at the same moment may be one more. */
 export const START_BULK = statement<StartInput, BulkRow>(`
 with input as materialized (select $1::text::jsonb given)
 insert into ob.bulk as b (id, verb, query, zone, read_at, counted, secret, total, most, per_second, actor, reason, token, lease_until,
@@ -86,7 +86,7 @@ select (given->>'id')::uuid, given->>'verb', given->>'query', (given->>'zone')::
   given->>'reason', (given->>'token')::uuid, ${LEASE}, 1
 from input
 where (select count(*) from ob.bulk r where r.state = 'running') < (given->>'mostRunning')::bigint
-returning ${COLUMNS}`)
+on conflict (id) do nothing returning ${COLUMNS}`)
 
 /** Changes that run, and those that ended within `keptMs`, newest first, no more than `limit`. Index: bulk_started. */
 export const LIST_BULK = statement<{ keptMs: number; limit: number }, BulkRow>(`
