@@ -7,7 +7,7 @@ import { OnceboxError } from '../errors.js'
 import { writeAudit } from '../inbox/audit.js'
 import { unknownConsumers } from '../inbox/registry.js'
 import type { State } from '../message.js'
-import { WALK_END } from '../postgres/sql/bulk.js'
+import { WALK_END, type WalkEnd } from '../postgres/sql/bulk.js'
 import type { FoundRow } from '../postgres/sql/walk.js'
 import type { Runtime } from '../runtime.js'
 import { sleep } from '../backoff.js'
@@ -120,7 +120,7 @@ async function walk(
 ): Promise<number> {
   if (states.length === 0 || limit === 0) return 0
   const size = perSecond === undefined || dryRun ? BATCH : Math.max(1, Math.min(BATCH, Math.floor(perSecond / 10)))
-  const end = await endOf(runtime)
+  const end = endsOf(await endOf(runtime))
   const started = performance.now()
   let sum = 0
   let taken = 0
@@ -158,9 +158,12 @@ async function sleepUntil(at: number, signal: AbortSignal | undefined): Promise<
 }
 
 /** What arrives after the walk has begun is not part of it. */
-export async function endOf({ db }: Runtime): Promise<Partial<Record<Place, string>>> {
-  const [end] = await db.run(WALK_END, null)
-  const { at, seq, n, sent } = end!
+export async function endOf(runtime: Runtime): Promise<WalkEnd> {
+  const [end] = await runtime.db.run(WALK_END, null)
+  return end!
+}
+
+export function endsOf({ at, seq, n, sent }: WalkEnd): Partial<Record<Place, string>> {
   const quarantine = { quarantine: n, quarantineOf: n, quarantineIds: n }
   const failures = { parked: seq, alike: seq, fronts: seq }
   return { journal: at, waiting: seq, ...failures, ...quarantine, outbox: sent, outboxParked: sent, outboxIds: sent }

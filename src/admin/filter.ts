@@ -22,6 +22,8 @@ export interface CheckedFilter {
   readonly before: string | undefined
   readonly after: string | undefined
   readonly data: Readonly<Record<string, unknown>> | undefined
+  /** Only messages that were as they are at this time. No criterion of a person’s. */
+  readonly asOf?: string
   /** What no statement can judge. */
   readonly judge?: Judge
 }

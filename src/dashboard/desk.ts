@@ -14,6 +14,8 @@ import { createSigner, type Signer } from './sign.js'
 export interface Part extends Inside {
   /** For reading: bounded. */
   readonly reads: Runtime
+  /** The same with a share of its own. */
+  readsOf(reader: string): Runtime
   readonly hub: Hub
   readonly jobs: Jobs
   readonly diagnosis: Diagnosis
@@ -41,28 +43,34 @@ export interface BoxCall extends Call {
   readonly part: Part
 }
 
+/** Reads for all, such as the overview. */
+const NOBODY = ''
+
 export function createDesk(insides: readonly Inside[], settings: Settings): Desk {
   const parts = insides.map((inside): [string, Part] => {
     const { runtime } = inside.stage
-    const reads = { ...runtime, db: boundReads(runtime.db, createGate()) }
+    const gate = createGate()
+    const readsOf = (reader: string): Runtime => ({ ...runtime, db: boundReads(runtime.db, gate, reader) })
+    const reads = readsOf(NOBODY)
     const report = (error: unknown): void => tellSafely(settings.onError, error)
     const { readOnly, redact } = settings
     const jobs = createJobs({ inside, reads, readOnly, redact, report })
     const hub = createHub({ inside, reads, jobs, report })
-    return [inside.name, { ...inside, reads, jobs, hub, diagnosis: createDiagnosis(inside, reads) }]
+    return [inside.name, { ...inside, reads, readsOf, jobs, hub, diagnosis: createDiagnosis(inside, reads) }]
   })
   return { settings, parts: new Map(parts), signer: createSigner(settings.secret), buckets: createBuckets() }
 }
 
-/** A box that somebody does not get to see is not there for them. */
-export function partFor({ parts }: Desk, { boxes }: Access, name: string): Part {
+/** A box that somebody does not get to see is not there for them. They read it with a share of their own. */
+export function partFor({ parts }: Desk, { boxes, subject }: Access, name: string): Part {
   const part = boxes && !boxes.has(name) ? undefined : parts.get(name)
   if (!part) throw notFound('there is no such box here')
-  return part
+  return { ...part, reads: part.readsOf(subject) }
 }
 
 export function partsFor({ desk, access }: Call): Part[] {
-  return [...desk.parts.values()].filter(({ name }) => !access.boxes || access.boxes.has(name))
+  const { boxes } = access
+  return [...desk.parts.keys()].filter((name) => !boxes || boxes.has(name)).map((name) => partFor(desk, access, name))
 }
 
 /** With `redact`, a row is shown only once it has been through it, and for that its body is needed. */

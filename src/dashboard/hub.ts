@@ -17,13 +17,15 @@ const SHARE = 10
 const BEAT_MS = 15_000
 /** Then the client opens another, and is asked again who it is. */
 const LIFE_MS = 300_000
-const MOST_STREAMS = 50
+const MOST_STREAMS = 200
+/** A reader’s share: several windows, and not the streams of others. */
+const MOST_OF_ONE_READER = 10
 
 export interface Hub {
   /** Not older than a second, or than ten readings take. */
   overview(): Promise<Overview>
-  /** Throws BUSY if there are too many. `show` says what a stream may have of each event. */
-  open(show: Show): ReadableStream<Uint8Array>
+  /** Throws BUSY if there are too many, of all or of this reader. `show` says what a stream may have of each event. */
+  open(reader: string, show: Show): ReadableStream<Uint8Array>
   readonly streams: number
   /** Ends all streams. */
   close(): void
@@ -39,6 +41,7 @@ interface Stream {
   /** False if the client is gone, or has not taken what came before. */
   send(event: string, data: unknown): boolean
   readonly show: Show
+  readonly reader: string
   lastJobs: string
 }
 
@@ -110,8 +113,9 @@ export function createHub({ inside, reads, jobs, report }: HubDeps): Hub {
     get streams() {
       return streams.size
     },
-    open(show) {
-      if (streams.size >= MOST_STREAMS)
+    open(reader, show) {
+      const own = [...streams].filter((one) => one.reader === reader).length
+      if (streams.size >= MOST_STREAMS || own >= MOST_OF_ONE_READER)
         throw new Problem('BUSY', 'too many streams are open; ask again every few seconds instead')
       let stream: Stream | undefined
       const timers: NodeJS.Timeout[] = []
@@ -129,6 +133,7 @@ export function createHub({ inside, reads, jobs, report }: HubDeps): Hub {
             }
             const own: Stream = {
               show,
+              reader,
               end() {
                 end()
                 controller.close()

@@ -4,59 +4,94 @@ import { BOUND_READS } from '../postgres/sql/dashboard.js'
 import { Problem } from './problem.js'
 
 const AT_A_TIME = 4
+/** One reader has no more of them, so that there is always one for another. */
+const OF_ONE_READER = 3
+/** So many wait of one reader, and of all. */
 const MOST_WAITING = 64
+const MOST_WAITING_IN_ALL = 640
 const MOST_WAIT_MS = 10_000
 export const STATEMENT_MS = 5_000
 
 export interface Gate {
-  run<T>(work: () => Promise<T>): Promise<T>
+  /** For a reader, by whatever tells them from others. */
+  run<T>(reader: string, work: () => Promise<T>): Promise<T>
 }
 
-/** Lets four in at a time. Who waits for too long, or behind too many, is told to come again. */
-export function createGate(atATime = AT_A_TIME): Gate {
+/** What a reader has of the gate. */
+interface Share {
+  inside: number
+  readonly waiting: (() => void)[]
+}
+
+/** Lets four in at a time, readers by turns. Who waits for too long, or behind too many of their own, is told to come again. */
+export function createGate(): Gate {
+  const shares = new Map<string, Share>()
   let inside = 0
-  const waiting: (() => void)[] = []
-  const enter = async (): Promise<void> => {
-    if (inside < atATime) return void (inside += 1)
-    if (waiting.length >= MOST_WAITING) throw busy()
+  let waiting = 0
+  const admit = (): void => {
+    // Who was let in goes behind the others, and is met again here.
+    for (const [reader, share] of shares) {
+      if (inside >= AT_A_TIME) return
+      if (share.inside >= OF_ONE_READER) continue
+      const go = share.waiting.shift()
+      if (!go) continue
+      shares.delete(reader)
+      shares.set(reader, share)
+      inside += 1
+      share.inside += 1
+      waiting -= 1
+      go()
+    }
+  }
+  const enter = async (reader: string, share: Share): Promise<void> => {
+    if (share.waiting.length >= MOST_WAITING || waiting >= MOST_WAITING_IN_ALL) throw busy()
+    shares.set(reader, share)
     await new Promise<void>((resolve, reject) => {
       const timer = setTimeout(() => {
-        waiting.splice(waiting.indexOf(go), 1)
+        share.waiting.splice(share.waiting.indexOf(go), 1)
+        waiting -= 1
+        forget(reader, share)
         reject(busy())
       }, MOST_WAIT_MS)
-      // The place of the one that leaves is handed over: nobody comes between.
       const go = (): void => {
         clearTimeout(timer)
         resolve()
       }
-      waiting.push(go)
+      share.waiting.push(go)
+      waiting += 1
+      admit()
     })
   }
-  const leave = (): void => {
-    const next = waiting.shift()
-    if (next) next()
-    else inside -= 1
+  const leave = (reader: string, share: Share): void => {
+    inside -= 1
+    share.inside -= 1
+    forget(reader, share)
+    admit()
+  }
+  const forget = (reader: string, share: Share): void => {
+    if (share.inside === 0 && share.waiting.length === 0) shares.delete(reader)
   }
   return {
-    async run(work) {
-      await enter()
+    async run(reader, work) {
+      const share = shares.get(reader) ?? { inside: 0, waiting: [] }
+      await enter(reader, share)
       try {
         return await work()
       } finally {
-        leave()
+        leave(reader, share)
       }
     },
   }
 }
 
 function busy(): Problem {
-  return new Problem('BUSY', 'too many people look at once; try again in a moment')
+  return new Problem('BUSY', 'too much is looked at at once; try again in a moment')
 }
 
-/** The same database, for readers: through the gate, and no statement longer than five seconds. */
-export function boundReads(db: Database, gate: Gate): Database {
+/** The same database, for a reader: through the gate, and no statement longer than five seconds. */
+export function boundReads(db: Database, gate: Gate, reader: string): Database {
   const transaction: Database['transaction'] = (work, isolation) =>
-    gate.run(() =>
+    gate.run(reader, () =>
       db.transaction(async (tx) => {
         await db.run(BOUND_READS, { ms: String(STATEMENT_MS) }, tx)
         return work(tx)

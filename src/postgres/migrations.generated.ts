@@ -1024,8 +1024,8 @@ create table ob.minute (
 create index minute_at on ob.minute (at);
 
 -- A retry or a discard of many messages. A process carries it for as long as it holds the lease; when that is over, another does.
--- \`query\`, \`zone\` and \`read_at\` are what was asked, from which any process finds the same messages. \`plan\` is where the walk
--- stands, written in the transactions of the changes. \`recent\`: of the last ones that have run, 1 for each that failed again.
+-- \`query\`, \`zone\` and \`read_at\` are what was asked, and \`counted\` is how far messages had come when they were counted: from these
+-- any process finds the same messages. \`plan\` is where the walk stands, written in the transactions of the changes. \`recent\`: of the last ones that have run, 1 for each that failed again.
 create table ob.bulk (
   id uuid primary key,
   verb text not null check (verb in ('retry', 'discard')),
@@ -1033,6 +1033,7 @@ create table ob.bulk (
   query text not null,
   zone int not null,
   read_at bigint not null,
+  counted text not null,
   secret boolean not null,
   total bigint not null,
   most bigint not null,

@@ -279,3 +279,63 @@ test('a consumer is paused and resumed, signed', async () => {
   ])
   expect((await ask(ops, 'pause', { ...shop, consumer: 'mali' })).status).toBe(404)
 })
+
+/** As one that waited, and has died only now. */
+const die = (id: string): Promise<unknown> =>
+  box.sql(`update ob.work set parked = 'dead', due_at = 'infinity', error = '{"message":"later"}' where id = '${id}'`)
+const wait = (id: string): Promise<unknown> =>
+  box.sql(`update ob.work set parked = null, due_at = ob.now() + interval '1 hour' where id = '${id}'`)
+
+test('a number that was asked for is taken of those that were counted, not of older ones that have died since', async () => {
+  await dead(4)
+  await wait('d0')
+  const ops = at()
+  const counted = await count(ops, 'state:dead', 'countDiscard')
+  expect(counted.count).toBe(3)
+  await die('d0')
+  const order = { ...shop, confirmation: counted.confirmation, reason: 'junk' }
+  expect((await ask(ops, 'discard', order)).answer).toMatchObject({
+    error: { code: 'COUNT_CHANGED', counted: { count: 4 } },
+  })
+  const { answer } = await ask(ops, 'discard', { ...order, limit: 1 })
+  expect(await ended(ops, (answer as Job).id)).toMatchObject({ state: 'done', done: 1, skipped: 0 })
+  expect(await box.sql(`select id from ob.work where parked = 'discarded'`)).toEqual([{ id: 'd1' }])
+})
+
+test('as many that are others are refused too', async () => {
+  await dead(3)
+  await wait('d0')
+  const ops = at()
+  const { confirmation } = await count(ops, 'state:dead')
+  await wait('d1')
+  await die('d0')
+  for (const limit of [undefined, 2]) {
+    const { status, answer } = await ask(ops, 'retry', { ...shop, confirmation, ...(limit && { limit }) })
+    expect([status, answer]).toEqual([409, expect.objectContaining({ error: expect.objectContaining({ code: 'COUNT_CHANGED', counted: expect.objectContaining({ count: 2 }) as unknown }) as unknown })]) // prettier-ignore
+  }
+  expect(await states()).toEqual([
+    { state: 'dead', n: 2 },
+    { state: 'pending', n: 1 },
+  ])
+})
+
+test('a confirmation begins one job: sent again, at once or later, it answers that job', async () => {
+  await dead(5)
+  const ops = at()
+  const { confirmation } = await count(ops, 'state:dead', 'countDiscard')
+  const send = async (): Promise<Job> => {
+    const { status, answer } = await ask(ops, 'discard', { ...shop, confirmation, limit: 1, reason: 'one' })
+    expect([status, answer]).toEqual([200, expect.anything()])
+    return answer
+  }
+  const [first, ...others] = await Promise.all([send(), send(), send()])
+  await ended(ops, first.id)
+  others.push(await send())
+  expect(others.map(({ id }) => id)).toEqual([first.id, first.id, first.id])
+  expect(others.at(-1)).toMatchObject({ state: 'done', done: 1 })
+  expect(await states()).toEqual([
+    { state: 'dead', n: 4 },
+    { state: 'discarded', n: 1 },
+  ])
+  expect((await box.admin.audit()).records.map(({ action }) => action)).toEqual(['discard', 'discard-started'])
+})

@@ -177,3 +177,23 @@ test('what leaves the quarantine is counted exactly, though a step fails and ano
   )
   expect(left).toEqual({ held: 0, work: 120 })
 })
+
+test('whoever carries on takes what was counted, and not what has died since, though that came before', async () => {
+  await using box = await dead(6)
+  // It runs again, and dies later.
+  await box.sql(`update ob.work set parked = null, attempts = 0, due_at = ob.now() + interval '1 hour' where id = 'd3'`)
+  const first = here(box)
+  const { count, confirmation } = (await ask(first, 'countDiscard', { ...shop, q: 'state:dead' })).answer as Counted
+  expect(count).toBe(5)
+  const order = { ...shop, confirmation, perSecond: 0.01, reason: 'junk' }
+  const { id } = (await ask(first, 'discard', order)).answer as Job
+  await waitUntil(async () => (await jobOf(first, id)).done === 1)
+  await first.close()
+  await box.sql(`update ob.work set parked = 'dead', error = '{"message":"later"}' where id = 'd3'`)
+  const second = here(box)
+  await ask(second, 'paceDiscard', { ...shop, job: id, perSecond: 1_000 })
+  expect(await ended(second, id)).toMatchObject({ state: 'done', done: 5, skipped: 0, resumed: true })
+  expect(await box.sql(`select id, parked from ob.work where parked <> 'discarded'`)).toEqual([
+    { id: 'd3', parked: 'dead' },
+  ])
+})

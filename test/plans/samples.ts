@@ -123,7 +123,7 @@ export const SAMPLES: ReadonlyMap<string, Sample> = new Map<string, Sample>([
   ['RETRY_DELIVERIES', sample(bulk.RETRY_DELIVERIES, { keys: [['10070', 'broker']], states: ['dead'] }, 'delivery_pkey')],
   ['DISCARD_DELIVERIES', sample(bulk.DISCARD_DELIVERIES, { keys: [['10070', 'broker']], states: ['dead'] }, 'delivery_pkey')],
 
-  ['START_BULK', sample(bulkWork.START_BULK, { ...CARRIED, verb: 'retry', query: '', zone: 0, readAt: 0, secret: false, total: 1, most: 1, pace: undefined, actor: undefined, reason: undefined, leaseMs: 1_000, mostRunning: 4 }, '')],
+  ['START_BULK', sample(bulkWork.START_BULK, { ...CARRIED, verb: 'retry', query: '', zone: 0, readAt: 0, counted: '{}', secret: false, total: 1, most: 1, pace: undefined, actor: undefined, reason: undefined, leaseMs: 1_000, mostRunning: 4 }, '')],
   ['LIST_BULK', sample(bulkWork.LIST_BULK, { keptMs: 1_000, limit: 50 }, '')],
   ['READ_BULK', sample(bulkWork.READ_BULK, { id: TOKEN }, '')],
   ['CHANGE_BULK', sample(bulkWork.CHANGE_BULK, { id: TOKEN, verb: 'retry', cancel: true, pace: 1 }, '')],

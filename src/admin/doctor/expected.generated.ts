@@ -1,4 +1,4 @@
-// Generated from the migrations by `node scripts/describe-schema.mjs`, which `npm run build` runs. Of bc0134fb8e80dd4d.
+// Generated from the migrations by `node scripts/describe-schema.mjs`, which `npm run build` runs. Of 997747e424dca51a.
 import type { ObjectRow } from '../../postgres/sql/doctor-server.js'
 
 /** What the migrations make: kind, name, detail. */
@@ -22,6 +22,7 @@ export const EXPECTED: readonly (readonly [ObjectRow['kind'], string, string])[]
   ["column", "bulk.actor", "text"],
   ["column", "bulk.cancelled", "boolean not null default"],
   ["column", "bulk.carriers", "integer not null default"],
+  ["column", "bulk.counted", "text not null"],
   ["column", "bulk.done", "bigint not null default"],
   ["column", "bulk.ended_at", "timestamp with time zone"],
   ["column", "bulk.failed_again", "bigint not null default"],

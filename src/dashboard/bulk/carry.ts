@@ -6,13 +6,14 @@ import { backoffMs, sleep } from '../../backoff.js'
 import { writeAudit } from '../../inbox/audit.js'
 import type { OwnTurn } from '../../lifecycle.js'
 import { isConflict, isUnavailable } from '../../postgres/errors.js'
+import type { WalkEnd } from '../../postgres/sql/bulk.js'
 import { END_BULK, FOLLOW_BULK, LEAVE_BULK, type BulkRow } from '../../postgres/sql/bulk-work.js'
 import { someCause } from '../../failure.js'
 import type { Inside } from '../options.js'
 import { toProblem } from '../problem.js'
 import { parseQuery, type Glasses } from '../query.js'
 import { changeBatch, changeOf, LEASE_MS, type Carried } from './batch.js'
-import { statesFor } from './count.js'
+import { asCounted, statesFor } from './count.js'
 import { beginPlan, lookFurther, type Plan, type Wanted } from './plan.js'
 
 const MOST_AT_ONCE = 500
@@ -167,9 +168,10 @@ function carriedOf({ inside, token }: CarryParts, { id, verb, reason }: BulkRow)
   return { inside, id, token, verb, reason: reason ?? undefined }
 }
 
-function wantedOf(glasses: Glasses, carried: Carried, { query, read, zone }: BulkRow): Wanted {
+function wantedOf(glasses: Glasses, carried: Carried, { query, read, zone, counted }: BulkRow): Wanted {
   const { filter } = parseQuery(query, { nowMs: Number(read), zone: Number(zone) }, glasses)
-  return { filter, states: statesFor(filter, changeOf(carried)) }
+  const end = JSON.parse(counted) as WalkEnd
+  return { filter: asCounted(filter, end), states: statesFor(filter, changeOf(carried)), end }
 }
 
 /** A tenth of a second's worth, so that a change of the rate is felt at once. */

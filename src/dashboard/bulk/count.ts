@@ -1,8 +1,9 @@
 /** Counts what a change would take, exactly: messages are walked through as the change would, and left alone. */
-import { endOf, type Change } from '../../admin/bulk.js'
+import { endOf, endsOf, type Change } from '../../admin/bulk.js'
 import type { CheckedFilter } from '../../admin/filter.js'
 import { placesOf, possibleStates, startOf, step, type Position } from '../../admin/walk.js'
 import type { State } from '../../message.js'
+import type { WalkEnd } from '../../postgres/sql/bulk.js'
 import type { FoundRow } from '../../postgres/sql/walk.js'
 import type { Runtime } from '../../runtime.js'
 import { Problem } from '../problem.js'
@@ -15,6 +16,13 @@ const MOST_MS = 30_000
 export interface Total {
   readonly count: number
   readonly states: Partial<Record<State, number>>
+  /** How far messages had come. */
+  readonly end: WalkEnd
+}
+
+/** The filter, for messages that were as they are when they were counted: others have died or come since. */
+export function asCounted(filter: CheckedFilter, { at }: WalkEnd): CheckedFilter {
+  return { ...filter, asOf: at }
 }
 
 /** What a verb takes of a filter. */
@@ -24,11 +32,18 @@ export function statesFor(filter: CheckedFilter, { takes, unlessTold }: Change):
   return possibleStates(filter, filter.box === 'outbox' ? asked.filter((state) => state !== 'handled') : asked)
 }
 
-export async function countAll(reads: Runtime, filter: CheckedFilter, change: Change): Promise<Total> {
+/** Up to where messages are now, or were when they were counted before. */
+export async function countAll(
+  reads: Runtime,
+  filter: CheckedFilter,
+  change: Change,
+  before?: WalkEnd,
+): Promise<Total> {
   const states: Partial<Record<State, number>> = {}
   let count = 0
+  const end = before ?? (await endOf(reads))
   const deadline = performance.now() + MOST_MS
-  for await (const rows of walk(reads, filter, statesFor(filter, change))) {
+  for await (const rows of walk(reads, asCounted(filter, end), statesFor(filter, change), endsOf(end))) {
     for (const { state } of rows) states[state] = (states[state] ?? 0) + 1
     count += rows.length
     if (performance.now() > deadline) {
@@ -38,7 +53,7 @@ export async function countAll(reads: Runtime, filter: CheckedFilter, change: Ch
       )
     }
   }
-  return { count, states }
+  return { count, states, end }
 }
 
 /** How many rows one statement looks at. */
@@ -46,19 +61,19 @@ export function examineOf({ data, judge }: CheckedFilter): number {
   return data !== undefined || judge?.bodies ? EXAMINE_BODIES : EXAMINE
 }
 
-/** All that fits, oldest first. What arrives after it has begun is not part of it. */
+/** All that fits, oldest first. */
 async function* walk(
   runtime: Runtime,
   filter: CheckedFilter,
   states: readonly State[],
+  ends: ReturnType<typeof endsOf>,
 ): AsyncGenerator<readonly FoundRow[]> {
   if (states.length === 0) return
-  const end = await endOf(runtime)
   const count = examineOf(filter)
   for (const place of await placesOf(runtime, filter, states)) {
     let position: Position | undefined = await startOf(runtime, place, filter, 'oldest')
     for (let done = false; !done;) {
-      const options = { direction: 'oldest', states, position, until: end[place], count, bodies: false } as const
+      const options = { direction: 'oldest', states, position, until: ends[place], count, bodies: false } as const
       const found = await step(runtime, place, filter, options)
       position = found.position
       done = found.done

@@ -7,6 +7,7 @@ import { randomUUID } from 'node:crypto'
 import { beginTurn } from '../../lifecycle.js'
 import { someCause } from '../../failure.js'
 import { sqlState } from '../../postgres/errors.js'
+import type { WalkEnd } from '../../postgres/sql/bulk.js'
 import {
   CHANGE_BULK, LIST_BULK, READ_BULK, START_BULK, TAKE_BULK, type BulkRow,
 } from '../../postgres/sql/bulk-work.js' // prettier-ignore
@@ -19,11 +20,15 @@ import { LEASE_MS } from './batch.js'
 import { carry, noteDeed } from './carry.js'
 
 export interface Order {
+  /** Of the confirmation: one begins one job. */
+  readonly id: string
   readonly verb: 'retry' | 'discard'
   /** The filter in words, the zone and the time that its times are read by: any process reads the same from it. */
   readonly query: string
   readonly zone: number
   readonly readAt: number
+  /** How far messages had come when they were counted: whoever carries it takes nothing else. */
+  readonly counted: WalkEnd
   /** It may quote a payload. */
   readonly secret: boolean
   readonly total: number
@@ -36,8 +41,10 @@ export interface Order {
 export type ListedJob = Job & { readonly secret: boolean }
 
 export interface Jobs {
-  /** Resolves once it is on record, and the audit says so. */
+  /** Resolves once it is on record, and the audit says so. One that has begun before is answered as it is. */
   start(order: Order): Promise<ListedJob>
+  /** The one that was begun with this id. */
+  find(id: string): Promise<ListedJob | undefined>
   /** Those that run, and those that ended lately, in whichever process; newest first. */
   list(): Promise<readonly ListedJob[]>
   /** Lets go of what runs here, for others to carry on. Resolves when nothing does any more. */
@@ -107,18 +114,26 @@ export function createJobs({ inside, reads, readOnly, redact, report }: JobsDeps
     db.run(LIST_BULK, listed).then(takeIf, () => undefined)
   }, LOOK_MS).unref()
 
+  const find: Jobs['find'] = async (id) => {
+    const [row] = await db.run(READ_BULK, { id })
+    return row && show(inside.name, row)
+  }
+
   return {
-    async start({ limit, perSecond, by, ...order }) {
-      const [id, token] = [randomUUID(), randomUUID()]
+    find,
+    async start({ limit, perSecond, by, counted, ...order }) {
+      const token = randomUUID()
       const row = await db.transaction(async (tx) => {
-        const given = { ...order, id, token, most: limit, pace: perSecond, actor: by }
+        const given = { ...order, token, counted: JSON.stringify(counted), most: limit, pace: perSecond, actor: by }
         const [started] = await db.run(START_BULK, { ...given, leaseMs: LEASE_MS, mostRunning: MOST_RUNNING }, tx)
-        if (!started) {
-          throw new Problem('BUSY', `${MOST_RUNNING} changes run already; wait for one to end, or cancel one`)
-        }
-        await noteDeed(inside, started, tx)
+        if (started) await noteDeed(inside, started, tx)
         return started
       }, 'read committed')
+      if (!row) {
+        const before = await find(order.id)
+        if (before) return before
+        throw new Problem('BUSY', `${MOST_RUNNING} changes run already; wait for one to end, or cancel one`)
+      }
       begin(row, token)
       return show(inside.name, row)
     },

@@ -1,8 +1,9 @@
 /** Plan: where the walk of a change stands, so that another process can go on behind the last message that was looked at. */
-import { endOf } from '../../admin/bulk.js'
+import { endsOf } from '../../admin/bulk.js'
 import type { CheckedFilter } from '../../admin/filter.js'
 import { placesOf, positionOf, startOf, step, type Place, type Position } from '../../admin/walk.js'
 import type { State } from '../../message.js'
+import type { WalkEnd } from '../../postgres/sql/bulk.js'
 import type { FoundRow } from '../../postgres/sql/walk.js'
 import type { Runtime } from '../../runtime.js'
 import { examineOf } from './count.js'
@@ -10,7 +11,7 @@ import { examineOf } from './count.js'
 /** Kept as JSON. What holds for the whole walk is fixed when it begins: another look may choose other places. */
 export interface Plan {
   readonly places: readonly Place[]
-  /** What arrives later is not part of it. */
+  /** What has come since it was counted is not part of it. */
   readonly ends: Partial<Record<Place, string>>
   /** Which of the places; as many as there are: it is through. */
   readonly at: number
@@ -20,6 +21,8 @@ export interface Plan {
 export interface Wanted {
   readonly filter: CheckedFilter
   readonly states: readonly State[]
+  /** How far messages had come when they were counted. */
+  readonly end: WalkEnd
 }
 
 export interface Found {
@@ -29,10 +32,9 @@ export interface Found {
   after(taken: number): Plan
 }
 
-export async function beginPlan(runtime: Runtime, { filter, states }: Wanted): Promise<Plan> {
-  const ends = await endOf(runtime)
+export async function beginPlan(runtime: Runtime, { filter, states, end }: Wanted): Promise<Plan> {
   const places = states.length === 0 ? [] : await placesOf(runtime, filter, states)
-  return enter(runtime, filter, { places, ends, at: 0 })
+  return enter(runtime, filter, { places, ends: endsOf(end), at: 0 })
 }
 
 /** The next rows, oldest first; none if what was looked at does not fit. Undefined: it is through. */

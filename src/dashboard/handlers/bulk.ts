@@ -1,13 +1,16 @@
 /**
  * Changes of many messages: count, confirm, run. The count is sealed into a confirmation, with the query and the time that its
- * times were read at; what is confirmed is counted again, and refused if there are not as many any more.
+ * times were read at and how far messages had come; what is confirmed is counted again, and refused if it is not the same any more.
  */
+import { randomUUID } from 'node:crypto'
+import type { CheckedFilter } from '../../admin/filter.js'
 import type { Counted, Job, Jobs } from '../answers/index.js'
 import { changeOf } from '../bulk/batch.js'
 import type { ListedJob, Order } from '../bulk/jobs.js'
 import { countAll } from '../bulk/count.js'
 import { maySeeBodies, type BoxCall } from '../desk.js'
 import type { Viewer } from '../expose.js'
+import type { WalkEnd } from '../../postgres/sql/bulk.js'
 import { Problem } from '../problem.js'
 import { RATE_ABOVE, type RouteInput } from '../routes.js'
 import type { Bearer } from '../sign.js'
@@ -19,10 +22,13 @@ const HOLDS_MS = 600_000
 
 /** What was counted. */
 interface Sealed {
+  /** The id of the job that it may begin. */
+  readonly job: string
   readonly q: string
   readonly zone: number
   readonly nowMs: number
   readonly count: number
+  readonly end: WalkEnd
 }
 
 export async function count(
@@ -33,11 +39,11 @@ export async function count(
   return recount(call, verb, { q, zone, nowMs: Date.now() })
 }
 
-async function recount(call: BoxCall, verb: Verb, asked: Omit<Sealed, 'count'>): Promise<Counted> {
+async function recount(call: BoxCall, verb: Verb, asked: Omit<Sealed, 'job' | 'count' | 'end'>): Promise<Counted> {
   const { part, desk } = call
   const { filter } = readQuery(call, asked.q, asked)
-  const total = await countAll(part.reads, filter, changeOf({ inside: part, verb, reason: '' }))
-  const sealed: Sealed = { ...asked, count: total.count }
+  const { end, ...total } = await countAll(part.reads, filter, changeOf({ inside: part, verb, reason: '' }))
+  const sealed: Sealed = { ...asked, job: randomUUID(), count: total.count, end }
   return {
     ...total,
     at: new Date().toISOString(),
@@ -51,6 +57,9 @@ export async function confirm(call: BoxCall, verb: Verb, input: RouteInput<'retr
   const { limit, perSecond, reason } = input
   const sealed = open(call, verb, input.confirmation)
   const query = readQuery(call, sealed.q, sealed)
+  // Sent again, as by a client that has not seen the answer.
+  const begun = await part.jobs.find(sealed.job)
+  if (begun) return shown(call.viewer, begun)
   const most = Math.min(limit ?? Infinity, sealed.count)
   if (most === 0) throw new Problem('NOTHING_MATCHES', 'no message matches; nothing was changed')
   if (most > RATE_ABOVE && perSecond === undefined) {
@@ -61,19 +70,41 @@ export async function confirm(call: BoxCall, verb: Verb, input: RouteInput<'retr
   if (verb === 'discard' && reason?.trim() === '') {
     throw new Problem('REASON_REQUIRED', 'say why, for the audit', { field: 'reason' })
   }
-  const now = await recount(call, verb, { q: sealed.q, zone: sealed.zone, nowMs: sealed.nowMs })
-  // Of more than there were, the number that was asked for is still that number. Of fewer, or of all, it is not.
-  const isAsCounted = limit !== undefined && limit <= sealed.count ? now.count >= limit : now.count === sealed.count
-  if (!isAsCounted) {
-    const what = `there were ${sealed.count} when you looked, and there are ${now.count} now`
-    throw new Problem('COUNT_CHANGED', `nothing was changed: ${what}`, { counted: now })
+  try {
+    await checkCount(call, verb, sealed, { filter: query.filter, limit })
+  } catch (error) {
+    // Two at once: the other has begun to change what was counted.
+    const other = await part.jobs.find(sealed.job)
+    if (other) return shown(call.viewer, other)
+    throw error
   }
   const job = await part.jobs.start({
+    id: sealed.job,
     ...{ verb, query: sealed.q, zone: sealed.zone, readAt: sealed.nowMs, secret: query.needsBodies },
-    ...{ total: sealed.count, limit: most },
+    ...{ total: sealed.count, limit: most, counted: sealed.end },
     ...{ perSecond, by: access.by, reason },
   })
   return shown(call.viewer, job)
+}
+
+/** So many of those that were counted have to be left. If all are wanted, there must be no others either. */
+async function checkCount(
+  call: BoxCall,
+  verb: Verb,
+  sealed: Sealed,
+  { filter, limit = Infinity }: { readonly filter: CheckedFilter; readonly limit: number | undefined },
+): Promise<void> {
+  const { q, zone, nowMs, end } = sealed
+  const { part } = call
+  const kept = await countAll(part.reads, filter, changeOf({ inside: part, verb, reason: '' }), end)
+  // One that died while it was counted may come in later.
+  const isKept = kept.count >= Math.min(limit, sealed.count) && kept.count <= sealed.count
+  if (isKept && limit <= sealed.count) return
+  const now = await recount(call, verb, { q, zone, nowMs })
+  if (isKept && now.count === sealed.count) return
+  const others = now.count === sealed.count ? 'as many now, but not the same' : `${now.count} now`
+  const what = `there were ${sealed.count} when you looked, and there are ${others}`
+  throw new Problem('COUNT_CHANGED', `nothing was changed: ${what}`, { counted: now })
 }
 
 function bearerOf({ access, part }: BoxCall, verb: Verb): Bearer {

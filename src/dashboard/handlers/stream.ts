@@ -4,8 +4,8 @@ import { shownOverview } from '../overview.js'
 import { respond } from '../respond.js'
 import { shownJobs } from './bulk.js'
 
-export function stream({ part, viewer }: BoxCall): Response {
-  const events = part.hub.open({
+export function stream({ part, viewer, access }: BoxCall): Response {
+  const events = part.hub.open(access.subject, {
     overview: (read) => shownOverview(viewer, read),
     jobs: (listed) => ({ jobs: shownJobs(viewer, listed) }),
   })

@@ -15,6 +15,8 @@ export interface BulkRow {
   readonly zone: string
   /** When the times of the query were read. */
   readonly read: string
+  /** How far messages had come when they were counted, as JSON. */
+  readonly counted: string
   readonly secret: Flag
   readonly total: string
   readonly most: string
@@ -46,7 +48,7 @@ const FREE = `(b.lease_until <= ob.now() and (b.state = 'running' or b.follow_un
 
 const ms = (time: string): string => `(extract(epoch from ${time}) * 1000.0)::bigint::text`
 
-const COLUMNS = `b.id::text, b.verb, b.state, b.query, b.zone::text, b.read_at::text "read", b.secret::text, b.total::text,
+const COLUMNS = `b.id::text, b.verb, b.state, b.query, b.zone::text, b.read_at::text "read", b.counted, b.secret::text, b.total::text,
   b.most::text, b.per_second::text pace, b.actor, b.reason, b.done::text, b.skipped::text, b.handled::text,
   b.failed_again::text failed, b.following::text, b.recent, b.plan, b.cancelled::text, b.problem, ${ms('b.started_at')} started,
   ${ms('b.ended_at')} ended, ${FREE}::text free, (b.carriers > 1)::text resumed`
@@ -63,6 +65,7 @@ interface StartInput extends Carrier {
   readonly query: string
   readonly zone: number
   readonly readAt: number
+  readonly counted: string
   readonly secret: boolean
   readonly total: number
   readonly most: number
@@ -73,16 +76,17 @@ interface StartInput extends Carrier {
   readonly mostRunning: number
 }
 
-/** Begins a change, carried by who asks. No row back: so many run already. Two at the same moment may be one more. */
+/** Begins a change, carried by who asks. No row back: there is one of this id, or so many run already. Two at the same moment may be one more. */
 export const START_BULK = statement<StartInput, BulkRow>(`
 with input as materialized (select $1::text::jsonb given)
-insert into ob.bulk as b (id, verb, query, zone, read_at, secret, total, most, per_second, actor, reason, token, lease_until, carriers)
+insert into ob.bulk as b (id, verb, query, zone, read_at, counted, secret, total, most, per_second, actor, reason, token, lease_until,
+  carriers)
 select (given->>'id')::uuid, given->>'verb', given->>'query', (given->>'zone')::int, (given->>'readAt')::bigint,
-  (given->>'secret')::boolean, (given->>'total')::bigint, (given->>'most')::bigint, (given->>'pace')::float8, given->>'actor',
+  given->>'counted', (given->>'secret')::boolean, (given->>'total')::bigint, (given->>'most')::bigint, (given->>'pace')::float8, given->>'actor',
   given->>'reason', (given->>'token')::uuid, ${LEASE}, 1
 from input
 where (select count(*) from ob.bulk r where r.state = 'running') < (given->>'mostRunning')::bigint
-returning ${COLUMNS}`)
+on conflict (id) do nothing returning ${COLUMNS}`)
 
 /** Changes that run, and those that ended within `keptMs`, newest first, no more than `limit`. Index: bulk_started. */
 export const LIST_BULK = statement<{ keptMs: number; limit: number }, BulkRow>(`

@@ -24,11 +24,19 @@ interface ChosenDeliveries {
   readonly states: readonly string[]
 }
 
+/** How far things had come: the time, and the last number of each kind. */
+export interface WalkEnd {
+  readonly at: string
+  readonly seq: string
+  readonly n: string
+  readonly sent: string
+}
+
 /**
  * Where a walk upwards must end, so that it does not chase what arrives meanwhile. `nextval` rather than a look at the
  * sequence: workers have the right to it.
  */
-export const WALK_END = statement<null, { at: string; seq: string; n: string; sent: string }>(`
+export const WALK_END = statement<null, WalkEnd>(`
 select to_char(ob.now() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') "at", nextval('ob.seq')::text seq,
   coalesce((select max(n) from ob.quarantine), 0)::text n, coalesce((select max(n) from ob.outbox), 0)::text sent
 where $1::text is not null`)

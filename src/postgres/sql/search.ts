@@ -16,7 +16,10 @@ const MESSAGE_FITS = `coalesce(s.state = any (input.states)
     and (input.fingerprints is null or w.parked is not null and w.fingerprint = any (input.fingerprints))
     and (not input.blocking or l.blocked and w.seq = (select f.seq from (${frontOf('w.consumer', 'w.lane')}) f))
     and (input.before is null or m.received_at < input.before)
-    and (input.after is null or m.received_at >= input.after), false)`
+    and (input.after is null or m.received_at >= input.after)
+    and (input.as_of is null or m.received_at <= input.as_of and coalesce(case
+      when w.id is null then (select h.at from ob.handled h where h.n = m.n)
+      when w.parked <> 'failed' then w.failed_at end, '-infinity') <= input.as_of), false)`
 
 const MESSAGE_COLUMNS = `f.fits::text, m.consumer, m.source, m.id, m.origin_source, m.origin_id, m.type, m.key,
   case when not input.lean then m.body end body, m.envelope, s.state, nullif(w.reason, 'arrival') reason, w.error, w.attempts::text, w.seq::text,

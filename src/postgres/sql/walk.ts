@@ -28,6 +28,8 @@ export interface Criteria {
   readonly blocking?: boolean | undefined
   readonly before?: string | undefined
   readonly after?: string | undefined
+  /** Leaves out what has come, or has failed or was handled for the last time, since then. */
+  readonly asOf?: string | undefined
 }
 
 /** A row that was examined. The columns that are missing in some belong to what is found in other places. */
@@ -90,6 +92,7 @@ export const CRITERIA = `input as materialized (
     case when given->'type' is not null then array(select jsonb_array_elements_text(given->'type')) end types,
     case when given->'fingerprints' is not null then array(select jsonb_array_elements_text(given->'fingerprints')) end fingerprints,
     coalesce((given->>'blocking')::boolean, false) blocking,
-    (given->>'before')::timestamptz before, (given->>'after')::timestamptz after
+    (given->>'before')::timestamptz before, (given->>'after')::timestamptz after,
+    (given->>'asOf')::timestamptz as_of
   from (select $1::text::jsonb given) x
 )`
