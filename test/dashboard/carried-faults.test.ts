@@ -1,7 +1,12 @@
 /** What goes wrong while many messages are changed, and says nothing about the change: it is carried on, and nobody is told what is not so. */
+import { createBox } from 'oncebox'
+import { fromPg } from 'oncebox/pg'
 import type { Counted, Job, Jobs } from 'oncebox/dashboard/client'
+import pg from 'pg'
 import { afterEach, expect, test } from 'vitest'
+import { LEASE_MS } from '../../src/dashboard/bulk/batch.js'
 import { useServer, type Bench } from '../inbox/fixture.js'
+import { startProxy, type Intercepted, type PostgresProxy } from '../support/proxy.js'
 import { waitUntil } from '../support/wait.js'
 import { ask, open } from './fixture.js'
 
@@ -25,10 +30,32 @@ async function dead(count: number): Promise<Bench> {
   return box
 }
 
-function here(box: Bench): Ops {
-  const ops = open({ shop: box }, { onError: () => undefined })
+function here(box: Parameters<typeof open>[0]): Ops {
+  const ops = open({ shop: box } as Parameters<typeof open>[0], { onError: () => undefined })
   endings.push(() => ops.close())
   return ops
+}
+
+/** A dashboard of the same box, whose connections can be cut. */
+async function throughProxy(box: Bench): Promise<{ ops: Ops; proxy: PostgresProxy }> {
+  const proxy = await startProxy(server.url)
+  const pool = new pg.Pool({ connectionString: proxy.url, max: 4 })
+  pool.on('error', () => undefined)
+  endings.push(
+    () => proxy.close(),
+    () => pool.end(),
+  )
+  const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined }
+  const ops = here(createBox({ db: fromPg(pool), schema: box.schema, logger: silent }))
+  return { ops, proxy }
+}
+
+/** The server has answered the COMMIT that puts a change on record; the dashboard has not seen it. */
+async function startingCommit(proxy: PostgresProxy): Promise<Intercepted> {
+  const insert = await proxy.intercept({ at: 'before', statement: /insert into \S*bulk as/ })
+  const commit = proxy.intercept({ at: 'after', connection: insert.connection })
+  insert.release()
+  return commit
 }
 
 async function retryAll(ops: Ops, { q = 'state:dead', perSecond = 1_000 } = {}): Promise<string> {
@@ -93,4 +120,36 @@ test('a change that meets the same obstacle again and again can be cancelled', a
   await waitUntil(async () => Number((await box.sql('select last_value n from ob.test_steps'))[0]!['n']) > 2)
   expect((await ask(ops, 'cancelRetry', { ...shop, job: id })).status).toBe(200)
   expect(await ended(ops, id)).toMatchObject({ state: 'cancelled', done: 0 })
+})
+
+test('a change that has begun is answered, though the answer to its COMMIT was lost', async () => {
+  await using box = await dead(30)
+  const { ops, proxy } = await throughProxy(box)
+  const { answer } = await ask(ops, 'countRetry', { ...shop, q: 'state:dead' })
+  const { confirmation } = answer as Counted
+  const asked = ask(ops, 'retry', { ...shop, confirmation })
+  const commit = await startingCommit(proxy)
+  commit.cut()
+  const retried = await asked
+  expect(retried).toMatchObject({ status: 200, answer: { state: 'running', total: 30 } })
+  expect(await ended(ops, (retried.answer as Job).id)).toMatchObject({ state: 'done', done: 30 })
+})
+
+test('while nobody can say whether a change has begun, that is the answer, with its id', async () => {
+  await using box = await dead(30)
+  const { ops, proxy } = await throughProxy(box)
+  const { answer } = await ask(ops, 'countRetry', { ...shop, q: 'state:dead' })
+  const { confirmation } = answer as Counted
+  const asked = ask(ops, 'retry', { ...shop, confirmation })
+  await startingCommit(proxy)
+  await proxy.refuse()
+  proxy.cutAll()
+  const refused = await asked
+  const [begun] = await box.sql('select id::text from ob.bulk')
+  expect(refused).toMatchObject({ status: 503, answer: { error: { code: 'COMMIT_UNCERTAIN' } } })
+  expect(refused.text).toContain(begun!['id'])
+  expect(refused.text).not.toContain('nothing was changed')
+  await box.clock.advance(LEASE_MS)
+  const other = here(box)
+  expect(await ended(other, begun!['id'] as string)).toMatchObject({ state: 'done', done: 30 })
 })
