@@ -153,3 +153,13 @@ test('while nobody can say whether a change has begun, that is the answer, with 
   const other = here(box)
   expect(await ended(other, begun!['id'] as string)).toMatchObject({ state: 'done', done: 30 })
 })
+
+test('what a person discards before it has run has not failed again', async () => {
+  await using box = await dead(60)
+  const ops = here(box)
+  const id = await retryAll(ops)
+  await ended(ops, id)
+  await box.sql(`update ob.work set parked = 'discarded', due_at = 'infinity'`)
+  await waitUntil(async () => (await box.sql('select 1 from ob.bulk_message')).length === 0)
+  expect(await jobOf(ops, id)).toMatchObject({ state: 'done', done: 60, handled: 0, failedAgain: 0 })
+})
