@@ -46,6 +46,7 @@ export const STATUS: Readonly<Record<ProblemCode, number>> = {
   TIMEOUT: 504,
   CONFLICT: 409,
   DATABASE_AWAY: 503,
+  COMMIT_UNCERTAIN: 503,
   INTERNAL: 500,
 }
 

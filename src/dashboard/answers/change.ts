@@ -89,4 +89,5 @@ export type ProblemCode =
   | 'TIMEOUT'
   | 'CONFLICT'
   | 'DATABASE_AWAY'
+  | 'COMMIT_UNCERTAIN'
   | 'INTERNAL'

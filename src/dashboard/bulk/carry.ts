@@ -5,7 +5,8 @@
 import { backoffMs, sleep } from '../../backoff.js'
 import { writeAudit } from '../../inbox/audit.js'
 import type { OwnTurn } from '../../lifecycle.js'
-import { isConflict, isUnavailable } from '../../postgres/errors.js'
+import { OnceboxError } from '../../errors.js'
+import { isConflict, isUnavailable, sqlState } from '../../postgres/errors.js'
 import type { WalkEnd } from '../../postgres/sql/bulk.js'
 import { END_BULK, FOLLOW_BULK, LEAVE_BULK, type BulkRow } from '../../postgres/sql/bulk-work.js'
 import { someCause } from '../../failure.js'
@@ -41,12 +42,14 @@ type Ending = 'done' | 'cancelled' | 'stopped'
 export async function carry(parts: CarryParts, taken: BulkRow): Promise<void> {
   const { turn, report } = parts
   const hold = new Hold(parts, taken)
+  let { plan } = taken
   for (let tries = 0; turn.goesOn(); tries++) {
     try {
       // After a failure what is in the row counts: what this process remembers may be older.
       if (tries > 0 && !(await hold.look())) return
       if (hold.row.state === 'running') {
-        const ending = await run(parts, hold)
+        // Before the walk, which may meet an obstacle again and again.
+        const ending = hold.row.cancelled === 'true' ? 'cancelled' : await run(parts, hold)
         if (ending === undefined) return
         if (ending === 'left') break
         await end(parts, hold, { state: ending })
@@ -55,6 +58,9 @@ export async function carry(parts: CarryParts, taken: BulkRow): Promise<void> {
       return
     } catch (error) {
       if (!isPassing(error)) return fail(parts, hold, error)
+      // It came further since: this is another obstacle than the last.
+      if (hold.row.plan !== plan) tries = 0
+      plan = hold.row.plan
       if (tries === 0) report(error)
       await sleep(backoffMs(tries, 200, 5_000), turn.over)
     }
@@ -63,8 +69,19 @@ export async function carry(parts: CarryParts, taken: BulkRow): Promise<void> {
   await sleep(PATIENCE_MS, left)
 }
 
+/**
+ * A cancelled statement, a limit of time, a transaction that the server has ended, as it does with that of a process that was frozen, an
+ * operator's intervention, system and internal errors: of the server's state, and not of the change. Data that is damaged stays so.
+ */
+const OF_THE_SERVER = /^(08...|25P0[1-4]|40...|53...|55006|57...|58...|XX000)$/
+
+/** It says nothing about the change: later it may go on. */
 function isPassing(error: unknown): boolean {
-  return isConflict(error) || someCause(error, isUnavailable)
+  if (isConflict(error)) return true
+  return someCause(error, (cause) => {
+    if (cause instanceof OnceboxError) return cause.code === 'COMMIT_UNCERTAIN' || cause.code === 'SCHEMA_OUTDATED'
+    return isUnavailable(cause) || OF_THE_SERVER.test(sqlState(cause) ?? '')
+  })
 }
 
 async function fail(parts: CarryParts, hold: Hold, error: unknown): Promise<void> {

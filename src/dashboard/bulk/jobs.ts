@@ -4,9 +4,11 @@
  * Only those: what is to be changed is said in the language of the search bar, which a box alone does not speak.
  */
 import { randomUUID } from 'node:crypto'
+import { backoffMs, sleep } from '../../backoff.js'
+import { OnceboxError } from '../../errors.js'
 import { beginTurn } from '../../lifecycle.js'
 import { someCause } from '../../failure.js'
-import { sqlState } from '../../postgres/errors.js'
+import { isConnectionLoss, sqlState } from '../../postgres/errors.js'
 import type { WalkEnd } from '../../postgres/sql/bulk.js'
 import {
   CHANGE_BULK, LIST_BULK, READ_BULK, START_BULK, TAKE_BULK, type BulkRow,
@@ -69,6 +71,9 @@ const KEPT_MS = 3_600_000
 /** So often it is looked whether something was left behind, also where nobody looks. Above the time after which pools close connections. */
 const LOOK_MS = 15_000
 
+/** So often it is looked for what may have begun. */
+const LOOKS = 5
+
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 /** A change that this process carries. */
@@ -123,12 +128,18 @@ export function createJobs({ inside, reads, readOnly, redact, report }: JobsDeps
     find,
     async start({ limit, perSecond, by, counted, ...order }) {
       const token = randomUUID()
-      const row = await db.transaction(async (tx) => {
+      let committing = false
+      const written = db.transaction(async (tx) => {
         const given = { ...order, token, counted: JSON.stringify(counted), most: limit, pace: perSecond, actor: by }
         const [started] = await db.run(START_BULK, { ...given, leaseMs: LEASE_MS, mostRunning: MOST_RUNNING }, tx)
         if (started) await noteDeed(inside, started, tx)
+        committing = started !== undefined
         return started
       }, 'read committed')
+      const row = await written.catch((error: unknown) => {
+        if (!committing || !someCause(error, isWithoutAnswer)) throw error
+        return lookUp(inside.stage.runtime, order.id)
+      })
       if (!row) {
         const before = await find(order.id)
         if (before) return before
@@ -161,6 +172,21 @@ export function createJobs({ inside, reads, readOnly, redact, report }: JobsDeps
       return show(inside.name, row)
     },
   }
+}
+
+function isWithoutAnswer(error: unknown): boolean {
+  return isConnectionLoss(error) || (error instanceof OnceboxError && error.code === 'COMMIT_UNCERTAIN')
+}
+
+/** What became of a change whose COMMIT had no answer. That it is not there yet does not say that it will not be. */
+async function lookUp({ db }: Runtime, id: string): Promise<BulkRow> {
+  for (let tries = 0; tries < LOOKS; tries++) {
+    if (tries > 0) await sleep(backoffMs(tries, 100, 1_000))
+    const [row] = await db.run(READ_BULK, { id }).catch(() => [])
+    if (row) return row
+  }
+  const what = `the database did not say whether the change has begun; look for job ${id} before you try again`
+  throw new Problem('COMMIT_UNCERTAIN', what)
 }
 
 function show(box: string, row: BulkRow): ListedJob {

@@ -164,7 +164,7 @@ interface FollowInput extends Carrier {
 
 /**
  * Holds the lease, and sees what has become of messages that were made pending again, no more than `limit` of them from a number on:
- * each that has run is counted and forgotten. Out: the change, and the number of the last that was looked at; null after the last of all.
+ * each that has run is counted and forgotten; one that a person has discarded before is only forgotten. Out: the change, and the number of the last that was looked at; null after the last of all.
  * No row back: another process carries it. Indexes: the primary keys.
  */
 export const FOLLOW_BULK = statement<FollowInput, BulkRow & { last: string | null }>(`
@@ -178,15 +178,15 @@ seen as materialized (
     where o.bulk = mine.id and o.n > (given->>'after')::bigint order by o.n limit (select most from input)) o
 ),
 judged as materialized (
-  select s.n, w.id is not null failed from seen s ${workOf('s')}
+  select s.n, w.id is not null failed, w.id is not null and w.parked = 'discarded' and w.attempts = 0 dropped from seen s ${workOf('s')}
   where w.id is null or w.attempts > 0 or w.parked is not null
 ),
 gone as (delete from ob.bulk_message o using mine, judged j where o.bulk = mine.id and o.n = j.n)
 update ob.bulk b set lease_until = ${LEASE},
   handled = b.handled + (select count(*) filter (where not failed) from judged),
-  failed_again = b.failed_again + (select count(*) filter (where failed) from judged),
+  failed_again = b.failed_again + (select count(*) filter (where failed and dropped is not true) from judged),
   following = b.following - (select count(*) from judged),
-  recent = right(b.recent || coalesce((select string_agg(case when failed then '1' else '0' end, '' order by n) from judged), ''), 50)
+  recent = right(b.recent || coalesce((select string_agg(case when failed then '1' else '0' end, '' order by n) filter (where dropped is not true) from judged), ''), 50)
 from input, mine where b.id = mine.id
 returning ${COLUMNS}, (select case when count(*) = (select most from input) then max(n) end from seen)::text last`)
 
