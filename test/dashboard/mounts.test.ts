@@ -237,14 +237,15 @@ test('a stream tells of changes that others make, once a second at most, and end
 })
 
 test('streams have a limit, and who comes late is told to ask instead', async () => {
-  const ops = dashboard({ shop: box }, { authorize: () => 'read' })
+  const ops = dashboard({ shop: box }, { authorize: ({ headers }) => ({ may: 'read', by: headers.get('x-name')! }) })
   const url = 'http://ops.example.com/api/v1/boxes/shop/stream'
+  const openAs = (name: string): Promise<Response> => ops.fetch(new Request(url, { headers: { 'x-name': name } }))
   const open: Response[] = []
-  for (let n = 0; n < 50; n++) open.push(await ops.fetch(new Request(url)))
+  for (let n = 0; n < 200; n++) open.push(await openAs(`reader ${n % 20}`))
   expect(new Set(open.map(({ status }) => status))).toEqual(new Set([200]))
-  expect((await ops.fetch(new Request(url))).status).toBe(503)
+  expect((await openAs('somebody else')).status).toBe(503)
   await open[0]!.body!.cancel()
-  const again = await ops.fetch(new Request(url))
+  const again = await openAs('somebody else')
   expect(again.status).toBe(200)
   open.push(again)
   await ops.close()

@@ -121,7 +121,8 @@ describe('what the compiler lets through', () => {
     ['@typescript-eslint/no-explicit-any', `export type X = any\n`],
     ['@typescript-eslint/consistent-type-imports', `import { Stats } from 'node:fs'\nexport type X = Stats\n`],
     ['no-console', `console.log('x')\nexport {}\n`],
-  ])('%s', async (rule, text) => {
+  ])('%s', { timeout: 600_000 }, async (rule, text) => {
+    // The first of them builds the whole program.
     expect(await rulesBroken(typed, FILE, text)).toContain(rule)
   })
 

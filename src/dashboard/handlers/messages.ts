@@ -49,7 +49,9 @@ export function readQuery(call: BoxCall, q: string, clock: { readonly nowMs: num
     throw new Problem('FORBIDDEN', 'error: cannot be searched here: it would find what redact takes out of errors')
   }
   if (!query.needsBodies || maySeeBodies(call.viewer)) return query
-  throw new Problem('FORBIDDEN', '‘error:’ and ‘data.’ look into payloads, which takes the right ‘bodies’', { needs: 'bodies' })
+  throw new Problem('FORBIDDEN', '‘error:’ and ‘data.’ look into payloads, which takes the right ‘bodies’', {
+    needs: 'bodies',
+  })
 }
 
 function bearerOf({ access, part }: BoxCall): Bearer {
