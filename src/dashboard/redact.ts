@@ -5,7 +5,8 @@
  * out of error messages, stacks and results too, for they tend to quote what was sent. If it fails, or has nothing that it
  * could look at, nothing is shown.
  */
-import { toMessage, type Message } from '../message.js'
+import { messageOf } from '../inbox/entry.js'
+import type { Message } from '../message.js'
 import type { FoundRow } from '../postgres/sql/walk.js'
 import { leavesOf, parseExact, writeExact, type ExactNode } from './exact.js'
 import { createMask, MASK } from './mask.js'
@@ -106,21 +107,6 @@ function redacted(row: Stored, redact: Redact): Seen {
 
 function read(text: string | null | undefined): ExactNode | undefined {
   return text == null || text.length > MOST_CHARACTERS ? undefined : parseExact(text)
-}
-
-function messageOf(row: Stored, data: unknown): Message {
-  return toMessage(
-    {
-      id: row.origin_id ?? row.id ?? '',
-      source: row.origin_source ?? row.source,
-      type: row.type,
-      key: row.key ?? undefined,
-      envelope: row.envelope,
-      receivedMs: Number(row.received),
-      attempts: Number(row.attempts ?? 0),
-    },
-    data,
-  )
 }
 
 function textsOf(headers: unknown): Record<string, string> {

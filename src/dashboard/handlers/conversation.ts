@@ -1,4 +1,8 @@
-/** The conversation of a message: what caused it, and what it caused, in all boxes of this dashboard that the reader gets to see. */
+/**
+ * The conversation of a message: what caused it, and what it caused, in all boxes of this dashboard that the reader gets to
+ * see.
+ */
+import { messageOf } from '../../inbox/entry.js'
 import { CAUSED } from '../../postgres/sql/dashboard.js'
 import { runUnjitted } from '../../postgres/unjitted.js'
 import type { Conversation, Link, StateName } from '../answers/index.js'
@@ -6,8 +10,6 @@ import { partsFor, type BoxCall, type Part } from '../desk.js'
 import { time } from '../expose.js'
 import { notFound } from '../problem.js'
 import type { RouteInput } from '../routes.js'
-import { toMessage } from '../../message.js'
-import type { FoundRow } from '../../postgres/sql/walk.js'
 import { rowsAt } from './message.js'
 
 /** So many messages of each consumer are looked at: what is caused arrives soon after its cause, or not cheaply. */
@@ -19,7 +21,7 @@ export async function conversation(call: BoxCall, { id, source }: RouteInput<'co
   const own = await rowsAt(call.part.reads, 'ids', { id, source })
   if (own.length === 0) throw notFound('there is no message with this id, or retention has taken it')
   const parts = partsFor(call)
-  const causationId = causationOf(own[0]!)
+  const { causationId } = messageOf(own[0]!, undefined)
   const cause = causationId === undefined ? undefined : await findCause(parts, causationId)
   const from = Math.min(...own.map(({ received }) => Number(received))) - SLACK_MS
   const found = await Promise.all(parts.map((part) => causedIn(part, id, from)))
@@ -28,14 +30,6 @@ export async function conversation(call: BoxCall, { id, source }: RouteInput<'co
     caused: found.flatMap(({ links }) => links),
     complete: found.every(({ complete }) => complete),
   }
-}
-
-function causationOf(row: FoundRow): string | undefined {
-  const { type, envelope, received } = row
-  return toMessage(
-    { id: '', source: '', type, key: undefined, envelope, receivedMs: Number(received), attempts: 0 },
-    undefined,
-  ).causationId
 }
 
 async function findCause(parts: readonly Part[], id: string): Promise<Link | undefined> {

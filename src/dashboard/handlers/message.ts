@@ -2,8 +2,8 @@
 import { checkFilter, STATES } from '../../admin/filter.js'
 import { step, type Place, type Position } from '../../admin/walk.js'
 import { idempotencyKey } from '../../effects/effect.js'
+import { messageOf } from '../../inbox/entry.js'
 import { parseFailure } from '../../inbox/outcome.js'
-import { toMessage } from '../../message.js'
 import { ATTEMPTS, type AttemptRow } from '../../postgres/sql/admin.js'
 import { EFFECTS_OF, FATES, type EffectRow, type FateRow } from '../../postgres/sql/dashboard.js'
 import type { MessageKey } from '../../postgres/sql/rules.js'
@@ -92,7 +92,7 @@ export async function toFates(viewer: Viewer, { db }: Runtime, rows: readonly Fo
 export function toFate(viewer: Viewer, row: FoundRow, { history, effects, now }: More): Fate {
   const seen = seenBy(viewer, row)
   const bodies = maySeeBodies(viewer)
-  const { correlationId, causationId, time: sent } = envelopeOf(row)
+  const { correlationId, causationId, time: sent } = messageOf(row, undefined)
   const item = toItem(viewer, row, seen)
   const tried = history.map((one): Attempt => ({
     attempt: Number(one.attempt),
@@ -120,12 +120,6 @@ export function toFate(viewer: Viewer, row: FoundRow, { history, effects, now }:
     blocked: now?.blocked === 'true',
     timeline: timelineOf({ item, sent, history: tried, effects: called, dueAt }),
   }
-}
-
-function envelopeOf(row: FoundRow): ReturnType<typeof toMessage> {
-  const { origin_id: id, origin_source: source, type, envelope, received } = row
-  const given = { id: id ?? row.id ?? '', source: source ?? row.source, type, key: undefined, envelope }
-  return toMessage({ ...given, receivedMs: Number(received), attempts: 0 }, undefined)
 }
 
 function resultOf(viewer: Viewer, stored: string, seen: Seen): Fate['result'] {
