@@ -35,6 +35,11 @@ export interface Judge {
   fits(row: FoundRow): boolean
 }
 
+/** Whether it judges bodies, which have to be read for that. */
+export function looksIntoBodies({ data, judge }: CheckedFilter): boolean {
+  return data !== undefined || judge?.bodies === true
+}
+
 export const STATES: readonly State[] = ['pending', 'processing', 'handled', 'dead', 'quarantined', 'discarded']
 
 export const REASONS: readonly QuarantineReason[] = [

@@ -14,7 +14,7 @@ import type { FoundRow, Walk } from '../postgres/sql/walk.js'
 import type { Runtime } from '../runtime.js'
 import { runUnjitted } from '../postgres/unjitted.js'
 import { contains } from './contains.js'
-import { STATES, type CheckedFilter } from './filter.js'
+import { looksIntoBodies, STATES, type CheckedFilter } from './filter.js'
 
 export type Place = keyof typeof PLACES
 
@@ -131,7 +131,7 @@ export interface StepOptions {
 export async function step(runtime: Runtime, place: Place, filter: CheckedFilter, options: StepOptions): Promise<Step> {
   const { box: _, states: __, data, judge, ...criteria } = filter
   const { direction, states, position, until, count, bodies } = options
-  const lean = !bodies && data === undefined && !judge?.bodies
+  const lean = !bodies && !looksIntoBodies(filter)
   const param = { ...criteria, states, position, until, limit: count, lean }
   const rows = await runUnjitted(runtime.db, PLACES[place][direction], param)
   const last = rows.at(-1)

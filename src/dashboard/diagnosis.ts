@@ -3,6 +3,7 @@ import { doctor } from '../admin/doctor/index.js'
 import type { Runtime } from '../runtime.js'
 import type { Doctor } from './answers/index.js'
 import type { Inside } from './options.js'
+import { sharedReading } from './shared-reading.js'
 
 const KEPT_MS = 10_000
 
@@ -10,20 +11,9 @@ const KEPT_MS = 10_000
 export type Diagnosis = () => Promise<Doctor>
 
 export function createDiagnosis({ stage }: Inside, reads: Runtime): Diagnosis {
-  let last: { readonly found: Promise<Doctor>; until: number } | undefined
-  return () => {
-    if (last && performance.now() < last.until) return last.found
-    const own = { found: examine(reads, stage), until: Infinity }
-    last = own
-    own.found.then(
-      () => (own.until = performance.now() + KEPT_MS),
-      () => (last = undefined),
-    )
-    return own.found
+  const examine = async (): Promise<Doctor> => {
+    const at = new Date().toISOString()
+    return { at, findings: await doctor(reads, stage.consumers()) }
   }
-}
-
-async function examine(reads: Runtime, stage: Inside['stage']): Promise<Doctor> {
-  const at = new Date().toISOString()
-  return { at, findings: await doctor(reads, stage.consumers()) }
+  return sharedReading(examine, () => KEPT_MS)
 }

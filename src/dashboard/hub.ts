@@ -11,6 +11,7 @@ import type { Jobs, ListedJob } from './bulk/jobs.js'
 import type { Inside } from './options.js'
 import { readOverview } from './overview.js'
 import { Problem, toProblem } from './problem.js'
+import { sharedReading } from './shared-reading.js'
 
 const LEAST_MS = 1_000
 const SHARE = 10
@@ -56,21 +57,15 @@ const encoder = new TextEncoder()
 
 export function createHub({ inside, reads, jobs, report }: HubDeps): Hub {
   const streams = new Set<Stream>()
-  let cached: { readonly reading: Promise<Overview>; until: number } | undefined
+  let latest: Promise<Overview> | undefined
   let running = false
   let failing = false
 
-  const read = (): Promise<Overview> => {
-    if (cached && performance.now() < cached.until) return cached.reading
-    const began = performance.now()
-    const own = { reading: readOverview(inside, reads), until: Infinity }
-    cached = own
-    own.reading.then(
-      () => (own.until = performance.now() + Math.max(LEAST_MS, (performance.now() - began) * SHARE) - LEAST_MS / 10),
-      () => (cached = undefined),
-    )
-    return own.reading
-  }
+  const shared = sharedReading(
+    () => readOverview(inside, reads),
+    (tookMs) => Math.max(LEAST_MS, tookMs * SHARE) - LEAST_MS / 10,
+  )
+  const read = (): Promise<Overview> => (latest = shared())
 
   /** Tells the streams what has changed, for as long as there are any. */
   const run = async (): Promise<void> => {
@@ -81,11 +76,11 @@ export function createHub({ inside, reads, jobs, report }: HubDeps): Hub {
   }
 
   const tellAll = async (): Promise<void> => {
-    const before = cached
+    const before = latest
     try {
       const overview = await read()
       failing = false
-      if (cached !== before) for (const stream of streams) stream.send('overview', stream.show.overview(overview))
+      if (latest !== before) for (const stream of streams) stream.send('overview', stream.show.overview(overview))
     } catch (error) {
       if (!failing) report(error)
       failing = true

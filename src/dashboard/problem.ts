@@ -83,6 +83,11 @@ export function toProblem(error: unknown): Problem {
   return new Problem('INTERNAL', 'something went wrong here; the log of the server says what')
 }
 
+export function cursorInvalid(of: 'list' | 'query'): Problem {
+  const what = `this cursor is of another ${of}, reader, box or server process; begin again without it`
+  return new Problem('CURSOR_INVALID', what)
+}
+
 export function notFound(what: string): Problem {
   return new Problem('NOT_FOUND', what)
 }

@@ -14,8 +14,7 @@ import type { Inside } from '../options.js'
 import { toProblem } from '../problem.js'
 import { parseQuery, type Glasses } from '../query.js'
 import { changeBatch, changeOf, LEASE_MS, type Carried } from './batch.js'
-import { asCounted, statesFor } from './count.js'
-import { beginPlan, lookFurther, type Plan, type Wanted } from './plan.js'
+import { beginPlan, lookFurther, wantedOf, type Plan, type Wanted } from './plan.js'
 
 const MOST_AT_ONCE = 500
 const FOLLOWED_AT_ONCE = 500
@@ -149,7 +148,7 @@ async function run(parts: CarryParts, hold: Hold): Promise<Ending | 'left' | und
   const { inside, turn } = parts
   const { runtime } = inside.stage
   const carried = carriedOf(parts, hold.row)
-  const wanted = wantedOf(parts, carried, hold.row)
+  const wanted = orderedBy(parts, carried, hold.row)
   let plan = hold.row.plan === null ? await beginPlan(runtime, wanted) : (JSON.parse(hold.row.plan) as Plan)
   let done = Number(hold.row.done)
   const most = Number(hold.row.most)
@@ -185,10 +184,9 @@ function carriedOf({ inside, token }: CarryParts, { id, verb, reason }: BulkRow)
   return { inside, id, token, verb, reason: reason ?? undefined }
 }
 
-function wantedOf(glasses: Glasses, carried: Carried, { query, read, zone, counted }: BulkRow): Wanted {
+function orderedBy(glasses: Glasses, carried: Carried, { query, read, zone, counted }: BulkRow): Wanted {
   const { filter } = parseQuery(query, { nowMs: Number(read), zone: Number(zone) }, glasses)
-  const end = JSON.parse(counted) as WalkEnd
-  return { filter: asCounted(filter, end), states: statesFor(filter, changeOf(carried)), end }
+  return wantedOf(filter, changeOf(carried), JSON.parse(counted) as WalkEnd)
 }
 
 /** A tenth of a second's worth, so that a change of the rate is felt at once. */

@@ -1,12 +1,15 @@
 /** Plan: where the walk of a change stands, so that another process can go on behind the last message that was looked at. */
-import { endsOf } from '../../admin/bulk.js'
-import type { CheckedFilter } from '../../admin/filter.js'
-import { placesOf, positionOf, startOf, step, type Place, type Position } from '../../admin/walk.js'
+import { endsOf, type Change } from '../../admin/bulk.js'
+import { looksIntoBodies, type CheckedFilter } from '../../admin/filter.js'
+import { placesOf, positionOf, possibleStates, startOf, step, type Place, type Position } from '../../admin/walk.js'
 import type { State } from '../../message.js'
 import type { WalkEnd } from '../../postgres/sql/bulk.js'
 import type { FoundRow } from '../../postgres/sql/walk.js'
 import type { Runtime } from '../../runtime.js'
-import { examineOf } from './count.js'
+
+const EXAMINE = 2_000
+/** With bodies: each may have a megabyte. */
+const EXAMINE_BODIES = 100
 
 /** Kept as JSON. What holds for the whole walk is fixed when it begins: another look may choose other places. */
 export interface Plan {
@@ -23,6 +26,14 @@ export interface Wanted {
   readonly states: readonly State[]
   /** How far messages had come when they were counted. */
   readonly end: WalkEnd
+}
+
+/** What a verb takes of a filter: of messages that were as they are when they were counted, for others have died or come since. */
+export function wantedOf(filter: CheckedFilter, { takes, unlessTold }: Change, end: WalkEnd): Wanted {
+  const asked = (filter.states ?? unlessTold).filter((state) => takes.includes(state))
+  // What was published is gone.
+  const there = filter.box === 'outbox' ? asked.filter((state) => state !== 'handled') : asked
+  return { filter: { ...filter, asOf: end.at }, states: possibleStates(filter, there), end }
 }
 
 export interface Found {
@@ -47,7 +58,8 @@ export async function lookFurther(
   if (place === undefined) return undefined
   const { position } = plan
   const until = plan.ends[place]
-  const options = { direction: 'oldest', states, position, count: examineOf(filter), bodies: false } as const
+  const count = looksIntoBodies(filter) ? EXAMINE_BODIES : EXAMINE
+  const options = { direction: 'oldest', states, position, count, bodies: false } as const
   const found = await step(runtime, place, filter, { ...options, ...(until !== undefined && { until }) })
   const { rows } = found
   const behind = found.done

@@ -2,7 +2,7 @@
 import { audit as read } from '../../admin/audit.js'
 import type { Audit } from '../answers/index.js'
 import { maySeeBodies, type BoxCall } from '../desk.js'
-import { Problem } from '../problem.js'
+import { cursorInvalid } from '../problem.js'
 import type { RouteInput } from '../routes.js'
 import { scan } from '../scan.js'
 
@@ -12,12 +12,7 @@ export async function audit(call: BoxCall, { cursor, limit = BY_DEFAULT }: Route
   const { desk, access, part, viewer } = call
   const bearer = { kind: 'page', subject: access.subject, box: `audit ${part.name}` } as const
   const place = cursor === undefined ? undefined : desk.signer.open(bearer, cursor)
-  if (cursor !== undefined && typeof place !== 'string') {
-    throw new Problem(
-      'CURSOR_INVALID',
-      'this cursor is of another list, reader, box or server process; begin again without it',
-    )
-  }
+  if (cursor !== undefined && typeof place !== 'string') throw cursorInvalid('list')
   const page = await read(part.reads, { cursor: place as string | undefined, limit })
   return {
     records: page.records.map(({ at, action, detail, by, role, login }) => ({

@@ -2,7 +2,6 @@
  * Failures: dead messages, grouped by what they died of. The groups come from an index, each with its count; what an older version
  * has recorded has no fingerprint until the janitor gives it one, and is put into its group here.
  */
-import { BODIES } from '../../postgres/sql/dashboard.js'
 import {
   FAILURE_GROUPS,
   UNGROUPED,
@@ -11,16 +10,17 @@ import {
   type WordsRow,
 } from '../../postgres/sql/failures.js'
 import { readJson } from '../../postgres/statement.js'
-import type { FoundRow } from '../../postgres/sql/walk.js'
 import { runUnjitted } from '../../postgres/unjitted.js'
 import type { Runtime } from '../../runtime.js'
 import type { FailureGroup, Failures } from '../answers/index.js'
 import type { BoxCall } from '../desk.js'
-import { seenBy, time, toHead, type Viewer } from '../expose.js'
+import { time, toHead, type Viewer } from '../expose.js'
 import { commonWords, fingerprintOf } from '../../fingerprint.js'
+import { MASK } from '../mask.js'
 import { quote } from '../quote.js'
 import type { Seen } from '../redact.js'
 import type { RouteInput } from '../routes.js'
+import { seenStored } from '../seen-stored.js'
 
 /** So many are counted, shared out among the groups. */
 const MOST = 200_000
@@ -105,25 +105,10 @@ function addTo(groups: Map<string, Group>, row: UngroupedRow, now: number): void
 }
 
 /** The words of a group are those of its newest message: what `redact` takes out of that one is taken out of them. */
-async function seenSamples(viewer: Viewer, { db }: Runtime, groups: readonly Group[]): Promise<Pick<Seen, 'mask'>[]> {
-  if (!viewer.redact || groups.length === 0) return groups.map(() => ({ mask: (text) => text }))
-  const keys = groups.map(({ newest: { consumer, source, id } }) => [consumer, source, id] as const)
-  const bodies = new Map((await db.run(BODIES, keys)).map((row) => [Number(row.of), row]))
-  return groups.map(({ newest, last }, at) => {
-    const stored = bodies.get(at)
-    if (!stored) return { mask: () => '[redacted]' }
-    const { consumer, source, id } = newest
-    return seenBy(viewer, {
-      ...stored,
-      consumer,
-      source,
-      id,
-      received: String(last),
-      state: 'dead',
-      fits: 'true',
-      ord: '1',
-    } satisfies FoundRow)
-  })
+async function seenSamples(viewer: Viewer, reads: Runtime, groups: readonly Group[]): Promise<Pick<Seen, 'mask'>[]> {
+  if (!viewer.redact) return groups.map(() => ({ mask: (text) => text }))
+  const seen = await seenStored(viewer, reads, groups.map(({ newest, last }) => ({ ...newest, at: last }))) // prettier-ignore
+  return seen.map((one) => one ?? { mask: () => MASK })
 }
 
 function toAnswer(viewer: Viewer, group: Group, seen: Pick<Seen, 'mask'>): FailureGroup {

@@ -1,14 +1,15 @@
 /** Keys: those that are blocked, by which message, and what waits behind it. */
-import { BEHIND, BODIES } from '../../postgres/sql/dashboard.js'
+import { BEHIND } from '../../postgres/sql/dashboard.js'
 import { BLOCKED, type BlockedRow } from '../../postgres/sql/failures.js'
 import { runUnjitted } from '../../postgres/unjitted.js'
-import type { FoundRow } from '../../postgres/sql/walk.js'
 import type { BlockedKey, Keys } from '../answers/index.js'
 import type { BoxCall } from '../desk.js'
-import { seenBy, time, toHead } from '../expose.js'
-import { Problem } from '../problem.js'
+import { time, toHead } from '../expose.js'
+import { MASK } from '../mask.js'
+import { cursorInvalid } from '../problem.js'
 import type { Seen } from '../redact.js'
 import type { RouteInput } from '../routes.js'
+import { seenStored } from '../seen-stored.js'
 
 const MOST_KEYS = 100
 const MOST_NEXT = 11
@@ -47,7 +48,7 @@ function toKey({ viewer }: BoxCall, row: Front, seen: Pick<Seen, 'mask' | 'key'>
   const words = name === null ? undefined : { name, code: code ?? undefined, message: message ?? '' }
   return {
     consumer,
-    key: seen.key ?? '[redacted]',
+    key: seen.key ?? MASK,
     front: {
       source: row.origin_source ?? row.source,
       id: row.origin_id ?? row.id,
@@ -77,24 +78,9 @@ function toNext({ source, id, type, received }: Next): BlockedKey['next'][number
 
 /** A key is shown as `redact` leaves it in the message that blocks it. */
 async function seenFronts({ part, viewer }: BoxCall, rows: readonly Front[]): Promise<Pick<Seen, 'mask' | 'key'>[]> {
-  if (!viewer.redact || rows.length === 0)
-    return rows.map(({ key, lane }) => ({ key: key ?? lane, mask: (text) => text }))
-  const found = await part.reads.db.run(BODIES, rows.map(({ consumer, source, id }) => [consumer, source, id] as const)) // prettier-ignore
-  const bodies = new Map(found.map((row) => [Number(row.of), row]))
-  return rows.map(({ consumer, source, id, at: received }, at) => {
-    const stored = bodies.get(at)
-    if (!stored) return { key: undefined, mask: () => '[redacted]' }
-    return seenBy(viewer, {
-      ...stored,
-      consumer,
-      source,
-      id,
-      received,
-      state: 'dead',
-      fits: 'true',
-      ord: '1',
-    } satisfies FoundRow)
-  })
+  if (!viewer.redact) return rows.map(({ key, lane }) => ({ key: key ?? lane, mask: (text) => text }))
+  const seen = await seenStored(viewer, part.reads, rows)
+  return seen.map((one) => one ?? { key: undefined, mask: () => MASK })
 }
 
 /** What a cursor carries. */
@@ -110,8 +96,5 @@ function bearerOf({ access, part }: BoxCall): { kind: 'page'; subject: string; b
 function openCursor(call: BoxCall, consumer: string | undefined, cursor: string): Place['at'] {
   const place = call.desk.signer.open(bearerOf(call), cursor) as Place | undefined
   if (place && place.consumer === consumer) return place.at
-  throw new Problem(
-    'CURSOR_INVALID',
-    'this cursor is of another list, reader, box or server process; begin again without it',
-  )
+  throw cursorInvalid('list')
 }

@@ -1,9 +1,10 @@
 /** Search: messages that fit a query, a page at a time. */
+import { looksIntoBodies } from '../../admin/filter.js'
 import { find } from '../../admin/messages.js'
 import type { Messages } from '../answers/index.js'
 import { maySeeBodies, needsBodies, type BoxCall } from '../desk.js'
 import { toItem } from '../expose.js'
-import { Problem } from '../problem.js'
+import { cursorInvalid, Problem } from '../problem.js'
 import { parseQuery, type Query } from '../query.js'
 import type { RouteInput } from '../routes.js'
 import type { Bearer } from '../sign.js'
@@ -31,7 +32,7 @@ export async function messages(
     cursor === undefined ? { q, zone, nowMs: Date.now(), at: undefined } : readPlace(call, cursor, { q, zone })
   const query = readQuery(call, q, place)
   const bodies = needsBodies(call)
-  const examine = bodies || query.filter.judge?.bodies ? WITH_BODIES : LEAN
+  const examine = bodies || looksIntoBodies(query.filter) ? WITH_BODIES : LEAN
   const found = await find(part.reads, query.filter, { cursor: place.at, limit, bodies, examine })
   return {
     terms: query.terms,
@@ -61,8 +62,5 @@ function bearerOf({ access, part }: BoxCall): Bearer {
 function readPlace(call: BoxCall, cursor: string, { q, zone }: Pick<Place, 'q' | 'zone'>): Place {
   const place = call.desk.signer.open(bearerOf(call), cursor) as Place | undefined
   if (place?.q === q && place.zone === zone) return place
-  throw new Problem(
-    'CURSOR_INVALID',
-    'this cursor is of another query, reader, box or server process; begin again without it',
-  )
+  throw cursorInvalid('query')
 }

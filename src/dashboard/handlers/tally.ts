@@ -2,7 +2,7 @@
  * Tally: how many messages fit a query, by state. What asks for consumers alone is answered from the overview; else each state is
  * walked through, as far as that is cheap.
  */
-import type { CheckedFilter } from '../../admin/filter.js'
+import { looksIntoBodies, type CheckedFilter } from '../../admin/filter.js'
 import { placesOf, possibleStates, startOf, step, type Place, type Position } from '../../admin/walk.js'
 import type { State } from '../../message.js'
 import type { Runtime } from '../../runtime.js'
@@ -60,7 +60,7 @@ async function countWalk(
   states: readonly State[],
   until: number,
 ): Promise<Tally['states']> {
-  const bounds = filter.data !== undefined || filter.judge?.bodies ? WITH_BODIES : LEAN
+  const bounds = looksIntoBodies(filter) ? WITH_BODIES : LEAN
   const counts = new Map(states.map((state) => [state, 0]))
   let isWhole = true
   const look = async (place: Place): Promise<void> => {
