@@ -121,7 +121,7 @@ test('somebody who looked it up answers for an effect, and the handler goes on w
   await result.fill('{ "charge": "ch_1", "n": 9007199254740993 }')
   await page.getByLabel(/^Why/).fill('seen in the gateway')
   await record.click()
-  await page.getByText('Answer recorded').waitFor()
+  await page.getByText(/Recorded: .* happened/).waitFor()
   ops.mend()
   await ops.payments.drain()
   const { rows } = await ops.pool.query<{ result: string }>(

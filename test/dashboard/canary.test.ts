@@ -1,4 +1,7 @@
-/** What must not be seen is not: a canary in every field that is a payload or quotes one, and everything that a role can ask for. */
+/**
+ * What must not be seen is not: a canary in every field that is a payload or quotes one, and everything that a role can ask
+ * for.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Dashboard, Redactable } from 'oncebox/dashboard'
 import type { FailureGroup, Item, RouteInput, RouteName } from 'oncebox/dashboard/client'

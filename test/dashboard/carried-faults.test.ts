@@ -1,4 +1,7 @@
-/** What goes wrong while many messages are changed, and says nothing about the change: it is carried on, and nobody is told what is not so. */
+/**
+ * What goes wrong while many messages are changed, and says nothing about the change: it is carried on, and nobody is told what
+ * is not so.
+ */
 import { createBox } from 'oncebox'
 import { fromPg } from 'oncebox/pg'
 import type { Counted, Job, Jobs } from 'oncebox/dashboard/client'
@@ -8,7 +11,7 @@ import { LEASE_MS } from '../../src/dashboard/bulk/batch.js'
 import { useServer, type Bench } from '../inbox/fixture.js'
 import { startProxy, type Intercepted, type PostgresProxy } from '../support/proxy.js'
 import { waitUntil } from '../support/wait.js'
-import { ask, open } from './fixture.js'
+import { ask, fillDead, open } from './fixture.js'
 
 const server = useServer('dashboard_faults')
 type Ops = ReturnType<typeof open>
@@ -22,11 +25,7 @@ const shop = { box: 'shop' }
 /** Dead messages that nobody runs. */
 async function dead(count: number): Promise<Bench> {
   const box = await server.open()
-  await box.sql(`insert into ob.message (consumer, source, id, type, body, hash, envelope)
-    select 'mail', 'shop', 'd' || i, 'note', '{}', '\\x00', '{}' from generate_series(1, ${count}) i`)
-  await box.sql(`insert into ob.work (consumer, source, id, seq, due_at, attempts, parked, error)
-    select 'mail', 'shop', 'd' || i, nextval('ob.seq'), 'infinity', 1, 'dead', '{"name":"Error","message":"no"}'
-    from generate_series(1, ${count}) i`)
+  await fillDead(box, count)
   return box
 }
 

@@ -4,7 +4,7 @@ import type { Counted, Job, Jobs } from 'oncebox/dashboard/client'
 import { LEASE_MS } from '../../src/dashboard/bulk/batch.js'
 import { useServer, type Bench } from '../inbox/fixture.js'
 import { spawnChild, waitUntil, type Child } from '../support/processes.js'
-import { ask, open } from './fixture.js'
+import { ask, fillDead, open } from './fixture.js'
 
 const server = useServer('dashboard_carried')
 type Ops = ReturnType<typeof open>
@@ -16,11 +16,7 @@ const shop = { box: 'shop' }
 /** So many dead messages that nobody runs, and a book of each time that one of them is made pending again. */
 async function dead(count: number): Promise<Bench> {
   const box = await server.open()
-  await box.sql(`insert into ob.message (consumer, source, id, type, body, hash, envelope)
-    select 'mail', 'shop', 'd' || i, 'note', '{}', '\\x00', '{}' from generate_series(1, ${count}) i`)
-  await box.sql(`insert into ob.work (consumer, source, id, seq, due_at, attempts, parked, error)
-    select 'mail', 'shop', 'd' || i, nextval('ob.seq'), 'infinity', 1, 'dead', '{"name":"Error","message":"no"}'
-    from generate_series(1, ${count}) i`)
+  await fillDead(box, count)
   await box.sql('create table ob.test_retried (id text)')
   await box.sql(`create function ob.note_retry() returns trigger language plpgsql as $$
     begin insert into ob.test_retried values (new.id); return new; end $$`)

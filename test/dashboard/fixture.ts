@@ -17,7 +17,10 @@ export interface Filled extends Bench {
   readonly name: string
 }
 
-/** Messages: handled `h`, dead `d1` to `d3`, pending behind a blocked key `k2`, in quarantine `h` again, waiting for an answer `e`. */
+/**
+ * Messages: handled `h`, dead `d1` to `d3`, pending behind a blocked key `k2`, in quarantine `h` again, waiting for an answer
+ * `e`.
+ */
 export async function fill(server: Server): Promise<Filled> {
   const box = await server.open({ source: 'shop' })
   box.consumer('mail', {
@@ -138,4 +141,13 @@ export async function ask<K extends RouteName>(
     text,
     headers: response.headers,
   }
+}
+
+/** Dead messages that nobody runs. */
+export async function fillDead(box: Bench, count: number): Promise<void> {
+  await box.sql(`insert into ob.message (consumer, source, id, type, body, hash, envelope)
+    select 'mail', 'shop', 'd' || i, 'note', '{}', '\\x00', '{}' from generate_series(1, ${count}) i`)
+  await box.sql(`insert into ob.work (consumer, source, id, seq, due_at, attempts, parked, error)
+    select 'mail', 'shop', 'd' || i, nextval('ob.seq'), 'infinity', 1, 'dead', '{"name":"Error","message":"no"}'
+    from generate_series(1, ${count}) i`)
 }

@@ -2,6 +2,7 @@
 import { useEffect } from 'preact/hooks'
 import { useSignal } from '@preact/signals'
 import { DashboardError } from '../api.js'
+import { asSentence } from '../logic/as-sentence.js'
 import { duration } from '../logic/format.js'
 import type { Failure } from '../load.js'
 import { Banner } from './banner.js'
@@ -56,8 +57,7 @@ export function titleOf(error: unknown): string {
 
 export function wordsOf(error: unknown): string {
   if (!(error instanceof DashboardError)) return 'The server of this page cannot be reached.'
-  const { message } = error
-  return `${message[0]?.toUpperCase() ?? ''}${message.slice(1)}${/[.?!]$/.test(message) ? '' : '.'}`
+  return asSentence(error.message)
 }
 
 function useCountdown(until: number | undefined): number | undefined {

@@ -1,4 +1,5 @@
 /** What a reader has to know before they believe what they see. */
+import { asSentence } from '../logic/as-sentence.js'
 import { clockTime } from '../logic/when.js'
 import { heardAt, link, problem, togglePaused } from '../live.js'
 import { clock } from '../now.js'
@@ -36,7 +37,7 @@ export function Notices() {
       )}
       {problem.value !== undefined && (
         <Banner tone="bad" icon="plug">
-          <b>The box cannot be read.</b> {sentence(problem.value)} {at && `What you see is from ${at}.`}
+          <b>The box cannot be read.</b> {asSentence(problem.value)} {at && `What you see is from ${at}.`}
         </Banner>
       )}
       {looksOnly() && (
@@ -46,8 +47,4 @@ export function Notices() {
       )}
     </>
   )
-}
-
-function sentence(words: string): string {
-  return `${words[0]?.toUpperCase() ?? ''}${words.slice(1)}${/[.?!]$/.test(words) ? '' : '.'}`
 }

@@ -18,7 +18,10 @@ export interface Mark {
 
 export type Part = Plain | Mark
 
-/** Controls but line break and tab, lone surrogates, separators of lines, and what is ignored when it is drawn, such as overrides. */
+/**
+ * Controls but line break and tab, lone surrogates, separators of lines, and what is ignored when it is drawn, such as
+ * overrides.
+ */
 const HIDDEN =
   /(?!\p{Variation_Selector}|[\t\n])[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\p{Noncharacter_Code_Point}\ufff9-\ufffb]/gu
 

@@ -36,10 +36,11 @@ function useIndex(times: readonly number[]): number {
   return found === -1 ? times.length - 1 : found
 }
 
-/** The last one known at or before. */
-function valueAt(values: Values, index: number, pointed: boolean): number | null {
-  if (pointed) return values[index] ?? null
-  return values.findLast((value) => value !== null) ?? null
+/** Where the pointer is; without one, what holds now, or else the last that is known. */
+function useValue({ times }: Figures['lines'], values: Values, now: number | null | undefined): number | null {
+  const index = useIndex(times)
+  if (pointedAt.value !== undefined) return values[index] ?? null
+  return now ?? values.findLast((value) => value !== null) ?? null
 }
 
 function useSentence(title: string, drawing: Drawing, write: (value: number) => string): string {
@@ -79,8 +80,7 @@ function Lag({ overview, lines }: Figures) {
     [lines, limit],
   )
   const pointed = pointedAt.value !== undefined
-  const index = useIndex(lines.times)
-  const value = pointed ? valueAt(lines.lagMs, index, true) : (worst?.lagMs ?? null)
+  const value = useValue(lines, lines.lagMs, worst?.lagMs)
   return (
     <Chart
       title="Lag"
@@ -116,19 +116,12 @@ function Rate({ overview, lines }: Figures) {
     }),
     [lines],
   )
-  const pointed = pointedAt.value !== undefined
-  const index = useIndex(lines.times)
-  const inNow = pointed
-    ? valueAt(lines.in, index, true)
-    : (overview.rates?.inPerSecond ?? valueAt(lines.in, index, false))
-  const outNow = pointed
-    ? valueAt(lines.out, index, true)
-    : (overview.rates?.outPerSecond ?? valueAt(lines.out, index, false))
+  const inNow = useValue(lines, lines.in, overview.rates?.inPerSecond)
+  const outNow = useValue(lines, lines.out, overview.rates?.outPerSecond)
   const apart = (inNow ?? 0) - (outNow ?? 0)
   // Rates are of whole minutes: where nothing waits, all that came was handled since.
-  const waits = pointed
-    ? (valueAt(lines.depth, index, true) ?? 0) > 0
-    : consumersOf(overview).some(({ pending, lagMs }) => pending > 0 && lagMs > 0)
+  const late = consumersOf(overview).filter(({ pending, lagMs }) => pending > 0 && lagMs > 0)
+  const waits = useValue(lines, lines.depth, late.length) ?? 0
   return (
     <Chart
       title="Rate"
@@ -147,7 +140,7 @@ function Rate({ overview, lines }: Figures) {
           <Key line="out">
             Out <b>{outNow === null ? '–' : rate(outNow)}</b>
           </Key>
-          {apart >= 0.1 && waits && <span class="chart-sub">falling behind by {rate(apart)}/s</span>}
+          {apart >= 0.1 && waits > 0 && <span class="chart-sub">falling behind by {rate(apart)}/s</span>}
         </>
       }
     />
@@ -177,9 +170,8 @@ function Depth({ overview, lines }: Figures) {
     }),
     [lines],
   )
-  const index = useIndex(lines.times)
   const pending = overview.consumers.reduce((all, one) => all + one.pending, 0)
-  const value = pointedAt.value === undefined ? pending : valueAt(lines.depth, index, true)
+  const value = useValue(lines, lines.depth, pending)
   const estimated = overview.consumers.some((one) => one.estimated)
   return (
     <Chart
@@ -209,14 +201,8 @@ function Duplicates({ overview, lines }: Figures) {
     }),
     [lines],
   )
-  const pointed = pointedAt.value !== undefined
-  const index = useIndex(lines.times)
-  const value = pointed
-    ? valueAt(lines.duplicates, index, true)
-    : (overview.rates?.duplicatesPerSecond ?? valueAt(lines.duplicates, index, false))
-  const came = pointed
-    ? valueAt(lines.in, index, true)
-    : (overview.rates?.inPerSecond ?? valueAt(lines.in, index, false))
+  const value = useValue(lines, lines.duplicates, overview.rates?.duplicatesPerSecond)
+  const came = useValue(lines, lines.in, overview.rates?.inPerSecond)
   return (
     <Chart
       mini

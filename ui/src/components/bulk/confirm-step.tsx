@@ -1,6 +1,7 @@
 /** How many, how fast, why: and a button that says what happens, with the number. */
-import { useEffect, useId } from 'preact/hooks'
+import { useEffect } from 'preact/hooks'
 import { useSignal } from '@preact/signals'
+import { asSentence } from '../../logic/as-sentence.js'
 import { amountsOf, messagesOf, pacesOf, type Amount, type BulkState, type Pace } from '../../logic/bulk.js'
 import {
   changedWords, confirmWords, consequences, countedWords, paceWords, question, timeWords,
@@ -14,6 +15,7 @@ import { Dialog } from '../dialog.js'
 import { Environment } from '../environment.js'
 import { Segmented } from '../segmented.js'
 import { Silhouette } from '../silhouette.js'
+import { Why } from '../why.js'
 import { limits } from './limits.js'
 import { choose, closeBulk, start, type BulkAsk } from './open.js'
 
@@ -25,7 +27,6 @@ interface Props {
 export function ConfirmStep({ ask, state }: Props) {
   const { verb, q, where, hint } = ask
   const { counted, choice, before, message } = state
-  const id = useId()
   const messages = messagesOf(counted, choice)
   const isDiscard = verb === 'discard'
   const blocked =
@@ -85,24 +86,12 @@ export function ConfirmStep({ ask, state }: Props) {
         />
         <span class="hint">{timeWords(messages, choice.pace)}</span>
       </div>
-      <div class="field">
-        <label for={id}>
-          Why <span class="faint">{isDiscard ? '(required, for the audit log)' : '(for the audit log)'}</span>
-        </label>
-        <input
-          class="input"
-          id={id}
-          type="text"
-          maxLength={2_000}
-          required={isDiscard}
-          autocomplete="off"
-          value={choice.reason}
-          onInput={({ currentTarget }) => choose({ reason: currentTarget.value })}
-          onKeyDown={({ key }) => {
-            if (key === 'Enter' && blocked === undefined) void start()
-          }}
-        />
-      </div>
+      <Why
+        value={choice.reason}
+        required={isDiscard}
+        onInput={(reason) => choose({ reason })}
+        onEnter={() => blocked === undefined && void start()}
+      />
       <ul class="bul">
         {consequences(verb, counted).map((words, at) => (
           <li key={words}>
@@ -137,6 +126,5 @@ function amountWords(amount: Amount, all: number): string {
 /** The filter in words, as a sentence begins. */
 export function wordsOf(q: string): string {
   const parts = piecesOf(q).map(({ qualifier = 'id', value }) => ({ qualifier, values: valuesOf(value).map(unquote) }))
-  const words = filterWords(parts)
-  return `${words[0]?.toUpperCase() ?? ''}${words.slice(1)}.`
+  return asSentence(filterWords(parts))
 }

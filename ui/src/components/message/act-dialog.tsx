@@ -1,5 +1,5 @@
 /** Retry, discard or run one message again: counted first, confirmed, and then told what really happened. */
-import { useEffect, useId } from 'preact/hooks'
+import { useEffect } from 'preact/hooks'
 import { useSignal } from '@preact/signals'
 import { api, zone, type Counted, type Fate, type Job } from '../../api.js'
 import type { Act } from '../../logic/act.js'
@@ -9,6 +9,8 @@ import { toast } from '../../toasts.js'
 import { Button } from '../button.js'
 import { Dialog } from '../dialog.js'
 import { Environment } from '../environment.js'
+import { wordsOf } from '../failed.js'
+import { Why } from '../why.js'
 
 interface Props {
   fate: Fate
@@ -22,7 +24,6 @@ const MOST_LOOKS = 80
 const MEANWHILE = 'Nothing was changed: a worker claimed the message meanwhile, or somebody else has acted on it.'
 
 export function ActDialog({ fate, act, onClose, onDone }: Props) {
-  const id = useId()
   const counted = useSignal<Counted | undefined>(undefined)
   const reason = useSignal('')
   const problem = useSignal<string | undefined>(undefined)
@@ -86,20 +87,12 @@ export function ActDialog({ fate, act, onClose, onDone }: Props) {
       {count !== undefined && count > 1 && (
         <p class="f-warn">{`There are ${count} bodies under this id for this consumer: all of them are taken.`}</p>
       )}
-      <div class="field">
-        <label for={id}>
-          Why{' '}
-          <span class="faint">{act.verb === 'discard' ? '(required, for the audit log)' : '(for the audit log)'}</span>
-        </label>
-        <input
-          class="input"
-          id={id}
-          type="text"
-          required={act.verb === 'discard'}
-          value={reason.value}
-          onInput={(event) => (reason.value = event.currentTarget.value)}
-        />
-      </div>
+      <Why
+        value={reason.value}
+        required={act.verb === 'discard'}
+        onInput={(words) => (reason.value = words)}
+        onEnter={() => blocked === undefined && void run()}
+      />
       {problem.value !== undefined && (
         <p class="f-dead" role="alert">
           {problem.value}
@@ -118,9 +111,4 @@ async function endOf(job: Job): Promise<Job> {
     at = jobs.find(({ id }) => id === job.id) ?? at
   }
   return at
-}
-
-function wordsOf(error: unknown): string {
-  const words = error instanceof Error ? error.message : String(error)
-  return `${words[0]?.toUpperCase() ?? ''}${words.slice(1)}`
 }

@@ -1,14 +1,16 @@
 /** Asks once more before an answer is recorded: from then on the message goes by it. */
 import { useId } from 'preact/hooks'
 import { useSignal } from '@preact/signals'
-import { api, type Fate } from '../../api.js'
+import { recordAnswer } from '../../answer.js'
+import type { Fate } from '../../api.js'
 import { isJson } from '../../logic/json-scan.js'
 import { box } from '../../router.js'
-import { toast } from '../../toasts.js'
 import { Button } from '../button.js'
 import { Dialog } from '../dialog.js'
 import { Environment } from '../environment.js'
+import { wordsOf } from '../failed.js'
 import { Shown } from '../shown.js'
+import { Why } from '../why.js'
 
 interface Props {
   fate: Fate
@@ -30,16 +32,10 @@ export function AnswerDialog({ fate, effect, happened, onClose, onDone }: Props)
       return void (problem.value = 'The result has to be JSON: a text needs its quotes.')
     busy.value = true
     try {
-      const { consumer, source, id: of } = fate
-      const said = {
-        ...(given !== '' && { result: given }),
-        ...(reason.value.trim() !== '' && { reason: reason.value }),
-      }
-      await api.answer({ box: box.value, consumer, source, id: of, effect, happened, ...said })
-      toast({ text: `Recorded: ${effect} ${happened ? 'happened' : 'did not happen'}`, detail: `${consumer} goes on.` })
+      await recordAnswer({ box: box.value, fate, effect, happened, result: given, reason: reason.value })
       onDone()
     } catch (error) {
-      problem.value = error instanceof Error ? error.message : String(error)
+      problem.value = wordsOf(error)
     }
     busy.value = false
   }
@@ -70,30 +66,19 @@ export function AnswerDialog({ fate, effect, happened, onClose, onDone }: Props)
       </p>
       {happened && (
         <div class="field">
-          <label for={`${id}r`}>
+          <label for={id}>
             What it gave <span class="faint">(JSON; empty for nothing)</span>
           </label>
           <textarea
             class="input mono"
-            id={`${id}r`}
+            id={id}
             rows={3}
             value={result.value}
             onInput={(event) => (result.value = event.currentTarget.value)}
           />
         </div>
       )}
-      <div class="field">
-        <label for={`${id}w`}>
-          Why <span class="faint">(for the audit log)</span>
-        </label>
-        <input
-          class="input"
-          id={`${id}w`}
-          type="text"
-          value={reason.value}
-          onInput={(event) => (reason.value = event.currentTarget.value)}
-        />
-      </div>
+      <Why value={reason.value} onInput={(words) => (reason.value = words)} />
       {problem.value !== undefined && (
         <p class="f-dead" role="alert">
           {problem.value}

@@ -1,14 +1,17 @@
 /** "Did it happen?": what a person found out about a call whose outcome nobody recorded. */
 import { useId } from 'preact/hooks'
 import { useSignal } from '@preact/signals'
-import { api, type Effect, type Fate } from '../../api.js'
+import { recordAnswer } from '../../answer.js'
+import type { Effect, Fate } from '../../api.js'
+import { isJson } from '../../logic/json-scan.js'
 import { refresh } from '../../live.js'
 import { href } from '../../router.js'
-import { toast, toastError } from '../../toasts.js'
+import { toastError } from '../../toasts.js'
 import { Button } from '../button.js'
 import { Shown } from '../shown.js'
 import { Pill } from '../state-pill.js'
 import { Time } from '../time.js'
+import { Why } from '../why.js'
 
 interface Props {
   of: Fate
@@ -40,7 +43,6 @@ export function EffectAnswer({ of, box, onDone }: Props) {
 }
 
 function Question({ effect, of, box, onDone }: Props & { effect: Effect }) {
-  const { id, source, consumer } = of
   const name = useId()
   /** Nobody is led to an answer: it is what they found out. */
   const happened = useSignal<boolean | undefined>(undefined)
@@ -53,14 +55,7 @@ function Question({ effect, of, box, onDone }: Props & { effect: Effect }) {
     if (happened.value === undefined) return
     busy.value = true
     try {
-      const given = result.value.trim()
-      const why = reason.value.trim()
-      await api.answer({
-        ...{ box, consumer, id, source, effect: effect.name, happened: happened.value },
-        ...(happened.value && given !== '' && { result: given }),
-        ...(why !== '' && { reason: why }),
-      })
-      toast({ text: 'Answer recorded', detail: `${consumer} runs it on` })
+      await recordAnswer({ box, fate: of, effect: effect.name, happened: happened.value, result: result.value, reason: reason.value }) // prettier-ignore
       onDone()
       void refresh()
     } catch (error) {
@@ -129,19 +124,7 @@ function Question({ effect, of, box, onDone }: Props & { effect: Effect }) {
           </span>
         </div>
       )}
-      <div class="field">
-        <label for={`${name}-y`}>
-          Why <span class="faint">(for the audit log)</span>
-        </label>
-        <input
-          class="input"
-          id={`${name}-y`}
-          type="text"
-          autocomplete="off"
-          value={reason.value}
-          onInput={({ currentTarget }) => (reason.value = currentTarget.value)}
-        />
-      </div>
+      <Why value={reason.value} onInput={(words) => (reason.value = words)} />
       <div class="btns">
         <Button
           kind="main"
@@ -154,13 +137,4 @@ function Question({ effect, of, box, onDone }: Props & { effect: Effect }) {
       </div>
     </div>
   )
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text)
-    return true
-  } catch {
-    return false
-  }
 }
