@@ -32,7 +32,10 @@ export interface FailedAttempt {
   readonly worker?: string
 }
 
-/** Who retries a message that failed, and when: as its policy says. A source is told that time; without a policy (direct) there is none. */
+/**
+ * Who retries a message that failed, and when: as its policy says. A source is told that time; without a policy (direct) there
+ * is none.
+ */
 export interface Retrial {
   readonly retryBy: 'box' | 'source'
   readonly retryAt?: Date
@@ -47,7 +50,10 @@ export interface Place {
   readonly part?: 'retention' | 'wake-ups' | 'metrics' | 'history'
 }
 
-/** Messages that a worker had claimed which died, or lost its lease. They run again, one by one, each with its attempt counted first. */
+/**
+ * Messages that a worker had claimed which died, or lost its lease. They run again, one by one, each with its attempt counted
+ * first.
+ */
 export interface Takeover {
   readonly consumer: string
   readonly messages: readonly { readonly id: string; readonly source: string; readonly type: string }[]

@@ -1,4 +1,7 @@
-/** What a command has of the outside: streams, environment, directory, and the signal that Ctrl-C gives. Tests hand in their own. */
+/**
+ * What a command has of the outside: streams, environment, directory, and the signal that Ctrl-C gives. Tests hand in their
+ * own.
+ */
 
 export interface Stream {
   write(text: string): unknown

@@ -31,7 +31,10 @@ export type { Redact, Redactable } from './redact.js'
 export interface Dashboard {
   /** Takes a request from whatever serves HTTP. It may be passed on without its object. */
   fetch(request: Request): Promise<Response>
-  /** Ends streams, and lets go of the changes that run here, for others to carry on. For a process that stops: before its box does. */
+  /**
+   * Ends streams, and lets go of the changes that run here, for others to carry on. For a process that stops: before its box
+   * does.
+   */
   close(): Promise<void>
 }
 

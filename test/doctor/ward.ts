@@ -1,4 +1,7 @@
-/** A ward for boxes that are made ill: a database of their own, with settings that harm nobody, and a look at what the doctor says. */
+/**
+ * A ward for boxes that are made ill: a database of their own, with settings that harm nobody, and a look at what the doctor
+ * says.
+ */
 import pg from 'pg'
 import { createBox, type Box, type BoxOptions, type DoctorOptions, type Finding, type MessageMap } from 'oncebox'
 import { fromPg } from 'oncebox/pg'

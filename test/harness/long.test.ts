@@ -1,4 +1,7 @@
-/** The long forms are found by name in tools/long: a file that was moved, or a variable that nobody reads, would run the short one. */
+/**
+ * The long forms are found by name in tools/long: a file that was moved, or a variable that nobody reads, would run the short
+ * one.
+ */
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { expect, test } from 'vitest'

@@ -1,4 +1,7 @@
-/** Lines of the log and hooks: each event once, after its commit, with the ids by which it is found, and nothing of what is inside. */
+/**
+ * Lines of the log and hooks: each event once, after its commit, with the ids by which it is found, and nothing of what is
+ * inside.
+ */
 import { inspect } from 'node:util'
 import pg from 'pg'
 import { createBox, defineMessages, Reject, type Hooks, type Logger, type MessageMap } from 'oncebox'

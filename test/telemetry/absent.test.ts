@@ -1,4 +1,7 @@
-/** What becomes of messages where OpenTelemetry is absent, half set up or failing, and where headers are not what they should be. */
+/**
+ * What becomes of messages where OpenTelemetry is absent, half set up or failing, and where headers are not what they should
+ * be.
+ */
 import { context, propagation, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
 import { afterAll, afterEach, describe, expect, test } from 'vitest'
 import { createBox } from 'oncebox'

@@ -16,7 +16,10 @@ function dice(seed: number): () => number {
   return () => (state = (state * 1_103_515_245 + 12_345) % 2_147_483_648) / 2_147_483_648
 }
 
-/** What becomes of a message is in its data: handled, dead, to be tried later, held by a handler that waits, parked by an effect. */
+/**
+ * What becomes of a message is in its data: handled, dead, to be tried later, held by a handler that waits, parked by an
+ * effect.
+ */
 async function open(seed: number) {
   const roll = dice(seed)
   const box = await server.open({ logger: recorder() })

@@ -13,7 +13,10 @@ export interface DoctorOptions {
   transactionMs?: number
   /** So far the clocks of this process and of the database may be apart. Default: five seconds. */
   skewMs?: number
-  /** So long each question to the database may take; what takes longer is reported as a check that failed. Default: five seconds. */
+  /**
+   * So long each question to the database may take; what takes longer is reported as a check that failed. Default: five
+   * seconds.
+   */
   timeoutMs?: number
 }
 

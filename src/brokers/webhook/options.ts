@@ -66,7 +66,10 @@ export interface WebhookSinkOptions {
   url: string | URL
   /** Default: 'standard', the only one for sending. */
   scheme?: 'standard'
-  /** The signing secret, base64 of at least 24 bytes, with or without `whsec_`. While it is being rotated, several: all of them sign. */
+  /**
+   * The signing secret, base64 of at least 24 bytes, with or without `whsec_`. While it is being rotated, several: all of them
+   * sign.
+   */
   secret: string | readonly string[]
   /** For one request, its answer included. Default: 15 000. */
   timeoutMs?: number

@@ -22,7 +22,10 @@ export function filesOf(project: Project): File[] {
   ]
 }
 
-/** In a package of CommonJS a file of ES modules says so by its name; TypeScript is compiled to whatever it has to be, if it may. */
+/**
+ * In a package of CommonJS a file of ES modules says so by its name; TypeScript is compiled to whatever it has to be, if it
+ * may.
+ */
 export function extensionOf({ typescript, type, verbatim }: Project): string {
   if (type === 'module') return typescript ? 'ts' : 'js'
   return typescript ? (verbatim ? 'mts' : 'ts') : 'mjs'

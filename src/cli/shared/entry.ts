@@ -1,4 +1,7 @@
-/** A message, as lists and `messages show` print it. Data, headers, results and what may quote them only where they were asked for. */
+/**
+ * A message, as lists and `messages show` print it. Data, headers, results and what may quote them only where they were asked
+ * for.
+ */
 import type { Entry } from '../../hooks.js'
 import type { Failure, MessageMap, State } from '../../message.js'
 import { showTime } from '../output/duration.js'

@@ -68,7 +68,10 @@ export interface JobsDeps extends Glasses {
 const MOST_RUNNING = 4
 const MOST_LISTED = 50
 const KEPT_MS = 3_600_000
-/** So often it is looked whether something was left behind, also where nobody looks. Above the time after which pools close connections. */
+/**
+ * So often it is looked whether something was left behind, also where nobody looks. Above the time after which pools close
+ * connections.
+ */
 const LOOK_MS = 15_000
 
 /** So often it is looked for what may have begun. */

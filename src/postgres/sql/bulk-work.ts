@@ -76,7 +76,10 @@ interface StartInput extends Carrier {
   readonly mostRunning: number
 }
 
-/** Begins a change, carried by who asks. No row back: there is one of this id, or so many run already. Two at the same moment may be one more. */
+/**
+ * Begins a change, carried by who asks. No row back: there is one of this id, or so many run already. Two at the same moment
+ * may be one more.
+ */
 export const START_BULK = statement<StartInput, BulkRow>(`
 with input as materialized (select $1::text::jsonb given)
 insert into ob.bulk as b (id, verb, query, zone, read_at, counted, secret, total, most, per_second, actor, reason, token, lease_until,
@@ -99,7 +102,10 @@ order by b.started_at desc limit (select (given->>'limit')::int from input)`)
 export const READ_BULK = statement<{ id: string }, BulkRow>(`
 select ${COLUMNS} from ob.bulk b where b.id = (select (given->>'id')::uuid from (select $1::text::jsonb given) input)`)
 
-/** Cancels a change that runs, or gives it another rate; whoever carries it sees that. No row back: it has ended, or is none of this verb. Index: the primary key. */
+/**
+ * Cancels a change that runs, or gives it another rate; whoever carries it sees that. No row back: it has ended, or is none of
+ * this verb. Index: the primary key.
+ */
 export const CHANGE_BULK = statement<
   { id: string; verb: 'retry' | 'discard'; cancel: boolean; pace: number | undefined },
   BulkRow
@@ -204,7 +210,10 @@ update ob.bulk b set state = given->>'state', problem = given->>'problem', ended
 from (select $1::text::jsonb given) input
 where b.id = (given->>'id')::uuid and b.token = (given->>'token')::uuid and b.state = 'running' returning ${COLUMNS}`)
 
-/** Lets a change go: another process may carry it at once; one that has been `seen` to its end needs nobody. Index: the primary key. */
+/**
+ * Lets a change go: another process may carry it at once; one that has been `seen` to its end needs nobody. Index: the primary
+ * key.
+ */
 export const LEAVE_BULK = statement<Carrier & { seen: boolean }>(`
 with input as materialized (select $1::text::jsonb given),
 mine as (

@@ -65,7 +65,10 @@ export interface EffectRow {
   readonly calls: string
 }
 
-/** The effects of messages, in the order of their calls. Out: with the key's position, 100 of each at most. Index: the primary key. */
+/**
+ * The effects of messages, in the order of their calls. Out: with the key's position, 100 of each at most. Index: the primary
+ * key.
+ */
 export const EFFECTS_OF = statement<readonly MessageKey[], EffectRow>(`
 select (asked.ord - 1)::text "of", e.name, e.state, e.result, (extract(epoch from e.called_at) * 1000.0)::bigint::text called,
   (extract(epoch from e.done_at) * 1000.0)::bigint::text done, e.calls::text
@@ -74,7 +77,10 @@ cross join lateral (select * from ob.effect e
   where e.consumer = x->>0 and e.source = x->>1 and e.id = x->>2 order by e.name limit 100) e
 order by asked.ord, e.called_at, e.name`)
 
-/** The first messages that wait behind each of some keys, in their order. Out: with the key's position. Indexes: work_lane, and the primary key. */
+/**
+ * The first messages that wait behind each of some keys, in their order. Out: with the key's position. Indexes: work_lane, and
+ * the primary key.
+ */
 export const BEHIND = statement<
   { lanes: readonly (readonly [consumer: string, lane: string])[]; limit: number },
   { of: string; source: string; id: string; type: string; received: string }

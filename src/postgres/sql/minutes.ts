@@ -113,7 +113,10 @@ cross join lateral (
   order by b.at limit 1
 ) began`)
 
-/** Forgets minutes that are older than `keepMs`, the oldest first, no more than `limit`. Nobody writes to them any more. Index: minute_at. */
+/**
+ * Forgets minutes that are older than `keepMs`, the oldest first, no more than `limit`. Nobody writes to them any more. Index:
+ * minute_at.
+ */
 export const PRUNE_MINUTES = statement<{ keepMs: number; limit: number }, { gone: string }>(`
 with input as materialized (select $1::text::jsonb given),
 gone as (
