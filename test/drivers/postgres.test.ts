@@ -164,6 +164,10 @@ describe('a lent sql', () => {
       expect(await codeOf(tx.savepoint((inner) => inner`commit`))).toBe(code('HANDLER_COMMITTED'))
       expect(await codeOf(tx`set search_path = x`)).toBe(code('SESSION_CHANGED'))
       expect(await codeOf(tx`select set_config('app.tenant', ${'ada'}, false)`)).toBe(code('SESSION_CHANGED'))
+      const kept = tx`set_config('app.tenant', ${'ada'}, false)`
+      expect(await codeOf(tx`select ${kept}`)).toBe(code('SESSION_CHANGED'))
+      const end = tx`commit`
+      expect(await codeOf(tx`${end}`)).toBe(code('HANDLER_COMMITTED'))
       expect(() => tx.prepare('x')).toThrow(expect.objectContaining({ code: 'HANDLER_COMMITTED' }))
     })
     // Nothing of that reached the server.

@@ -55,7 +55,7 @@ function watched(query: unknown, { gate, nested = false }: Given): unknown {
   gate.made(pending)
   pending.handler = Object.assign(
     (sent: Pending) => {
-      const error = gate.refuse(gate.inCompany ? wholeText(sent) : textOf(sent)) ?? unfitBesideOthers(gate, sent)
+      const error = gate.refuse(wholeOf(sent, gate)) ?? unfitBesideOthers(gate, sent)
       if (!error) {
         gate.pass(sent, nested)
         return send(sent)
@@ -67,6 +67,11 @@ function watched(query: unknown, { gate, nested = false }: Given): unknown {
     { debug: send.debug },
   )
   return query
+}
+
+/** With its fragments. One that cannot be read is judged by the words around it, and may not run beside others. */
+function wholeOf(query: Pending, gate: Gate): string | undefined {
+  return wholeText(query) ?? (gate.inCompany ? undefined : textOf(query))
 }
 
 /** What is asked behind a cursor ends it. */
