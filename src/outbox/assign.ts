@@ -4,9 +4,8 @@
  */
 import { GONE_MS } from '../figures.js'
 import { sqlState } from '../postgres/errors.js'
-import {
-  ASSIGN, CATCH_UP, FINISH_LEFT, RECLAIM, REGISTER_SINKS, RETIRE_SINKS, type Differing,
-} from '../postgres/sql/outbox.js' // prettier-ignore
+import { FINISH_LEFT } from '../postgres/sql/shards.js'
+import { ASSIGN, CATCH_UP, RECLAIM, REGISTER_SINKS, RETIRE_SINKS, type Differing } from '../postgres/sql/sinks.js'
 import { readJson } from '../postgres/statement.js'
 import type { Runtime } from '../runtime.js'
 import type { Attached } from './options.js'

@@ -5,7 +5,7 @@ import type { Refusal, Sink } from '../brokers/sink.js'
 import { OnceboxError } from '../errors.js'
 import { toFailure } from '../failure.js'
 import { toMessage, type Failure, type Message } from '../message.js'
-import type { EventRow } from '../postgres/sql/outbox.js'
+import type { EventRow } from '../postgres/sql/shards.js'
 import type { Retry } from '../retry.js'
 
 /** An event, on its way to one sink. */

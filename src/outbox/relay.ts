@@ -25,7 +25,7 @@ import {
   RELEASE_SHARDS,
   type CompleteInput,
   type ReadInput,
-} from '../postgres/sql/outbox.js'
+} from '../postgres/sql/shards.js'
 import { readJson } from '../postgres/statement.js'
 import { tell, type Runtime } from '../runtime.js'
 import { backoffMs, sleep } from '../backoff.js'

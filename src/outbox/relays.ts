@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Sink } from '../brokers/sink.js'
 import type { MessageMap } from '../message.js'
-import type { Differing } from '../postgres/sql/outbox.js'
+import type { Differing } from '../postgres/sql/sinks.js'
 import { watch, type Runtime } from '../runtime.js'
 import { backoffMs, sleep } from '../backoff.js'
 import { plainWords } from '../failure.js'

@@ -1,6 +1,6 @@
 /** Deletes events that were published, as long as sinks want them kept, and those that were given up, in small batches. */
 import { DEFAULT_RETAIN_MS } from '../figures.js'
-import { FINISH_SHARED } from '../postgres/sql/outbox.js'
+import { FINISH_SHARED } from '../postgres/sql/shards.js'
 import { PRUNE_GIVEN_UP, PRUNE_PUBLISHED } from '../postgres/sql/retain.js'
 import type { Runtime } from '../runtime.js'
 

@@ -4,7 +4,7 @@ import { Limits } from '../../src/postgres/limits.js'
 import { CLAIM, DRAIN_UNTIL, EXTEND, EXTEND_ONE } from '../../src/postgres/sql/claim.js'
 import { RECORD_EFFECT } from '../../src/postgres/sql/effects.js'
 import { EXTEND_LANE, EXTEND_LANES } from '../../src/postgres/sql/lanes.js'
-import { EXTEND_SHARDS } from '../../src/postgres/sql/outbox.js'
+import { EXTEND_SHARDS } from '../../src/postgres/sql/shards.js'
 import { HEALTH } from '../../src/postgres/sql/registry.js'
 import { PRUNE } from '../../src/postgres/sql/retain.js'
 

@@ -5,22 +5,24 @@
  */
 import { DISCARD_DELIVERIES, RETRY_DELIVERIES } from '../../src/postgres/sql/bulk.js'
 import { MOVE } from '../../src/postgres/sql/link.js'
+import { SEND } from '../../src/postgres/sql/outbox.js'
 import {
-  ASSIGN,
-  CATCH_UP,
   CLAIM_SHARDS,
   COMPLETE,
   EXTEND_SHARDS,
   FINISH_LEFT,
   FINISH_SHARED,
+  RELEASE_SHARDS,
+} from '../../src/postgres/sql/shards.js'
+import {
+  ASSIGN,
+  CATCH_UP,
   LOCK_SINKS,
   REGISTER_SINKS,
-  RELEASE_SHARDS,
   REMOVE_DELIVERIES,
   REMOVE_SINK,
   RETIRE_SINKS,
-  SEND,
-} from '../../src/postgres/sql/outbox.js'
+} from '../../src/postgres/sql/sinks.js'
 import { PRUNE_GIVEN_UP, PRUNE_PUBLISHED } from '../../src/postgres/sql/retain.js'
 import type { Domain, PartyOf, StateOf } from './meet.js'
 import { EXTENDED_MS, LEASE_MS } from './messages.js'

@@ -2,7 +2,7 @@
 import pg from 'pg'
 import { expect, test } from 'vitest'
 import { fromPg } from 'oncebox/pg'
-import { LOCK_SINKS } from '../../src/postgres/sql/outbox.js'
+import { LOCK_SINKS } from '../../src/postgres/sql/sinks.js'
 import { startProxy } from '../support/proxy.js'
 import { waitUntil } from '../support/wait.js'
 import { recordingSink, useServer } from './fixture.js'

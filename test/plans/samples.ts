@@ -18,6 +18,8 @@ import * as marks from '../../src/postgres/sql/marks.js'
 import * as minutes from '../../src/postgres/sql/minutes.js'
 import * as once from '../../src/postgres/sql/once.js'
 import * as outbox from '../../src/postgres/sql/outbox.js'
+import * as shards from '../../src/postgres/sql/shards.js'
+import * as sinks from '../../src/postgres/sql/sinks.js'
 import * as plans from '../../src/postgres/sql/plans.js'
 import * as quarantine from '../../src/postgres/sql/quarantine.js'
 import * as reading from '../../src/postgres/sql/reading.js'
@@ -205,23 +207,23 @@ export const SAMPLES: ReadonlyMap<string, Sample> = new Map<string, Sample>([
 
   ['SEND', sample(outbox.SEND, { source: 'box', sinks: [], events: [{ i: 'new', t: 't1', k: 'k1', g: 1, b: '{}', h: 'ab', e: '{}', at: undefined }] }, '')],
   ['SENT', sample(outbox.SENT, null, '', { outbox: 'tests read all that was sent' })],
-  ['LOCK_SINKS', sample(outbox.LOCK_SINKS, null, '')],
-  ['REGISTER_SINKS', sample(outbox.REGISTER_SINKS, { process: OTHER, host: 'here', ms: 1_000, again: false, s: [{ n: 'broker', t: null, k: 0 }] }, '')],
-  ['RETIRE_SINKS', sample(outbox.RETIRE_SINKS, [OTHER], '')],
-  ['CATCH_UP', sample(outbox.CATCH_UP, { sink: 'search', limit: 100 }, 'delivery_waiting outbox_pkey delivery_pkey')],
-  ['ASSIGN', sample(outbox.ASSIGN, [100], 'delivery_unassigned outbox_pkey delivery_pkey')],
-  ['CLAIM_SHARDS', sample(outbox.CLAIM_SHARDS, { ...SHARDS, lease: 1_000, limit: 8, most: 1_000 }, 'delivery_live delivery_waiting delivery_failed delivery_unassigned')],
-  ['READ_SHARDS', sample(outbox.READ_SHARDS, { sink: 'broker', shards: [1, 2], depth: 50, limit: 100, bytes: 1e6 }, 'delivery_live outbox_pkey')],
-  ['COMPLETE', sample(outbox.COMPLETE, { ...SHARDS, done: ['32001'], failed: [{ n: '32002', delayMs: 10, error: '{}' }] }, 'delivery_pkey outbox_pkey')],
-  ['COMPLETED', sample(outbox.COMPLETED, { ...SHARDS, done: ['32001'], failed: [{ n: '32002', delayMs: 10, error: '{}' }] }, 'delivery_pkey')],
-  ['FINISH_SHARED', sample(outbox.FINISH_SHARED, ['1'], 'outbox_pkey')],
-  ['FINISH_LEFT', sample(outbox.FINISH_LEFT, { after: '0', limit: 100 }, 'outbox_pkey delivery_pkey')],
-  ['EXTEND_SHARDS', sample(outbox.EXTEND_SHARDS, { ...SHARDS, lease: 1_000 }, '')],
-  ['RELEASE_SHARDS', sample(outbox.RELEASE_SHARDS, SHARDS, '')],
-  ['REMOVE_SINK', sample(outbox.REMOVE_SINK, { sink: 'old', goneMs: 1_000 }, 'delivery_live delivery_waiting delivery_parked')],
-  ['REMOVE_DELIVERIES', sample(outbox.REMOVE_DELIVERIES, { sink: 'old', limit: 100, last: '50000' }, 'delivery_live delivery_waiting delivery_parked')],
-  ['MARK_REMOVED', sample(outbox.MARK_REMOVED, { sink: 'old', last: '50000' }, 'delivery_live delivery_waiting delivery_parked')],
-  ['RECLAIM', sample(outbox.RECLAIM, [100], 'delivery_live delivery_waiting')],
+  ['LOCK_SINKS', sample(sinks.LOCK_SINKS, null, '')],
+  ['REGISTER_SINKS', sample(sinks.REGISTER_SINKS, { process: OTHER, host: 'here', ms: 1_000, again: false, s: [{ n: 'broker', t: null, k: 0 }] }, '')],
+  ['RETIRE_SINKS', sample(sinks.RETIRE_SINKS, [OTHER], '')],
+  ['CATCH_UP', sample(sinks.CATCH_UP, { sink: 'search', limit: 100 }, 'delivery_waiting outbox_pkey delivery_pkey')],
+  ['ASSIGN', sample(sinks.ASSIGN, [100], 'delivery_unassigned outbox_pkey delivery_pkey')],
+  ['CLAIM_SHARDS', sample(shards.CLAIM_SHARDS, { ...SHARDS, lease: 1_000, limit: 8, most: 1_000 }, 'delivery_live delivery_waiting delivery_failed delivery_unassigned')],
+  ['READ_SHARDS', sample(shards.READ_SHARDS, { sink: 'broker', shards: [1, 2], depth: 50, limit: 100, bytes: 1e6 }, 'delivery_live outbox_pkey')],
+  ['COMPLETE', sample(shards.COMPLETE, { ...SHARDS, done: ['32001'], failed: [{ n: '32002', delayMs: 10, error: '{}' }] }, 'delivery_pkey outbox_pkey')],
+  ['COMPLETED', sample(shards.COMPLETED, { ...SHARDS, done: ['32001'], failed: [{ n: '32002', delayMs: 10, error: '{}' }] }, 'delivery_pkey')],
+  ['FINISH_SHARED', sample(shards.FINISH_SHARED, ['1'], 'outbox_pkey')],
+  ['FINISH_LEFT', sample(shards.FINISH_LEFT, { after: '0', limit: 100 }, 'outbox_pkey delivery_pkey')],
+  ['EXTEND_SHARDS', sample(shards.EXTEND_SHARDS, { ...SHARDS, lease: 1_000 }, '')],
+  ['RELEASE_SHARDS', sample(shards.RELEASE_SHARDS, SHARDS, '')],
+  ['REMOVE_SINK', sample(sinks.REMOVE_SINK, { sink: 'old', goneMs: 1_000 }, 'delivery_live delivery_waiting delivery_parked')],
+  ['REMOVE_DELIVERIES', sample(sinks.REMOVE_DELIVERIES, { sink: 'old', limit: 100, last: '50000' }, 'delivery_live delivery_waiting delivery_parked')],
+  ['MARK_REMOVED', sample(sinks.MARK_REMOVED, { sink: 'old', last: '50000' }, 'delivery_live delivery_waiting delivery_parked')],
+  ['RECLAIM', sample(sinks.RECLAIM, [100], 'delivery_live delivery_waiting')],
 
   ['OUTGROWN', sample(plans.OUTGROWN, [['message', 'ob.message']], '')],
 
