@@ -18,7 +18,7 @@ const SHAPES = {
 export async function open({ url, shape, work, workMany, handled }) {
   const options = SHAPES[shape]
   const pool = new pg.Pool({ connectionString: url, max: (options.concurrency ?? 4) + 1, idleTimeoutMillis: 0 })
-  const logger = { debug: () => {}, info: () => {}, warn: console.error, error: console.error }
+  const logger = { debug: () => {}, info: () => {}, warn: () => {}, error: console.error }
   const box = createBox({ db: fromPg(pool), messages: defineMessages({ [TYPE]: unchecked() }), logger })
   const each = async ({ data }, { tx }) => {
     await work(tx, data)
