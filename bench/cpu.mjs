@@ -6,14 +6,22 @@ import { readdirSync, readFileSync } from 'node:fs'
 
 /** Begins to watch; answers with a function that gives µs per message so far. */
 export function watchCpu(serverPid) {
-  const before = serverNs(serverPid)
+  const server = serverUs(serverPid)
   const own = process.cpuUsage()
   return (messages) => {
     const { user, system } = process.cpuUsage(own)
-    let server = serverPid === undefined ? NaN : 0
+    return { node: (user + system) / messages, postgres: server() / messages }
+  }
+}
+
+/** The same for the server alone: µs so far. NaN if it is not ours. */
+export function serverUs(serverPid) {
+  const before = serverNs(serverPid)
+  return () => {
+    let spent = serverPid === undefined ? NaN : 0
     // Those that have ended are lost; connections stay open during a measurement.
-    for (const [pid, ns] of serverNs(serverPid)) server += ns - (before.get(pid) ?? 0)
-    return { node: (user + system) / messages, postgres: server / 1_000 / messages }
+    for (const [pid, ns] of serverNs(serverPid)) spent += ns - (before.get(pid) ?? 0)
+    return spent / 1_000
   }
 }
 

@@ -11,6 +11,7 @@ const ADD_EFFECTS = {
   text: `insert into bench.effect (id, sku, quantity)
     select x->>0, (x->>1)::int, (x->>2)::int from jsonb_array_elements($1::text::jsonb) x`,
 }
+const LOOK_UP = { name: 'bench_look_up', text: 'select reserved from bench.stock where sku = $1' }
 const RESERVE = {
   name: 'bench_reserve',
   text: 'update bench.stock set reserved = reserved + 1 where sku = $1',
@@ -32,6 +33,26 @@ export function addEffects(client, list) {
 /** The hello world: one UPDATE of a row that other messages update too. */
 export function reserve(client, { sku }) {
   return client.query({ ...RESERVE, values: [sku] })
+}
+
+/** Three statements, none of which depends on another message: look, insert, update. */
+export async function fulfil(client, data) {
+  await client.query({ ...LOOK_UP, values: [data.sku] })
+  await addEffect(client, data)
+  await reserve(client, data)
+}
+
+/** What a handler may do to each message. `stock`: the rows of it, of so many messages; `skuOf`: which one a message is about. */
+export const HANDLERS = {
+  insert: { title: 'one INSERT', work: addEffect },
+  update: {
+    title: `one UPDATE of one of 100 shared rows`,
+    work: reserve,
+    stock: () => 100,
+    skuOf: (i) => Math.floor(Math.abs(Math.sin(i + 1)) * 1e9) % 100,
+  },
+  three: { title: 'SELECT, INSERT and UPDATE of its own row', work: fulfil, stock: (count) => count, skuOf: (i) => i },
+  none: { title: 'no statement', work: async () => undefined },
 }
 
 /** Tables of the business: what the handlers write. */

@@ -158,15 +158,18 @@ function statement(text) {
 export class Limit {
   #url
   #clients = []
+  #effect
 
-  constructor(url) {
+  /** `effect` is what the handler does to a message. */
+  constructor(url, { effect = addEffect } = {}) {
     this.#url = url
+    this.#effect = effect
   }
 
   async open(connections) {
     const admin = new pg.Client({ connectionString: this.#url })
     await admin.connect()
-    await admin.query(TABLES)
+    await admin.query(`drop schema if exists lim cascade; ${TABLES}`)
     await admin.end()
     this.#clients = await Promise.all(
       Array.from({ length: connections }, async () => {
@@ -179,6 +182,11 @@ export class Limit {
 
   async close() {
     await this.#clients[0].query('drop schema lim cascade')
+    await this.end()
+  }
+
+  /** Leaves its tables for whoever wants to look at them. */
+  async end() {
     await Promise.all(this.#clients.map((client) => client.end()))
   }
 
@@ -210,7 +218,7 @@ export class Limit {
   /** Stored messages in groups: claim, then one transaction for so many of them. */
   drainGroups(connections, total, size) {
     return this.#drain(connections, total, size, async (client, part) => {
-      for (const { body } of part) await addEffect(client, JSON.parse(body))
+      for (const { body } of part) await this.#effect(client, JSON.parse(body))
     })
   }
 
@@ -219,7 +227,7 @@ export class Limit {
     return this.#drain(connections, total, size, async (client, part) => {
       const { stream } = client.connection
       stream.cork()
-      const answers = part.map(({ body }) => addEffect(client, JSON.parse(body)))
+      const answers = part.map(({ body }) => this.#effect(client, JSON.parse(body)))
       stream.uncork()
       await Promise.all(answers)
     })
@@ -263,7 +271,7 @@ export class Limit {
         await transaction(client, async (xid) => {
           const { rows } = await ask(client, MARK, [JSON.stringify(batch.map(row))])
           const ours = new Set(rows.map(({ source, id }) => `${source}\0${id}`))
-          for (const { source, id, data } of batch) if (ours.has(`${source}\0${id}`)) await addEffect(client, data)
+          for (const { source, id, data } of batch) if (ours.has(`${source}\0${id}`)) await this.#effect(client, data)
           return () => ask(client, SETTLE_INLINE, [xid])
         })
       } finally {
@@ -286,7 +294,7 @@ export class Limit {
       const rel = keys.map((key) => [key, (counts.get(key) ?? 0) >= depth])
       await transaction(client, async (xid) => {
         for (const one of rows) {
-          await addEffect(client, JSON.parse(one.body))
+          await this.#effect(client, JSON.parse(one.body))
           handled?.(one.key)
         }
         const done = rows.map(({ source, id }) => [source, id])

@@ -20,7 +20,7 @@ export async function describeMachine({ url, pid }) {
       cpu: processors[0]?.model.trim(),
       cores: processors.length,
       memoryGb: Math.round(totalmem() / 2 ** 30),
-      os: `${platform()} ${release()} ${arch()}`,
+      os: `${platform()} ${/^\d+\.\d+/.exec(release())?.[0]} ${arch()}`,
       load: Number(loadavg()[0].toFixed(2)),
     },
     versions: { oncebox, node: process.version, pg: require('pg/package.json').version },

@@ -46,13 +46,15 @@ async function measureOnce(admin, pid, shape, { name, contender, it }, list) {
   await admin.query('checkpoint').catch(() => {})
 
   const left = async () => (await admin.query(it.leftQuery)).rows[0].n
+  const walBefore = await walAt(admin)
   const cpu = watchCpu(pid)
   const started = performance.now()
   const { ended = performance.now(), others } = (await contender.run(it, messages, left)) ?? {}
   const rate = (messages.length * 1_000) / (ended - started)
   const spent = cpu(messages.length)
+  const wal = ((await walAt(admin)) - walBefore) / messages.length
   await verify(admin, shape, name, contender, await left(), messages.length)
-  return { rate, cpu: spent, ...(others && { others: (others.count * 1_000) / (others.ended - started) }) }
+  return { rate, cpu: spent, wal, ...(others && { others: (others.count * 1_000) / (others.ended - started) }) }
 }
 
 /** A fast wrong answer is none. */
@@ -70,8 +72,8 @@ async function verify(admin, shape, name, { stock }, left, count) {
   )
 }
 
-export function median(values) {
-  const sorted = [...values].sort((a, b) => a - b)
-  const middle = sorted.length >> 1
-  return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2
+/** How far the write-ahead log has come, in bytes. */
+async function walAt(admin) {
+  const { rows } = await admin.query(`select (pg_current_wal_insert_lsn() - '0/0')::text at`)
+  return Number(rows[0].at)
 }

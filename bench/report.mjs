@@ -4,14 +4,15 @@ export function printTable({ command, commit, machine, versions, postgres, repea
     `${machine.cpu}, ${machine.cores} cores, ${machine.memoryGb} GB, ${machine.os}`,
     `PostgreSQL ${postgres.server_version} (fsync ${postgres.fsync}, synchronous_commit ${postgres.synchronous_commit}), ` +
       `Node.js ${versions.node}, pg ${versions.pg}, oncebox ${versions.oncebox} at ${commit}`,
-    `${command}: medians of ${repeats}, messages per second, CPU of Node.js + PostgreSQL per message`,
+    `${command}: medians of ${repeats} (least–greatest), messages per second, CPU of Node.js + PostgreSQL and WAL per message`,
     '',
   ]
   const rows = [['shape', 'messages', 'rates', 'ratio', '', 'target', '']]
   for (const { name, messages, rates, checks } of results) {
     const all = Object.entries(rates).map(
-      ([side, { median, others, cpu }]) =>
-        `${side} ${median}${others ? ` (others ${others})` : ''}${cpu ? `, ${cpu.node} + ${cpu.postgres} µs` : ''}`,
+      ([side, { median, min, max, others, cpu, wal }]) =>
+        `${side} ${median}${min === undefined ? '' : ` (${min}–${max})`}${others ? ` (others ${others})` : ''}` +
+        (cpu ? `, ${cpu.node} + ${cpu.postgres} µs, ${wal} B` : ''),
     )
     const height = Math.max(all.length, checks.length)
     for (let at = 0; at < height; at++) {

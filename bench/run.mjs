@@ -6,10 +6,11 @@
  */
 import { parseArgs } from 'node:util'
 import { describeMachine } from './machine.mjs'
-import { measureShape, median } from './measure.mjs'
+import { measureShape } from './measure.mjs'
 import { printTable } from './report.mjs'
 import { startServer } from './server.mjs'
 import { SHAPES } from './shapes.mjs'
+import { median, rounded, spread } from './spread.mjs'
 
 const { values: options } = parseArgs({
   options: {
@@ -48,12 +49,12 @@ async function compared(shape, count) {
     sides.map(({ name, samples }) => [
       name,
       {
-        median: rounded(median(samples.map(({ rate }) => rate))),
-        samples: samples.map(({ rate }) => rounded(rate)),
+        ...spread(samples.map(({ rate }) => rate)),
         cpu: {
           node: rounded(median(samples.map(({ cpu }) => cpu.node))),
           postgres: rounded(median(samples.map(({ cpu }) => cpu.postgres))),
         },
+        wal: rounded(median(samples.map(({ wal }) => wal))),
         ...(samples[0].others && { others: rounded(median(samples.map(({ others }) => others))) }),
       },
     ]),
@@ -89,8 +90,4 @@ function positive(name, text) {
   const number = Number(text)
   if (!Number.isInteger(number) || number < 1) throw new Error(`--${name} must be a whole number of at least 1`)
   return number
-}
-
-function rounded(rate) {
-  return Math.round(rate)
 }

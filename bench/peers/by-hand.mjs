@@ -1,29 +1,26 @@
-/** The same by hand: claims of 100, one transaction for each, its statements in one packet, 4 connections. See ../limit.mjs. */
-import pg from 'pg'
+/**
+ * The limit: the same by hand, 4 connections. `groups`: claims of 100, one transaction for each; `together`: its statements
+ * in one packet; `many`: one statement for 1 000 messages. See ../limit.mjs for what it does and what it does not.
+ */
 import { Limit } from '../limit.mjs'
 
-export async function open({ url, handled }) {
-  const admin = new pg.Client({ connectionString: url })
-  await admin.connect()
-  // Its statements name a schema; whoever counts does not.
-  await admin.query(`do $$ begin
-    if to_regclass('bench.effect') is null then
-      create schema bench; alter table effect set schema bench; create view effect as select * from bench.effect;
-    end if; end $$`)
-  await admin.end()
-  const limit = new Limit(url)
+export async function open({ url, shape, work, handled }) {
+  const limit = new Limit(url, { effect: work })
   await limit.open(4)
-  let total = 0
+  const drain = {
+    groups: (total) => limit.drainGroups(4, total, { claim: 100, group: 100 }),
+    together: (total) => limit.drainTogether(4, total, { claim: 100, group: 100 }),
+    many: (total) => limit.drainBatches(4, total, 1_000),
+  }[shape]
   return {
-    async store(messages) {
-      total = messages.length
-      const list = messages.map(({ id, data }) => ({ id, source: 'shop', type: 'order.placed', data }))
-      await limit.receive(list, { inFlight: 1 })
+    tables: limit.tables,
+    left: 'exists (select from lim.work)',
+    store: (messages, many) => limit.receive(messages, { inFlight: many }),
+    async start({ length }) {
+      await drain(length)
+      handled(length)
     },
-    async start() {
-      await limit.drainTogether(4, total, { claim: 100, group: 100 })
-      handled(total)
-    },
-    stop: () => limit.close(),
+    pause: async () => undefined,
+    close: () => limit.end(),
   }
 }

@@ -1,68 +1,102 @@
 /**
- * One contender in a process of its own: stores messages, then handles them, and says how long each took.
+ * One contender in a process of its own, which does step by step what run.mjs asks for over its channel, and says how long
+ * each step took.
  *
- *   BENCH_URL=… node contender.mjs <module> <shape> <messages> [<messages to warm up with>]
+ *   BENCH_URL=… node contender.mjs <module> <shape>
  *
- * Every handler does the same: one INSERT for each message, or one for all messages of a batch. Where the contender offers
- * a transaction that its own mark is part of, the INSERT is in it.
+ * A module has `open({ url, shape, work, workMany, handled })`. `work(client, data)` is what the handler does to each message,
+ * through a client with `query({ name, text, values })`; where the contender offers a transaction that its own mark is part of,
+ * it is that one's. `handled` hears of every message. What is opened:
+ *
+ *   tables              emptied before each round
+ *   left                an SQL expression: is anything not settled?
+ *   store(list, many)   in batches of 1 000, so many at a time
+ *   start(list, what)   handles what is stored, or the list, if the contender is one that handles on arrival
+ *   pause()             until the next start
+ *   close()
  */
-import { randomUUID } from 'node:crypto'
+import { performance } from 'node:perf_hooks'
 import pg from 'pg'
+import { addEffects, BUSINESS, HANDLERS } from '../handlers.mjs'
+import { orders } from '../messages.mjs'
 
-const [, , name, shape, messagesText, warmText = '0'] = process.argv
+const [, , name, shape] = process.argv
 const url = process.env.BENCH_URL
-const admin = new pg.Client({ connectionString: url })
-await admin.connect()
-await admin.query(`create table effect (n bigint generated always as identity primary key, id text not null,
-  sku int not null, quantity int not null)`)
-
-const sql = {
-  one: 'insert into effect (id, sku, quantity) values ($1, $2, $3)',
-  many: `insert into effect (id, sku, quantity)
-    select x->>'orderId', (x->>'sku')::int, (x->>'quantity')::int from jsonb_array_elements($1::text::jsonb) x`,
-}
-
 const { open } = await import(`./${name}.mjs`)
-const effects = async () =>
-  (await admin.query('select count(*)::int n, count(distinct id)::int ids from effect')).rows[0]
+const admin = new pg.Client({ connectionString: url, application_name: 'bench-admin' })
+await admin.connect()
+await admin.query(BUSINESS)
 
-/** Stores so many messages and handles them, with a contender that is opened for it. */
-async function measure(count) {
-  let seen = 0
-  let allSeen
-  const everySeen = new Promise((resolve) => (allSeen = resolve))
-  const handled = (many = 1) => {
-    seen += many
-    if (seen === count) allSeen()
-  }
-  const contender = await open({ url, shape, sql, handled })
-  const messages = Array.from({ length: count }, (_, n) => ({
-    id: randomUUID(),
-    data: { orderId: `order-${n}`, sku: n % 1_000, quantity: 1 + (n % 9), note: 'x'.repeat(200) },
-  }))
-  const before = (await effects()).n
-  let started = performance.now()
-  await contender.store(messages)
-  const stored = performance.now() - started
-  await admin.query('vacuum analyze')
-  await admin.query('checkpoint').catch(() => {})
+let contender
+let round
+let seen = 0
+let allSeen = () => undefined
 
+const steps = {
+  async open() {
+    contender = await open({
+      ...{ url, shape, workMany: addEffects, work: (client, data) => round.work(client, data) },
+      handled(many = 1) {
+        seen += many
+        if (seen >= round.messages.length) allSeen()
+      },
+    })
+    return { tables: contender.tables }
+  },
+
+  /** Empty tables, and messages to put into them. */
+  async prepare({ handler, bytes, count }) {
+    const { work, stock = () => 1_000, skuOf } = HANDLERS[handler]
+    round = { handler, work, messages: orders(count, { bytes, skuOf }) }
+    await admin.query(`truncate ${[...contender.tables, 'bench.effect', 'bench.stock'].join(', ')}`)
+    await admin.query('insert into bench.stock (sku) select generate_series(0, $1::int - 1)', [stock(count)])
+  },
+
+  store: ({ many }) => timed(() => contender.store(round.messages, many)),
+
+  /** Until every handler has run and nothing is left to settle. */
+  handle: () =>
+    timed(async () => {
+      seen = 0
+      const everySeen = new Promise((resolve) => (allSeen = resolve))
+      await contender.start(round.messages, round.handler)
+      await everySeen
+      while (await isLeft()) await new Promise((resolve) => setTimeout(resolve, 2))
+    }),
+
+  pause: () => contender.pause(),
+
+  /** A fast wrong answer is none. */
+  async verify() {
+    const { rows } = await admin.query(
+      `select (select count(*)::int from bench.effect) effects, (select count(distinct id)::int from bench.effect) ids,
+        (select sum(reserved)::int from bench.stock) reserved`,
+    )
+    return { ...rows[0], seen }
+  },
+
+  close: () => contender.close(),
+}
+
+async function isLeft() {
+  const { rows } = await admin.query(`select ${contender.left} as is_left`)
+  return rows[0].is_left
+}
+
+async function timed(work) {
+  globalThis.gc?.()
   const cpu = process.cpuUsage()
-  started = performance.now()
-  await contender.start()
-  await everySeen
-  while ((await effects()).n - before < count) await new Promise((resolve) => setTimeout(resolve, 2))
-  const ran = performance.now() - started
+  const started = performance.now()
+  await work()
+  const ms = performance.now() - started
   const { user, system } = process.cpuUsage(cpu)
-  return { contender, store: (count * 1_000) / stored, handle: (count * 1_000) / ran, cpu: (user + system) / count }
+  return { ms, nodeUs: user + system }
 }
 
-if (Number(warmText) > 0) {
-  const { contender } = await measure(Number(warmText))
-  await contender.stop()
-  await admin.query(`delete from effect`)
-}
-const { contender, ...sample } = await measure(Number(messagesText))
-process.stdout.write(`${JSON.stringify({ ...sample, ...(await effects()) })}\n`)
-await contender.stop()
-await admin.end()
+process.on('message', async ({ step, ...given }) => {
+  try {
+    process.send({ answer: (await steps[step](given)) ?? {} })
+  } catch (error) {
+    process.send({ error: `${step}: ${error.stack}` })
+  }
+})

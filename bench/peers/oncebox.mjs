@@ -1,32 +1,50 @@
-/** oncebox with default options: groups share a transaction, 4 at a time. `together`: side by side; `many`: `batch()`. */
+/**
+ * oncebox. `groups`: default options, groups share a transaction, 4 at a time; `together`: the same, handlers side by side;
+ * `single`: one transaction for each message, 24 at a time; `inline`: on arrival, 100 at a time; `many`: `batch()`.
+ */
 import pg from 'pg'
-import { batch, createBox } from '../../dist/index.js'
+import { batch, createBox, defineMessages, unchecked } from '../../dist/index.js'
 import { fromPg } from '../../dist/postgres/drivers/pg.js'
+import { chunks, inFlight, TYPE } from '../messages.mjs'
 
-export async function open({ url, shape, sql, handled }) {
-  const pool = new pg.Pool({ connectionString: url, max: 5 })
-  const logger = { debug: () => {}, info: () => {}, warn: console.error, error: console.error }
-  const box = createBox({ db: fromPg(pool), logger })
+const SHAPES = {
+  groups: {},
+  together: { group: { together: true } },
+  single: { concurrency: 24, group: { messages: 1 } },
+  inline: { mode: 'inline' },
+  many: { group: { messages: 1_000 } },
+}
+
+export async function open({ url, shape, work, workMany, handled }) {
+  const options = SHAPES[shape]
+  const pool = new pg.Pool({ connectionString: url, max: (options.concurrency ?? 4) + 1, idleTimeoutMillis: 0 })
+  const logger = { debug: () => {}, info: () => {}, warn: () => {}, error: console.error }
+  const box = createBox({ db: fromPg(pool), messages: defineMessages({ [TYPE]: unchecked() }), logger })
   const each = async ({ data }, { tx }) => {
-    await tx.query({ name: 'effect', text: sql.one, values: [data.orderId, data.sku, data.quantity] })
+    await work(tx, data)
     handled()
   }
   const many = batch(async (messages, { tx }) => {
-    await tx.query({ name: 'effects', text: sql.many, values: [JSON.stringify(messages.map(({ data }) => data))] })
+    await workMany(
+      tx,
+      messages.map(({ data }) => data),
+    )
     handled(messages.length)
   })
-  const options = { many: { group: { messages: 1_000 } }, together: { group: { together: true } } }[shape] ?? {}
-  box.consumer('orders', { 'order.placed': shape === 'many' ? many : each }, options)
+  box.consumer('orders', { [TYPE]: shape === 'many' ? many : each }, options)
   await box.migrate()
+  const arrive = (messages) =>
+    inFlight(4, chunks(messages, 100), async (part) => {
+      const outcomes = await box.handle(part)
+      if (outcomes.some(({ status }) => status !== 'handled')) throw new Error('not all messages were handled')
+    })
   return {
-    async store(messages) {
-      for (let at = 0; at < messages.length; at += 1_000) {
-        const part = messages.slice(at, at + 1_000)
-        await box.receive(part.map(({ id, data }) => ({ id, type: 'order.placed', data })))
-      }
-    },
-    start: () => box.start(),
-    async stop() {
+    tables: ['message', 'work', 'lane', 'quarantine'].map((table) => `oncebox.${table}`),
+    left: 'exists (select from oncebox.work)',
+    store: (messages, flying) => inFlight(flying, chunks(messages, 1_000), (part) => box.receive(part)),
+    start: (messages) => (shape === 'inline' ? arrive(messages) : box.start()),
+    pause: () => box.stop(),
+    async close() {
       await box.stop()
       await pool.end()
     },

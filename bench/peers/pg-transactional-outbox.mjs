@@ -14,7 +14,7 @@ const settings = {
   enablePoisonousMessageProtection: true,
 }
 
-export async function open({ url, sql, handled }) {
+export async function open({ url, work, handled }) {
   const { username } = new URL(url)
   const pool = new pg.Pool({ connectionString: url, max: 24 })
   const setup = {
@@ -38,6 +38,8 @@ export async function open({ url, sql, handled }) {
   const save = initializeMessageStorage(config, logger)
   let shutdown
   return {
+    tables: ['public.inbox'],
+    left: 'exists (select from public.inbox where processed_at is null)',
     /** It stores one message at a time; many are under way at once. */
     async store(messages) {
       const rest = [...messages]
@@ -66,19 +68,13 @@ export async function open({ url, sql, handled }) {
         aggregateType: 'order',
         messageType: 'placed',
         handle: async ({ payload }, client) => {
-          await client.query({
-            name: 'effect',
-            text: sql.one,
-            values: [payload.orderId, payload.sku, payload.quantity],
-          })
+          await work(client, payload)
           handled()
         },
       }
       ;[shutdown] = initializePollingMessageListener(config, [handler], logger)
     },
-    async stop() {
-      await shutdown()
-      await pool.end()
-    },
+    pause: () => shutdown(),
+    close: () => pool.end(),
   }
 }

@@ -1,138 +1,195 @@
 /**
- * `npm run bench:peers -- [--json] [--repeats n] [--messages n] [--warm n] [--only name] [--only name] …`
+ * `npm run bench:peers -- [--json] [--repeats n] [--messages n] [--handler name] [--payload size] [--all] [--only name] …`
  *
- * The library beside its peers: the same messages, the same handler, the same durable server, a process each, in turn.
+ * The library, its limit by hand and its peers: the same messages, the same handlers, the same durable server. Every
+ * contender has a process and a database of its own. All of them live at the same time, and work by turns:
+ *
+ *   repeat:  each contender starts, and handles its first messages       cold
+ *            for each handler and payload, each contender in turn        warm
+ *            those that store: one batch at a time, and four in flight   storing
+ *            all of them end
+ *
+ * Each repeat begins with another contender. What counts is the median over the repeats. By default: every handler with
+ * small messages, and every payload with the handler that inserts; `--all` for every handler with every payload, `--handler`,
+ * `--payload` and `--only` (any number of each) for some of them.
+ *
  * Peers are installed here on the first run, with a Node.js that all of them support; every contender runs on it.
  */
-import { spawn, spawnSync } from 'node:child_process'
+import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
-import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import pg from 'pg'
-import { median } from '../measure.mjs'
+import { HANDLERS } from '../handlers.mjs'
+import { describeMachine } from '../machine.mjs'
 import { startServer } from '../server.mjs'
-
-/** By shape: what the handler does, and who takes part, with what it promises. `share`: of the messages, for slow ones. */
-const SHAPES = {
-  each: {
-    title: 'one INSERT per message',
-    contenders: {
-      oncebox: { what: 'mark and effect in one transaction, groups as they fit' },
-      'oncebox, together': { module: 'oncebox', as: 'together', what: 'the same, handlers of a group side by side' },
-      'by hand, together': { module: 'by-hand', what: 'the same in SQL on pg alone' },
-      'pg-boss, batches of 100': { module: 'pg-boss', what: 'one transaction per batch, one failure fails it' },
-      'pg-boss, batches of 2': { module: 'pg-boss', as: 'small', what: 'one transaction per batch, 24 at once' },
-      'pg-transactional-outbox': { share: 0.2, what: 'one transaction per message, 24 at once' },
-      'graphile-worker': { what: 'effect and mark apart: may run twice' },
-    },
-  },
-  many: {
-    title: 'one INSERT per batch of 1 000',
-    contenders: {
-      'oncebox, batch()': { module: 'oncebox', what: 'one transaction per batch, bisected if it fails' },
-      'pg-boss, batches of 1 000': { module: 'pg-boss', what: 'one transaction per batch, one failure fails it' },
-    },
-  },
-}
-const here = fileURLToPath(new URL('.', import.meta.url))
-const node = `${here}node_modules/.bin/node`
+import { rounded, spread } from '../spread.mjs'
+import { Child, NODE } from './child.mjs'
+import { COLD, CONTENDERS, PAYLOADS, roundsOf, takesPart } from './contenders.mjs'
+import { checksOf, printRounds } from './report.mjs'
 
 const { values: options } = parseArgs({
   options: {
     json: { type: 'boolean', default: false },
+    all: { type: 'boolean', default: false },
     repeats: { type: 'string', default: '3' },
-    messages: { type: 'string', default: '10000' },
-    warm: { type: 'string', default: '0' },
+    messages: { type: 'string', default: '5000' },
+    handler: { type: 'string', multiple: true, default: Object.keys(HANDLERS) },
+    payload: { type: 'string', multiple: true, default: Object.keys(PAYLOADS) },
     only: { type: 'string', multiple: true },
   },
 })
-const messages = Number(options.messages)
+const here = fileURLToPath(new URL('.', import.meta.url))
+const say = (line) => process.stderr.write(`${line}\n`)
+const repeats = Number(options.repeats)
+const names = Object.keys(CONTENDERS).filter((name) => options.only?.includes(name) ?? !CONTENDERS[name].asked)
+const unknown = options.only?.filter((name) => !(name in CONTENDERS)) ?? []
+if (unknown.length > 0) throw new Error(`nobody is called ${unknown}; there are ${Object.keys(CONTENDERS).join(', ')}`)
+const warm = roundsOf({ handlers: options.handler, payloads: options.payload, all: options.all })
 
-if (!existsSync(node)) {
-  process.stderr.write('installing the peers, once\n')
+if (!existsSync(NODE)) {
+  say('installing the peers, once')
   const { status } = spawnSync('npm', ['ci', '--no-audit', '--no-fund', '--prefix', here], { stdio: ['ignore', 2, 2] })
   if (status !== 0) throw new Error(`the peers could not be installed; run: npm ci --prefix bench/peers`)
 }
 
-const server = await startServer()
-const admin = new pg.Client({ connectionString: server.url })
-await admin.connect()
-const results = []
+/** By round and contender, then by step: the samples of all repeats. */
+const samples = new Map()
+// All contenders are connected all the time.
+const server = await startServer({ max_connections: 400 })
+const machine = await describeMachine(server)
 try {
-  for (const [shape, { title, contenders: all }] of Object.entries(SHAPES)) {
-    const chosen = ([name]) => !options.only || options.only.includes(name)
-    const contenders = Object.fromEntries(Object.entries(all).filter(chosen))
-    if (Object.keys(contenders).length === 0) continue
-    const samples = Object.fromEntries(Object.keys(contenders).map((name) => [name, []]))
-    for (let repeat = 1; repeat <= Number(options.repeats); repeat++) {
-      for (const [name, { module = name, as = shape, share = 1 }] of Object.entries(contenders)) {
-        const sample = await measure(module, as, Math.round(messages * share))
-        samples[name].push(sample)
-        process.stderr.write(`${name} ${repeat}/${options.repeats}: handles ${Math.round(sample.handle)}/s\n`)
-      }
-    }
-    results.push({ shape, title, contenders: compare(contenders, samples) })
+  for (let repeat = 0; repeat < repeats; repeat++) {
+    const at = repeat % names.length
+    await runAll([...names.slice(at), ...names.slice(0, at)], `${repeat + 1}/${repeats}`)
   }
 } finally {
-  await admin.end()
   await server.stop()
 }
-if (options.json) process.stdout.write(`${JSON.stringify({ messages, results }, null, 2)}\n`)
-else for (const { title, contenders } of results) print(title, contenders)
+const report = {
+  command: `npm run bench:peers -- ${process.argv.slice(2).join(' ')}`.trim(),
+  ...machine,
+  node: versionOf('node'),
+  repeats,
+  contenders: Object.fromEntries(
+    names.map((name) => [name, { version: versionOf(CONTENDERS[name].module), what: CONTENDERS[name].what }]),
+  ),
+  rounds: [...samples].map(([name, { messages, title, sides }]) => ({
+    name,
+    title,
+    messages,
+    contenders: summed(sides),
+  })),
+}
+report.checks = checksOf(report.rounds)
+if (options.json) process.stdout.write(`${JSON.stringify(report, null, 1)}\n`)
+else printRounds(report)
 
-/** A database of its own for each run, so that nobody inherits another's dead rows. */
-async function measure(module, shape, count) {
-  const database = `bench_peer_${process.pid}`
-  await admin.query(`drop database if exists ${database} with (force)`)
-  await admin.query(`create database ${database}`)
-  const url = new URL(server.url)
-  url.pathname = `/${database}`
-  const child = spawn(node, [`${here}contender.mjs`, module, shape, String(count), options.warm], {
-    env: { ...process.env, BENCH_URL: url.href },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  const limit = setTimeout(() => child.kill('SIGKILL'), 300_000)
+/** One repeat. Whoever fails is out of it, and says why. */
+async function runAll(order, repeat) {
+  const children = new Map()
+  const each = async (round, part, work) => {
+    for (const name of order.filter(part)) {
+      const child = children.get(name)
+      if (!child) continue
+      try {
+        say(`${repeat} ${round.name}, ${name}: ${await work(child, name)}`)
+      } catch (error) {
+        say(`${repeat} ${round.name}, ${name} is out: ${error.message}`)
+        children.delete(name)
+        await child.stop()
+      }
+    }
+  }
   try {
-    let answer
-    for await (const line of createInterface({ input: child.stdout })) if (line.startsWith('{"store"')) answer = line
-    if (answer === undefined) throw new Error(`${module} ended without an answer`)
-    const sample = JSON.parse(answer)
-    const right = sample.n === count && sample.ids === sample.n
-    if (!right) throw new Error(`${module}: ${count} messages, ${sample.n} effects of ${sample.ids}`)
-    return sample
+    for (const [at, name] of order.entries()) children.set(name, new Child(server, `bench_${process.pid}_${at}`))
+    await each(
+      COLD,
+      () => true,
+      async (child, name) => {
+        await child.start(CONTENDERS[name])
+        const result = await runRound(child, name, COLD)
+        note(COLD, name, 'dead', { rows: (await child.deadRows()) / countOf(name, COLD) })
+        return result
+      },
+    )
+    for (const round of warm)
+      await each(
+        round,
+        (name) => takesPart(CONTENDERS[name], round),
+        (child, name) => runRound(child, name, round),
+      )
+    await each({ name: 'storing' }, (name) => CONTENDERS[name].stores, runStoring)
   } finally {
-    clearTimeout(limit)
-    child.kill('SIGKILL')
+    for (const child of children.values()) await child.stop()
   }
 }
 
-function compare(contenders, samples) {
-  const rates = Object.entries(contenders).map(([name, { module = name, what }]) => ({
-    name,
-    version: versionOf(module),
-    what,
-    store: Math.round(median(samples[name].map(({ store }) => store))),
-    handle: Math.round(median(samples[name].map(({ handle }) => handle))),
-    cpu: Math.round(median(samples[name].map(({ cpu }) => cpu))),
-  }))
-  const own = rates[0].handle
-  return rates.map((rate) => ({ ...rate, ratio: Number((own / rate.handle).toFixed(1)) }))
+async function runRound(child, name, round) {
+  const { handler, payload } = round
+  const count = countOf(name, round)
+  await child.ask('prepare', { handler, count, bytes: PAYLOADS[payload].bytes })
+  if (!CONTENDERS[name].arrives) note(round, name, 'store', await child.measure('store', count, { many: 1 }))
+  await child.settle()
+  const handled = await child.measure('handle', count)
+  await child.ask('pause')
+  check(await child.ask('verify'), handler, count)
+  note(round, name, 'handle', handled)
+  return `${rounded(handled.rate)}/s`
+}
+
+/** One batch of 1 000 after the other, and four in flight. */
+async function runStoring(child, name) {
+  const count = 4 * Number(options.messages)
+  const rates = []
+  for (const [many, title] of [
+    [1, 'one after the other'],
+    [4, 'four in flight'],
+  ]) {
+    const round = { name: `storing, ${title}`, payload: '200 B', count }
+    await child.ask('prepare', { handler: 'none', count, bytes: PAYLOADS[round.payload].bytes })
+    await child.settle()
+    const stored = await child.measure('store', count, { many })
+    note(round, name, 'store', stored)
+    rates.push(`${rounded(stored.rate)}/s`)
+  }
+  return rates.join(', ')
+}
+
+function countOf(name, { payload }) {
+  return Math.round(Number(options.messages) * (CONTENDERS[name].share ?? 1) * (PAYLOADS[payload].share ?? 1))
+}
+
+function check({ effects, ids, reserved, seen }, handler, count) {
+  const right = {
+    insert: effects === count && ids === count,
+    update: reserved === count,
+    three: effects === count && ids === count && reserved === count,
+    none: seen >= count,
+  }[handler]
+  if (!right) throw new Error(`${count} messages, ${effects} effects of ${ids}, ${reserved} reserved, ${seen} seen`)
+}
+
+function note({ name: round, handler, payload, count }, name, step, figures) {
+  const title = handler ? `${HANDLERS[handler].title}, ${payload}` : payload
+  if (!samples.has(round)) samples.set(round, { title, messages: count ?? countOf('oncebox', { payload }), sides: {} })
+  const side = (samples.get(round).sides[name] ??= {})
+  ;(side[step] ??= []).push(figures)
+}
+
+/** Of each contender and step the median of every figure, with its spread. */
+function summed(sides) {
+  const ofStep = (list) =>
+    Object.fromEntries(Object.keys(list[0]).map((figure) => [figure, spread(list.map((one) => one[figure]))]))
+  return Object.fromEntries(
+    Object.entries(sides).map(([name, steps]) => [
+      name,
+      Object.fromEntries(Object.entries(steps).map(([step, list]) => [step, ofStep(list)])),
+    ]),
+  )
 }
 
 function versionOf(module) {
-  const file = ['oncebox', 'by-hand'].includes(module) ? '../../package.json' : `node_modules/${module}/package.json`
-  return JSON.parse(readFileSync(`${here}${file}`, 'utf8')).version
-}
-
-function print(title, contenders) {
-  process.stdout.write(`${title}, ${messages} messages, medians of ${options.repeats}\n`)
-  console.table(
-    Object.fromEntries(
-      contenders.map(({ name, version, store, handle, cpu, ratio, what }) => [
-        `${name} (${version})`,
-        { 'stored/s': store, 'handled/s': handle, 'Node.js, µs each': cpu, 'first / it': ratio, what },
-      ]),
-    ),
-  )
+  const own = ['oncebox', 'by-hand', 'naive'].includes(module)
+  return JSON.parse(readFileSync(`${here}${own ? '../../package.json' : `node_modules/${module}/package.json`}`))
+    .version
 }
