@@ -71,6 +71,13 @@ export class Library {
     return `select count(*)::int n from ${this.#schema}.work`
   }
 
+  /** So many keys have had messages before, and sleep. */
+  addLanes(client, keys) {
+    const text = `insert into ${this.#schema}.lane (consumer, key, due_at)
+      select 'bench', 'key-' || i, 'infinity' from generate_series(0, $1::int - 1) i`
+    return client.query(text, [keys])
+  }
+
   async receive(list, { inFlight: many = 4, size = 1_000 } = {}) {
     await inFlight(many, chunks(list, size), async (part) => {
       const outcomes = await this.#box.receive(part)

@@ -35,10 +35,11 @@ export async function measureShape(shape, { server, count, repeats, say }) {
 
 async function measureOnce(admin, pid, shape, { name, contender, it }, list) {
   await admin.query(`truncate ${it.tables.join(', ')}, bench.effect, bench.stock`)
-  let messages = list
+  let messages = contender.only ? list.filter(contender.only) : list
+  if (contender.sleeping) await it.addLanes(admin, contender.sleeping)
   if (contender.stock) {
     await admin.query('insert into bench.stock (sku) select generate_series(0, $1::int - 1)', [contender.stock])
-    messages = list.map((one) => ({ ...one, data: { ...one.data, sku: one.data.sku % contender.stock } }))
+    messages = messages.map((one) => ({ ...one, data: { ...one.data, sku: one.data.sku % contender.stock } }))
   }
   if (contender.load) await it.receive(messages)
   await admin.query(`vacuum analyze ${it.tables.join(', ')}, bench.effect, bench.stock`)

@@ -8,6 +8,7 @@ import { Limit } from './limit.mjs'
 import { orders } from './messages.mjs'
 
 const KEYS = 1_000
+const MANY_KEYS = 100_000
 const isOther = (key) => key !== 'hot'
 
 /** Hand-written: `load` stores the messages first, and `run` is what is timed. */
@@ -15,8 +16,10 @@ function byHand(connections, run, { load = true } = {}) {
   return { make: (url) => new Limit(url), open: (it) => it.open(connections), load, run }
 }
 
-function byLibrary(options, run, { load = true, stock } = {}) {
-  return { make: (url, schema) => new Library(url, schema), open: (it) => it.open(options), load, run, stock }
+/** `sleeping`: so many keys have a lane already; `only`: which of the messages are its. */
+function byLibrary(options, run, { load = true, stock, sleeping, only } = {}) {
+  const make = (url, schema) => new Library(url, schema)
+  return { make, open: (it) => it.open(options), load, run, stock, sleeping, only }
 }
 
 /** Drains what is stored, from `box.start()` to the last commit. */
@@ -120,9 +123,21 @@ export const SHAPES = [
       unkeyed: byLibrary({}, drain),
     },
     checks: [
-      { of: 'library', to: 'limit' },
-      { of: 'library', to: 'unkeyed', target: 0.6 },
+      { of: 'library', to: 'limit', target: 0.8 },
+      { of: 'library', to: 'unkeyed', target: 0.8 },
     ],
+  },
+  {
+    name: 'many-keys',
+    title: `order: 'key', ${MANY_KEYS} keys that were seen before, 4 connections`,
+    messages: { quick: 10_000, full: 100_000 },
+    // Neighbours in the list are far apart in the index.
+    make: (n) => orders(n, { keyOf: (i) => `key-${(i * 7_919) % MANY_KEYS}` }),
+    contenders: {
+      library: byLibrary({ order: 'key' }, drain, { sleeping: MANY_KEYS }),
+      unkeyed: byLibrary({}, drain),
+    },
+    checks: [{ of: 'library', to: 'unkeyed', target: 0.6 }],
   },
   {
     name: 'hot-key',
@@ -136,10 +151,16 @@ export const SHAPES = [
       library: byLibrary({ order: 'key' }, (it, list, left) =>
         drainOthers((handled) => it.drain(list.length, left, handled), list),
       ),
+      'without it': byLibrary(
+        { order: 'key' },
+        (it, list, left) => drainOthers((handled) => it.drain(list.length, left, handled), list),
+        { only: ({ key }) => isOther(key) },
+      ),
     },
     checks: [
       { of: 'library', to: 'limit' },
       { of: 'library', to: 'limit', metric: 'others' },
+      { of: 'library', to: 'without it', metric: 'others', target: 0.9 },
     ],
   },
   {

@@ -9,7 +9,7 @@ import type { Pace } from '../worker/pace.js'
 import { claimMessages, released } from './claim.js'
 import type { ConsumerDeclaration } from './consumer.js'
 import type { Claim } from './held.js'
-import { claimLanes } from './lanes.js'
+import { claimLanes, LaneDepth } from './lanes.js'
 import { isAway } from './transaction.js'
 
 /** Consumers without order look for lanes too, in case they had one before: no row may be out of everybody's sight. */
@@ -33,6 +33,7 @@ export class Claims {
   readonly #consumer: ConsumerDeclaration
   readonly #pace: Pace
   readonly #givesUp: (error: unknown) => boolean
+  readonly #depth: LaneDepth
   #lanesFirst: boolean
   #lastLanes = -Infinity
   /** When the database was away last. */
@@ -45,6 +46,7 @@ export class Claims {
     this.#consumer = consumer
     this.#pace = pace
     this.#givesUp = givesUp
+    this.#depth = new LaneDepth(consumer.options.group)
     this.#lanesFirst = consumer.options.order === 'key'
   }
 
@@ -129,7 +131,7 @@ export class Claims {
   }
 
   #lanes(until: string | undefined): Promise<Claim | undefined> {
-    const due = { limit: this.#pace.claimSize, until, calm: this.calm }
+    const due = { limit: this.#pace.claimSize, depth: this.#depth, until, calm: this.calm }
     return this.#claim((token) => claimLanes(this.#runtime, this.#consumer, token, due))
   }
 

@@ -24,31 +24,61 @@ interface Lane {
   /** Messages of the lane that were read and are not settled. */
   readonly messages: Set<HeldMessage>
   /** True if the lane may hold more than was read. */
-  readonly more: boolean
+  more: boolean
+}
+
+/** Lanes are read no deeper than so many messages each, while there are others. */
+const DEEPEST = 16
+
+/**
+ * How deep the lanes of a consumer are, as its last claims have found them. To claim a lane and to give it back are two
+ * updates, which few deep lanes share among more messages than many shallow ones; and others find the rest of them free.
+ */
+export class LaneDepth {
+  readonly #most: number
+  #expected = 2
+
+  /** Where handlers of different keys run side by side, many lanes are worth more than deep ones. */
+  constructor({ together }: { readonly together: boolean }) {
+    this.#most = together ? 2 : DEEPEST
+  }
+
+  /** How many lanes to claim for so many messages. */
+  lanesFor(messages: number): number {
+    return Math.ceil(messages / this.#expected)
+  }
+
+  /** So many messages were read of so many lanes, of which some have more. */
+  found(lanes: number, messages: number, withMore: number): void {
+    const each = withMore * 2 > lanes ? this.#expected * 2 : messages / lanes
+    this.#expected = Math.max(2, Math.min(each, this.#most))
+  }
 }
 
 export async function claimLanes(
   runtime: Runtime,
   consumer: ConsumerDeclaration,
   token: string,
-  { limit, ...due }: Due & { readonly limit: number },
+  { limit, depth: depths, ...due }: Due & { readonly limit: number; readonly depth: LaneDepth },
 ): Promise<Claim | undefined> {
   const { name, options } = consumer
-  const asked = { consumer: name, token, leaseMs: options.leaseMs, limit, ...due }
+  // Two groups: what is claimed with a lane costs little more.
+  const most = 2 * limit
+  const asked = { consumer: name, token, leaseMs: options.leaseMs, limit: depths.lanesFor(most), ...due }
   const claimed = await runtime.db.run(CLAIM_LANES, asked)
   if (claimed.length === 0) return undefined
-  const keys = claimed.map(({ key }) => key)
+  const lanes = new Map<string, Lane>(claimed.map(({ key }) => [key, { key, messages: new Set(), more: false }]))
   // A hot key is read many at a time; many keys share the batch.
-  const depth = Math.max(1, Math.ceil((2 * limit) / keys.length))
-  const rows = await runtime.db.run(READ_LANES, { consumer: name, lanes: keys, depth, bytes: CLAIM_BYTES })
+  const depth = Math.ceil(most / claimed.length)
+  const rows = await runtime.db.run(READ_LANES, { consumer: name, lanes: [...lanes.keys()], depth, bytes: CLAIM_BYTES })
   const suspects = new Set(claimed.filter(({ suspect }) => suspect === 'true').map(({ key }) => key))
   const judged = rows.map((row) => (suspects.has(row.lane) ? { ...row, suspect: 'true' as const } : row))
   const messages = await decodeRows(runtime, judged)
-  const lanes = new Map<string, Lane>()
-  const read = new Map<string, Set<HeldMessage>>(keys.map((key) => [key, new Set()]))
-  for (const message of messages) read.get(message.lane!)!.add(message)
-  const full = rows[0]?.full === 'true'
-  for (const [key, own] of read) lanes.set(key, { key, messages: own, more: full || own.size >= depth })
+  for (const message of messages) lanes.get(message.lane!)!.messages.add(message)
+  // The last row of a lane has the last word.
+  for (const { lane, more } of rows) lanes.get(lane)!.more = more === 'true'
+  if (rows[0]?.full === 'true') for (const lane of lanes.values()) lane.more = true
+  depths.found(lanes.size, messages.length, [...lanes.values()].filter(({ more }) => more).length)
   return laneClaim(runtime, consumer, token, { lanes, queue: messages })
 }
 
@@ -64,14 +94,14 @@ function laneClaim(
   let leaving = new Set<string>()
   /** Lanes that are through once these messages are settled; the others are kept. */
   const split = (done: readonly Done[]): { through: Lane[]; kept: Lane[] } => {
-    const settling = new Set(done.map(({ message }) => message))
-    const touched = new Set(done.map(({ message }) => message.lane!))
+    const settling = new Map<string, number>()
+    for (const { message } of done) settling.set(message.lane!, (settling.get(message.lane!) ?? 0) + 1)
     const through: Lane[] = []
     const kept: Lane[] = []
     for (const lane of lanes.values()) {
-      const left = [...lane.messages].some((message) => !settling.has(message))
-      if (!left) through.push(lane)
-      else if (touched.has(lane.key)) kept.push(lane)
+      const count = settling.get(lane.key) ?? 0
+      if (count === lane.messages.size) through.push(lane)
+      else if (count > 0) kept.push(lane)
     }
     return { through, kept }
   }

@@ -27,20 +27,22 @@ returning l.key, l.suspect::text`)
 
 /**
  * Reads the messages of claimed lanes, oldest first, at most `depth` of each, and of all of them so many as CLAIM would for
- * `bytes`, the heads of the lanes before what is behind them. `full` says that there may be more. A statement of its
- * own: the snapshot of the claim could still show messages that the previous holder settled.
+ * `bytes`, the heads of the lanes before what is behind them. `more` says that another message is behind this one, `full`
+ * that bytes ran out, so that any lane may have more. A statement of its own: the snapshot of the claim could still show
+ * messages that the previous holder settled. No row back: the lanes are empty. Index: work_lane.
  */
 export const READ_LANES = statement<
   { consumer: string; lanes: readonly string[]; depth: number; bytes: number },
-  ClaimedRow & { lane: string; full: 'true' | 'false' }
+  ClaimedRow & { lane: string; more: 'true' | 'false'; full: 'true' | 'false' }
 >(`
 with input as materialized (select $1::text::jsonb j),
 found as (
-  select w.lane, w.seq, w.attempts, m.*, octet_length(m.body) length,
-    row_number() over (partition by w.lane order by w.seq) depth
+  select w.lane, w.seq, w.attempts, w.depth, w.more, m.*, octet_length(m.body) length
   from input, jsonb_array_elements_text(j->'lanes') lanes(key)
-  cross join lateral (select * from ob.work w where w.consumer = j->>'consumer' and w.lane = lanes.key
-    and w.parked is null order by w.seq limit (select (j->>'depth')::int from input)) w
+  cross join lateral (
+    select w.*, row_number() over (order by w.seq) depth, lead(w.seq) over (order by w.seq) is not null more
+    from ob.work w where w.consumer = j->>'consumer' and w.lane = lanes.key and w.parked is null
+    order by w.seq limit (select (j->>'depth')::int from input)) w
   cross join lateral (select * from ob.message m
     where m.consumer = w.consumer and m.source = w.source and m.id = w.id limit 1) m
 ),
@@ -49,14 +51,16 @@ counted as (
 )
 select source, id, n::text, lane, attempts::text, 'false' suspect, type, key, body, envelope,
        origin_source "originSource", origin_id "originId",
-       (extract(epoch from received_at) * 1000.0)::bigint::text received, (total >= (j->>'bytes')::bigint)::text "full"
+       (extract(epoch from received_at) * 1000.0)::bigint::text received, more::text more,
+       (total >= (j->>'bytes')::bigint)::text "full"
 from counted, input where before < (j->>'bytes')::bigint
 order by lane, seq`)
 
 /**
  * Settles messages and the lanes they came from, together: lanes that are given back, which may hold more than was read,
  * and lanes to keep, with messages still to run. Raises unless every lane still carries our token. A lane that got new
- * messages meanwhile (`dirty`) falls due at once.
+ * messages meanwhile (`dirty`) falls due at once. `(… in …) is true` is looked up in a hash: as a join, each message would be
+ * compared with every lane, which took longer than all the rest. Indexes: the primary keys of `lane` and `work`.
  */
 export const SETTLE_LANES = statement<
   ClaimOf &
@@ -90,7 +94,8 @@ handling as materialized (
 ),
 deleted as (
   delete from ob.work w using handling h
-  where w.consumer = h.consumer and w.source = h.source and w.id = h.id and w.lane in (select key from locked)
+  where w.consumer = h.consumer and w.source = h.source and w.id = h.id
+    and (w.lane in (select key from locked)) is true
   returning h.n
 ),
 handled as (
