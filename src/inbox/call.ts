@@ -2,7 +2,7 @@
 import { isAbandonment, OnceboxError } from '../errors.js'
 import { batchRun, type BatchContext, type Context, type EffectOptions, type Logger } from '../handler.js'
 import type { Json, Message, MessageMap } from '../message.js'
-import { callWithin } from './call-within.js'
+import { beginWithin, type Ends } from './call-within.js'
 import { CallContext } from './context.js'
 import type { HeldMessage } from './held.js'
 import { refuseError, toResult } from './outcome.js'
@@ -28,7 +28,7 @@ export interface Effects {
 /** Handlers that run in the same transaction at the same time. */
 export interface Neighbours {
   /** Has one of them failed? */
-  failed(): boolean
+  haveFailed(): boolean
   /** The handler does what cannot be done beside others. */
   readonly leave: () => void
 }
@@ -38,6 +38,8 @@ export interface Manner {
   readonly effects: Effects
   /** Undefined if it has its transaction to itself while it runs. */
   readonly company?: Neighbours
+  /** Where to put what it sends, if not behind what others have sent in its transaction. */
+  readonly outgoing?: Opened['outgoing']
 }
 
 /** For calls that have no record to keep an outcome in. */
@@ -59,51 +61,103 @@ export function callHandler(
   run: Run,
   open: Opened,
   messages: readonly HeldMessage[],
-  { effects, company }: Manner,
+  manner: Manner,
 ): Promise<string | undefined> {
   const { runtime, consumer } = run.worker
-  const call = async (): Promise<string | undefined> => {
-    const { driver } = runtime.db
-    const loan = company ? driver.lendTogether!(open.tx, company.leave) : driver.lend?.(open.tx)
-    const subject = messages.map(({ message }) => message)
-    const context = new HandlerContext(run.worker, subject, loan ? loan.tx : open.tx, effects.runIn(open.tx))
-    const handler = consumer.handlerOf(messages[0]!.type)
-    const many = batchRun(handler)
-    const handle = (): unknown => (many ? many(subject, context) : (handler as PlainHandler)(subject[0]!, context))
-    const { timeoutMs } = consumer.options
-    const time = { timeoutMs, abort: run.abort }
-    const result = await measured(run, messages, callWithin(time, handle, context, loan), company)
-    refuseError(result)
-    for (const sent of context.sent) open.outgoing.push(sent)
-    const text = many ? undefined : toResult(result)
-    effects.check()
-    return text
-  }
-  return open.call(runtime.traces.process(consumer.name, messages, call))
+  const call = (): Promise<string | undefined> =>
+    new Promise((returned, failed) =>
+      new HandlerCall(run, open, { messages, manner, ends: { returned, failed } }).begin(),
+    )
+  return runtime.traces.process(consumer.name, messages, call)()
 }
 
-/** How long a handler runs counts for each of its messages, but not of a run that an effect has ended. */
-async function measured<R>(
-  { worker }: Run,
-  messages: readonly HeldMessage[],
-  running: Promise<R>,
-  company?: Neighbours,
-): Promise<R> {
-  const { type } = messages[0]!
-  const started = performance.now()
-  const ran = (outcome: 'ok' | 'error'): void => {
-    worker.metrics.ran(type, messages.length, performance.now() - started, outcome)
+/** The same for one of many, by callback: a promise for each would cost as much as the rest of the call. */
+export function beginHandler(run: Run, open: Opened, call: Call): void {
+  const { messages, manner, ends } = call
+  if (!run.worker.runtime.traces.areWanted) return new HandlerCall(run, open, call).begin()
+  callHandler(run, open, messages, manner).then(
+    (text) => ends.returned(text),
+    (error: unknown) => ends.failed(error),
+  )
+}
+
+/** Which messages a handler is called with, how, and who is told what comes of it. */
+export interface Call {
+  readonly messages: readonly HeldMessage[]
+  readonly manner: Manner
+  readonly ends: Ends<string | undefined>
+}
+
+/** A call under way. How long its handler runs counts for each of its messages, but not of a run that an effect has ended. */
+class HandlerCall {
+  readonly #run: Run
+  readonly #open: Opened
+  readonly #call: Call
+  #context: HandlerContext | undefined
+  #started = 0
+
+  constructor(run: Run, open: Opened, call: Call) {
+    this.#run = run
+    this.#open = open
+    this.#call = call
   }
-  try {
-    const result = await running
-    ran('ok')
-    return result
-  } catch (error) {
+
+  begin(): void {
+    const { worker, abort } = this.#run
+    const { runtime, consumer } = worker
+    const { messages, manner } = this.#call
+    const { tx } = this.#open
+    this.#open.calls()
+    try {
+      const { driver } = runtime.db
+      const loan = manner.company ? driver.lendTogether!(tx, manner.company.leave) : driver.lend?.(tx)
+      const subject = messages.map(({ message }) => message)
+      const context = new HandlerContext(worker, subject, loan ? loan.tx : tx, manner.effects.runIn(tx))
+      this.#context = context
+      const handler = consumer.handlerOf(messages[0]!.type)
+      const many = batchRun(handler)
+      const handle = (): unknown => (many ? many(subject, context) : (handler as PlainHandler)(subject[0]!, context))
+      this.#started = performance.now()
+      beginWithin({ timeoutMs: consumer.options.timeoutMs, abort }, handle, { context, loan }, this)
+    } catch (error) {
+      this.#end(error)
+    }
+  }
+
+  returned(result: unknown): void {
+    const { messages, manner, ends } = this.#call
+    this.#ran('ok')
+    let text: string | undefined
+    try {
+      refuseError(result)
+      const outgoing = manner.outgoing ?? this.#open.outgoing
+      for (const sent of this.#context!.sent) outgoing.push(sent)
+      text = batchRun(this.#run.worker.consumer.handlerOf(messages[0]!.type)) ? undefined : toResult(result)
+      manner.effects.check()
+    } catch (error) {
+      return this.#end(error)
+    }
+    ends.returned(text)
+  }
+
+  failed(error: unknown): void {
+    const { messages, manner } = this.#call
     // What fails behind another's failure may fail because of it.
-    if (!isAbandonment(error) && !company?.failed()) ran('error')
-    const ranMs = performance.now() - started
+    if (!isAbandonment(error) && !manner.company?.haveFailed()) this.#ran('error')
+    const ranMs = performance.now() - this.#started
     for (const message of messages) message.ranMs = ranMs
-    throw error
+    this.#end(error)
+  }
+
+  #ran(outcome: 'ok' | 'error'): void {
+    const { messages } = this.#call
+    const ms = performance.now() - this.#started
+    this.#run.worker.metrics.ran(messages[0]!.type, messages.length, ms, outcome)
+  }
+
+  #end(error: unknown): void {
+    this.#open.threw(error)
+    this.#call.ends.failed(error)
   }
 }
 

@@ -11,12 +11,12 @@ import type { Runtime } from '../runtime.js'
  */
 export abstract class CallContext {
   readonly #runtime: Runtime
-  readonly #calls: PendingCall<unknown>[] = []
-  readonly #sent: Outgoing[] = []
+  #calls: PendingCall<unknown>[] | undefined
+  #sent: Outgoing[] | undefined
   #controller: AbortController | undefined
   #closed = false
   /** Ends the run from outside: the handler is not waited for any more. */
-  end: (reason: Error) => void = () => undefined
+  end: (reason: Error) => void = ignore
   readonly tx: unknown
 
   constructor(runtime: Runtime, tx: unknown) {
@@ -31,7 +31,7 @@ export abstract class CallContext {
 
   /** What it has sent. */
   get sent(): readonly Outgoing[] {
-    return this.#sent
+    return this.#sent ?? NONE
   }
 
   get signal(): AbortSignal {
@@ -45,13 +45,14 @@ export abstract class CallContext {
       this.#runtime.traces.send(type, async () => {
         const outgoing = await prepareSend(this.#runtime, { type, data }, options, this.cause)
         this.#mustBeOpen('send')
-        this.#sent.push(outgoing)
+        ;(this.#sent ??= []).push(outgoing)
         return { id: outgoing.id }
       }),
     )
 
   /** What a handler does not wait for would be lost, or fail unseen: its attempt fails instead. */
   checkCalls(): void {
+    if (!this.#calls) return
     for (const { what, state, reason, observed } of this.#calls) {
       if (state === 'fulfilled' || (state === 'rejected' && observed)) continue
       throw new OnceboxError('UNAWAITED_CALL', `the handler returned without waiting for ${what}; await every call`, {
@@ -80,7 +81,7 @@ export abstract class CallContext {
     }
     const call = new PendingCall<T>(what, begin())
     if (this.#closed) this.log.error({ call: what }, 'a handler that had returned called it; await every call inside')
-    else this.#calls.push(call)
+    else (this.#calls ??= []).push(call)
     return call
   }
 
@@ -89,6 +90,10 @@ export abstract class CallContext {
     throw new OnceboxError('TRANSACTION_CLOSED', `${what} was called after the handler had returned; await it inside`)
   }
 }
+
+const NONE: readonly Outgoing[] = []
+
+function ignore(): void {}
 
 /** A promise that knows whether anybody waits for it, and whose rejection does not end the process if nobody does. */
 class PendingCall<T> extends Promise<T> {

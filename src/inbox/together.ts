@@ -6,7 +6,9 @@
  * neighbours share are the group's: an SQL error, a lock, a lost connection, and time spent behind the statements of others. So
  * nobody is blamed here, not for a timeout either: whatever fails, the group is abandoned, and its messages run one by one.
  */
-import { callHandler, type Neighbours } from './call.js'
+import type { GroupClock } from '../worker/pace.js'
+import { beginHandler, type Neighbours } from './call.js'
+import type { Ends } from './call-within.js'
 import type { Done, HeldMessage } from './held.js'
 import type { Run, Worker } from './run.js'
 import { LOCK_TIMEOUT, SharedEffects, type GroupCalls } from './shared.js'
@@ -17,95 +19,162 @@ export function mayRunTogether({ consumer, pace }: Worker, group: readonly HeldM
   return consumer.options.group.together && !group.some(({ type }) => pace.apart.has(type))
 }
 
-/** One call, as far as it has come. */
-interface Call {
-  readonly message: HeldMessage
-  readonly started: number
-  ended?: number
-  result?: string | undefined
-  /** What it has sent. Written in the order of the messages, whoever ends first. */
-  readonly outgoing: Opened['outgoing']
-}
-
 export class TogetherCalls implements GroupCalls {
   readonly #run: Run
-  readonly #calls = new Map<HeldMessage, Call>()
-  #failure: { readonly error: unknown } | undefined
+  #group: Group | undefined
   readonly messages: readonly HeldMessage[]
   readonly lockTimeout = LOCK_TIMEOUT
   /** Who waited for whom is not known; alone it is. */
   readonly slow = undefined
-  left = false
 
   constructor(run: Run, messages: readonly HeldMessage[]) {
     this.#run = run
     this.messages = messages
   }
 
+  get left(): boolean {
+    return this.#group?.left ?? false
+  }
+
   get begun(): readonly HeldMessage[] {
-    return this.messages.filter((message) => this.#calls.has(message))
+    return this.#begun.map(({ message }) => message)
   }
 
   get running(): readonly HeldMessage[] {
-    const running = this.begun.filter((message) => this.#calls.get(message)!.ended === undefined)
-    return running.length > 0 ? running : this.begun.slice(-1)
+    const running = this.#begun.filter(({ ended }) => ended === undefined)
+    return running.length > 0 ? running.map(({ message }) => message) : this.begun.slice(-1)
+  }
+
+  get #begun(): readonly Call[] {
+    return this.#group?.begun ?? []
   }
 
   /** Waits for all that were begun, even if one fails: none may still run when its message is run again. */
   async call(open: Opened, ours: readonly HeldMessage[]): Promise<readonly Done[]> {
     const clock = this.#run.worker.pace.clock()
-    const mayGoOn = (): boolean => !this.#failure && !this.#run.worker.stopping() && !clock.isOver
-    await Promise.all(chains(clock.fitting(ours)).map((chain) => this.#runChain(open, chain, mayGoOn)))
-    if (this.#failure) throw this.#failure.error
-    const calls = ours.flatMap((message) => this.#calls.get(message) ?? [])
+    this.#group = new Group(this.#run, open, clock)
+    const calls = await this.#group.run(clock.fitting(ours))
     for (const { outgoing } of calls) for (const sent of outgoing) open.outgoing.push(sent)
-    clock.ranTogether(calls.map(({ message, started, ended }) => [message.type, ended! - started]))
-    return calls.map(({ message, result }) => ({ message, result }))
-  }
-
-  /** Never rejects: what fails first is kept. */
-  async #runChain(open: Opened, chain: readonly HeldMessage[], mayGoOn: () => boolean): Promise<void> {
-    for (const [at, message] of chain.entries()) {
-      if (at > 0 && !mayGoOn()) return
-      try {
-        await this.#callOne(open, message)
-      } catch (error) {
-        this.#failure ??= { error }
-        return
-      }
-    }
-  }
-
-  async #callOne(open: Opened, message: HeldMessage): Promise<void> {
-    const call: Call = { message, started: performance.now(), outgoing: [] }
-    this.#calls.set(message, call)
-    const company: Neighbours = {
-      failed: () => this.#failure !== undefined,
-      leave: () => {
-        this.left = true
-        this.#run.worker.pace.apart.add(message.type)
-      },
-    }
-    const effects = new SharedEffects(this.#run, message)
-    const own = { ...open, outgoing: call.outgoing }
-    call.result = await callHandler(this.#run, own, [message], { effects, company })
-    call.ended = performance.now()
+    clock.ranTogether(calls.map(({ message, started, ended }) => [message.type, ended! - started!]))
+    return calls
   }
 }
 
-/** Messages of one key follow each other; every other one is a chain of its own. */
-function chains(messages: readonly HeldMessage[]): HeldMessage[][] {
-  const all: HeldMessage[][] = []
-  const byKey = new Map<string, HeldMessage[]>()
-  for (const message of messages) {
-    const key = message.lane ?? message.message.key
-    const chain = key === undefined ? undefined : byKey.get(key)
-    if (chain) chain.push(message)
-    else {
-      const begun = [message]
-      all.push(begun)
-      if (key !== undefined) byKey.set(key, begun)
-    }
+/**
+ * Calls that begin together. They tell it by callback when they end: a hundred promises, each of them with its own for what it
+ * waits for, would take as long as the statements of the handlers.
+ */
+class Group {
+  readonly of: Run
+  readonly open: Opened
+  readonly #clock: GroupClock
+  #calls: readonly Call[] = []
+  /** Calls under way. */
+  #running = 0
+  #failure: { readonly error: unknown } | undefined
+  #over: () => void = () => undefined
+  /** True if one of them has to run with nobody beside it. */
+  left = false
+
+  constructor(run: Run, open: Opened, clock: GroupClock) {
+    this.of = run
+    this.open = open
+    this.#clock = clock
   }
-  return all
+
+  get begun(): readonly Call[] {
+    return this.#calls.filter(({ started }) => started !== undefined)
+  }
+
+  get hasFailed(): boolean {
+    return this.#failure !== undefined
+  }
+
+  /** Answers the calls that ran, in the order of their messages. Rejects with what failed first. */
+  async run(messages: readonly HeldMessage[]): Promise<readonly Call[]> {
+    this.#calls = messages.map((message) => new Call(this, message))
+    const first = chained(this.#calls)
+    this.#running = first.length
+    const over = new Promise<void>((resolve) => {
+      this.#over = resolve
+    })
+    for (const call of first) call.begin()
+    if (first.length > 0) await over
+    if (this.#failure) throw this.#failure.error
+    return this.begun
+  }
+
+  returned({ next }: Call): void {
+    const { worker } = this.of
+    if (next && !this.#failure && !worker.stopping() && !this.#clock.isOver) return next.begin()
+    this.#ended()
+  }
+
+  failed(error: unknown): void {
+    this.#failure ??= { error }
+    this.#ended()
+  }
+
+  #ended(): void {
+    this.#running -= 1
+    if (this.#running === 0) this.#over()
+  }
+}
+
+/** One call, as far as it has come. */
+class Call implements Done, Ends<string | undefined>, Neighbours {
+  readonly #group: Group
+  readonly message: HeldMessage
+  /** What it has sent. Written in the order of the messages, whoever ends first. */
+  readonly outgoing: Opened['outgoing'] = []
+  /** The next of its key. */
+  next: Call | undefined
+  started: number | undefined
+  ended: number | undefined
+  result: string | undefined
+
+  constructor(group: Group, message: HeldMessage) {
+    this.#group = group
+    this.message = message
+  }
+
+  begin(): void {
+    const { of: run, open } = this.#group
+    this.started = performance.now()
+    const manner = { effects: new SharedEffects(run, this.message), company: this, outgoing: this.outgoing }
+    beginHandler(run, open, { messages: [this.message], manner, ends: this })
+  }
+
+  returned(result: string | undefined): void {
+    this.result = result
+    this.ended = performance.now()
+    this.#group.returned(this)
+  }
+
+  failed(error: unknown): void {
+    this.#group.failed(error)
+  }
+
+  haveFailed(): boolean {
+    return this.#group.hasFailed
+  }
+
+  readonly leave = (): void => {
+    this.#group.left = true
+    this.#group.of.worker.pace.apart.add(this.message.type)
+  }
+}
+
+/** Messages of one key follow each other; every other one is a chain of its own. Answers the first of each chain. */
+function chained(calls: readonly Call[]): readonly Call[] {
+  const first: Call[] = []
+  const last = new Map<string, Call>()
+  for (const call of calls) {
+    const key = call.message.lane ?? call.message.message.key
+    const before = key === undefined ? undefined : last.get(key)
+    if (before) before.next = call
+    else first.push(call)
+    if (key !== undefined) last.set(key, call)
+  }
+  return first
 }

@@ -58,8 +58,10 @@ export interface Opened {
   readonly lockTimeout: string | undefined
   /** What handlers have sent. */
   readonly outgoing: Outgoing[]
-  /** Makes a call. What it rejects with is the handler's doing; whatever else fails is judged by what it is. */
-  call<R>(handler: () => Promise<R>): Promise<R>
+  /** A handler is about to be called. */
+  calls(): void
+  /** What a call has failed with is the handler's doing; whatever else fails is judged by what it is. */
+  threw(error: unknown): void
 }
 
 /** The last statement of a transaction, which may still be on its way: a driver that pipelines sends COMMIT behind it. */
@@ -121,13 +123,12 @@ async function open(
   const { timeoutMs, isolation } = worker.consumer.options
   let xid: string | undefined
   const course: Course = { called: false, finished: false }
-  const call = <T>(handler: () => Promise<T>): Promise<T> => {
+  const calls = (): void => {
     course.called = true
-    return handler().catch((error: unknown) => {
-      // Of several that run side by side the first has failed, and the others perhaps because of it.
-      course.thrown ??= { error }
-      throw error
-    })
+  }
+  const threw = (error: unknown): void => {
+    // Of several that run side by side the first has failed, and the others perhaps because of it.
+    course.thrown ??= { error }
   }
   try {
     await db.transaction(async (tx) => {
@@ -136,7 +137,7 @@ async function open(
       const [id, guard] = row!.opened.split(' ') as [string, string]
       xid = id
       failpoint('opened', db)
-      const opened = { tx, xid, guard, lockTimeout, outgoing: [], call }
+      const opened = { tx, xid, guard, lockTimeout, outgoing: [], calls, threw }
       const { settlement } = await work(opened).catch((error: unknown) => judge(db, tx, error))
       settlement.catch((error: unknown) => {
         course.unsettled = { error }

@@ -25,6 +25,8 @@ import {
 } from './span.js'
 
 export interface Traces {
+  /** False if nobody wants spans: what is handed in is called as it is. */
+  readonly areWanted: boolean
   /** `send`: what work sends carries its context. Answers work itself if nobody wants spans. */
   send<T extends Sent>(destination: string, work: () => Promise<T>): () => Promise<T>
   /** The headers that take the active trace along; undefined if there is none. */
@@ -84,6 +86,7 @@ interface Effect {
 
 /** `telemetry: false`. */
 export const NO_TRACES: Traces = {
+  areWanted: false,
   send: (_, work) => work,
   headers: undefined,
   publish: (_, __, work) => work(),
@@ -101,6 +104,10 @@ export const NO_TRACES: Traces = {
 
 export class SpanTraces implements Traces {
   readonly #spans = new Spans()
+
+  get areWanted(): boolean {
+    return this.#spans.areWanted
+  }
 
   send<T extends Sent>(destination: string, work: () => Promise<T>): () => Promise<T> {
     if (!this.#spans.areWanted) return work

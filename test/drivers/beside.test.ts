@@ -1,6 +1,7 @@
 /** Which statements may run while neighbours use the same transaction. */
 import { expect, test } from 'vitest'
 import { runsBeside } from '../../src/postgres/drivers/beside.js'
+import { Watch } from '../../src/postgres/drivers/watch.js'
 
 test.each([
   'insert into a values ($1)',
@@ -64,4 +65,19 @@ test('a long text is read once', () => {
     // Of quadratic time it would be minutes.
     expect(performance.now() - started).toBeLessThan(20_000)
   }
+})
+
+test('a text is judged in the same way however often it is sent, and whoever sent it before', () => {
+  const codes = (watch: Watch, text: string) => [1, 2, 3].map(() => watch.refuse(text)?.code)
+  let left = 0
+  const beside = (): Watch => new Watch(new Watch(), { leave: () => void (left += 1) })
+  for (let n = 0; n < 1_200; n++) expect(beside().refuse(`select ${n}`)).toBeUndefined()
+  expect(codes(new Watch(), 'select * from a for update')).toEqual([undefined, undefined, undefined])
+  expect(codes(beside(), 'select * from a for update')).toEqual(Array(3).fill('GROUP_ABANDONED'))
+  expect(left).toBe(3)
+  expect(codes(new Watch(), 'commit')).toEqual(Array(3).fill('HANDLER_COMMITTED'))
+  expect(codes(new Watch(), 'set x = 1')).toEqual(Array(3).fill('SESSION_CHANGED'))
+  const several = [new Watch(), new Watch()]
+  for (const watch of several) watch.refuse('select 1; select 2')
+  expect(several.map(({ suspicious }) => suspicious)).toEqual([true, true])
 })

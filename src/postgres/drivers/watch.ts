@@ -34,6 +34,26 @@ export type Answered = (error?: unknown) => void
 /** Behind one command comes another. */
 const SEVERAL = /;\s*\S/
 
+/**
+ * Texts that no handler is refused, and whether they run beside others. A handler sends few, and each of them for every
+ * message; those with values in them are without number, so it begins anew.
+ */
+const harmless = new Map<string, boolean>()
+const MOST_TEXTS = 500
+const LONGEST_TEXT = 4_000
+
+/** Whether a text that is no risk runs beside others; undefined if it has to be looked at each time. */
+function besideIfHarmless(text: unknown): boolean | undefined {
+  if (typeof text !== 'string' || text.length > LONGEST_TEXT) return undefined
+  const known = harmless.get(text)
+  if (known !== undefined) return known
+  if (SEVERAL.test(text) || refusal(text)) return undefined
+  if (harmless.size >= MOST_TEXTS) harmless.clear()
+  const beside = runsBeside(text)
+  harmless.set(text, beside)
+  return beside
+}
+
 /** Who else uses the transaction meanwhile. */
 export interface Company {
   /** Told when a handler sends what cannot run beside others. */
@@ -54,8 +74,9 @@ export class Watch {
   /** Statements among them: for these the server owes an answer. */
   #owed = 0
   #owedSince = 0
-  readonly #cursors = new Set<Cursor>()
-  #settled: (() => void)[] = []
+  /** Made when they are needed: there is a watch for each call of a handler. */
+  #cursors: Set<Cursor> | undefined
+  #settled: (() => void)[] | undefined
 
   constructor(transaction?: Watch, company?: Company) {
     this.#transaction = transaction
@@ -87,15 +108,18 @@ export class Watch {
 
   /** Cursors that were read to their end, and say no word about it. */
   get #read(): number {
-    return this.#cursors.size === 0 ? 0 : [...this.#cursors].filter(({ active }) => active === false).length
+    if (!this.#cursors) return 0
+    let read = 0
+    for (const { active } of this.#cursors) if (active === false) read += 1
+    return read
   }
 
   /** How many of what is unanswered wait for somebody to read on. */
   get openCursors(): number {
-    return this.#cursors.size - this.#read
+    return this.#cursors ? this.#cursors.size - this.#read : 0
   }
 
-  /** For how long the server has been silent though it owes an answer; whatever it answers starts it anew. */
+  /** For how long the server has been silent though it owes an answer; whatever it answers starts it anew. Not of a loan. */
   get silentMs(): number {
     return this.#owed > this.#read ? performance.now() - this.#owedSince : 0
   }
@@ -109,6 +133,8 @@ export class Watch {
   /** Why a handler may not send this, if so. */
   refuse(text: unknown): OnceboxError | undefined {
     if (!this.open) return transactionClosed()
+    const beside = besideIfHarmless(text)
+    if (beside !== undefined) return beside || !this.#company ? undefined : this.leave()
     this.suspicious ||= typeof text !== 'string' || SEVERAL.test(text)
     return refusal(text) ?? this.refuseBeside(text)
   }
@@ -131,37 +157,45 @@ export class Watch {
 
   /** Counts a statement as unanswered until the returned function is called. */
   expect(cursor?: Cursor): Answered {
-    const tell = this.#transaction?.expect(cursor)
-    const release = this.#count()
-    if (cursor) this.#cursors.add(cursor)
-    if (this.#owed === this.#read) this.#owedSince = performance.now()
-    this.#owed += 1
+    const transaction = this.#transaction
+    if (transaction) transaction.#sent(cursor)
+    this.#sent(cursor)
     let waits = true
     return (error) => {
       if (!waits) return
       waits = false
-      this.#owed -= 1
-      this.#owedSince = performance.now()
-      if (cursor) this.#cursors.delete(cursor)
-      if (error !== undefined) this.failure ??= fromTheDatabase(error)
-      tell?.(error)
-      release()
+      if (error !== undefined) fromTheDatabase(error)
+      if (transaction) transaction.#answered(cursor, error)
+      this.#answered(cursor, error)
     }
+  }
+
+  #sent(cursor: Cursor | undefined): void {
+    if (!this.#transaction && this.#owed === this.#read) this.#owedSince = performance.now()
+    if (cursor) (this.#cursors ??= new Set()).add(cursor)
+    this.#unanswered += 1
+    this.#owed += 1
+  }
+
+  #answered(cursor: Cursor | undefined, error: unknown): void {
+    if (!this.#transaction) this.#owedSince = performance.now()
+    if (cursor) this.#cursors?.delete(cursor)
+    if (error !== undefined) this.failure ??= error
+    this.#owed -= 1
+    this.#release()
   }
 
   /** Counts a piece of work as unanswered, for which the server owes nothing as yet. */
   hold(work: Promise<unknown>): void {
     this.#transaction?.hold(work)
-    const release = this.#count()
+    this.#unanswered += 1
+    const release = (): void => this.#release()
     work.then(release, release)
   }
 
-  #count(): () => void {
-    this.#unanswered += 1
-    return () => {
-      this.#unanswered -= 1
-      if (this.unanswered === 0) for (const settled of this.#settled.splice(0)) settled()
-    }
+  #release(): void {
+    this.#unanswered -= 1
+    if (this.#settled && this.unanswered === 0) for (const settled of this.#settled.splice(0)) settled()
   }
 
   /** Counts a statement by its answer. A rejection that nobody awaits shows in `failure`; it must not end the process. */
@@ -173,7 +207,7 @@ export class Watch {
 
   /** Waits until everything is answered. */
   async settled(): Promise<void> {
-    while (this.unanswered > 0) await new Promise<void>((resolve) => this.#settled.push(resolve))
+    while (this.unanswered > 0) await new Promise<void>((resolve) => (this.#settled ??= []).push(resolve))
   }
 
   /** The same for what a handler left behind, and what its author sends then; a cursor may wait for ever, though. */

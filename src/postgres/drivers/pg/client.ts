@@ -55,6 +55,8 @@ export interface Client {
   pipeline?: boolean
   readonly readyForQuery?: boolean
   readonly _connected?: boolean
+  /** What its owner wants promises to be. */
+  readonly _Promise?: PromiseConstructor
   readonly connection?: {
     on?(event: string, listener: Listener): unknown
     readonly stream?: {

@@ -6,7 +6,7 @@ import type { OnceboxError } from '../../../errors.js'
 import type { Loan } from '../../driver.js'
 import { isConnectionLoss, sqlState } from '../../errors.js'
 import { handlerCalled, handlerCommitted, transactionClosed } from '../loan-errors.js'
-import { type Answered, giveBack, ignore, refused, Watch } from '../watch.js'
+import { type Answered, giveBack, ignore, refused, type Status, Watch } from '../watch.js'
 import { type Client, sendTogether } from './client.js'
 import type { Session } from './session.js'
 import { knownStatus, watchStatus } from './status.js'
@@ -24,11 +24,6 @@ interface Submittable {
 }
 type Method = (...args: unknown[]) => unknown
 type Callback = (error: unknown, result?: unknown) => void
-
-interface Lent {
-  readonly session: Session
-  readonly watch: Watch
-}
 
 /** The status comes in the same packet as the error, or in the next. */
 const STATUS_MS = 1_000
@@ -53,55 +48,70 @@ export function borrowed(tx: object): Lent | undefined {
 
 /** To one handler, which has the connection to itself. */
 export function lendClient(session: Session): Loan<Client> {
-  const watch = new Watch(session.watch)
-  const tx = lent({ session, watch })
+  const loan = new Lent(session, new Watch(session.watch))
   session.pausePipeline()
-  return { tx, giveBack: () => giveBack(watch, () => session.afterHandler()) }
+  return loan
 }
 
 /** To one of several handlers at a time: in pipeline mode, and what each of them did is known by the answers it got. */
 export function lendTogether(session: Session, leave: () => void): Loan<Client> {
-  const watch = new Watch(session.watch, { leave })
-  const tx = lent({ session, watch })
-  return { tx, giveBack: () => giveBack(watch, () => (watch.failure === undefined ? 'in transaction' : 'aborted')) }
+  return new Lent(session, new Watch(session.watch, { leave }))
 }
 
-function lent(loan: Lent): Client {
-  const { session, watch } = loan
-  const { client } = session
-  let bound: Map<unknown, unknown> | undefined
+/** One loan, and what stands between its client and pg's. There is one for each call of a handler: it makes what is asked for. */
+class Lent implements Loan<Client>, ProxyHandler<Client> {
+  readonly session: Session
+  readonly watch: Watch
+  readonly tx: Client
+  /** A function of its own: drivers on top of this one take it out of the loan. */
+  readonly giveBack = (): void | Promise<void> => giveBack(this.watch, () => this.#status)
+  #query: Method | undefined
+  #bound: Map<unknown, unknown> | undefined
 
-  function query(...args: unknown[]): unknown {
-    const error = watch.refuse(textOf(args[0])) ?? unfitBesideOthers(watch, args[0]) ?? endedByHandler(session)
-    return error ? fail(error, args) : track(loan, args)
+  constructor(session: Session, watch: Watch) {
+    this.session = session
+    this.watch = watch
+    watchStatus(session.client)
+    this.tx = new Proxy(session.client, this)
   }
 
-  watchStatus(client)
-  const guarded: Client = new Proxy(client, {
-    get(target, key) {
-      if (key === 'query') return query
-      if (key === LOAN) return loan
-      if (key === 'release' || key === 'end' || key === 'connect')
-        return () => {
-          throw handlerCalled(key)
-        }
-      const value: unknown = Reflect.get(target, key, target)
-      if (typeof value !== 'function' || key === 'constructor') return value
-      // pg's methods write to `this`, which must be the client itself.
-      bound ??= new Map()
-      if (!bound.has(value)) bound.set(value, guardedCall(value as Method))
-      return bound.get(value)
-    },
-    set: (target, key, value) => Reflect.set(target, key, value, target),
-  })
-  return guarded
+  get #status(): Status | Promise<Status> {
+    const { session, watch } = this
+    if (!watch.inCompany) return session.afterHandler()
+    return watch.failure === undefined ? 'in transaction' : 'aborted'
+  }
 
-  /** An emitter's methods answer with the client, for the next call. */
-  function guardedCall(method: Method): Method {
+  get(target: Client, key: string | symbol): unknown {
+    if (key === 'query') return (this.#query ??= (...args) => this.#send(args))
+    if (key === LOAN) return this
+    if (key === 'release' || key === 'end' || key === 'connect')
+      return () => {
+        throw handlerCalled(key)
+      }
+    const value: unknown = Reflect.get(target, key, target)
+    if (typeof value !== 'function' || key === 'constructor') return value
+    this.#bound ??= new Map()
+    if (!this.#bound.has(value)) this.#bound.set(value, this.#guarded(value as Method))
+    return this.#bound.get(value)
+  }
+
+  set(target: Client, key: string | symbol, value: unknown): boolean {
+    return Reflect.set(target, key, value, target)
+  }
+
+  /** pg's methods write to `this`, which must be the client itself. An emitter's answer with it, for the next call. */
+  #guarded(method: Method): Method {
+    const { client } = this.session
     return (...args) => {
       const answer = method.apply(client, args)
-      return answer === client ? guarded : answer
+      return answer === client ? this.tx : answer
     }
+  }
+
+  #send(args: unknown[]): unknown {
+    const { session, watch } = this
+    const error = watch.refuse(textOf(args[0])) ?? unfitBesideOthers(watch, args[0]) ?? endedByHandler(session)
+    return error ? fail(error, args) : track(this, args)
   }
 }
 
@@ -124,9 +134,8 @@ function textOf(statement: unknown): unknown {
 }
 
 /** Passes a statement on and counts it until it is answered, in whichever of pg's forms it came. */
-function track(loan: Lent, args: unknown[]): unknown {
-  const { session, watch } = loan
-  const send = session.client.query as (...args: unknown[]) => unknown
+function track({ session, watch }: Lent, args: unknown[]): unknown {
+  const send = session.client.query as Method
   const statement = (args[0] ?? {}) as Submittable
   const answered = watch.expect(isCursor(statement) ? {} : undefined)
   if (watch.inCompany) sendTogether(session.client)
@@ -137,20 +146,34 @@ function track(loan: Lent, args: unknown[]): unknown {
       if (at > 0) args[at] = watchCallback(args[at] as Callback, answered)
       else if (typeof statement.callback === 'function') {
         args[0] = { ...statement, callback: watchCallback(statement.callback as Callback, answered) }
-      } else {
-        const answer = send.apply(session.client, args) as Promise<unknown>
-        answer.then(() => answered(), answered)
-        const told = answer.catch((error: unknown) => whenTold(session, error))
-        // A rejection that nobody awaits shows in the transaction's status; it must not end the process.
-        told.catch(ignore)
-        return told
-      }
+      } else return promised(session, args, answered)
     }
     return send.apply(session.client, args)
   } catch (error) {
     answered()
     throw error
   }
+}
+
+/** By pg's callback: its promise, and those that it takes to watch it, would be four more for each statement. */
+function promised(session: Session, [statement, values]: unknown[], answered: Answered): Promise<unknown> {
+  const { client } = session
+  let resolve!: (result: unknown) => void
+  const answer = new (client._Promise ?? Promise)<unknown>((done) => {
+    resolve = done
+  })
+  const told: Callback = (error, result) => {
+    if (!error) {
+      answered()
+      return resolve(result)
+    }
+    answered(error)
+    resolve(whenTold(session, error))
+    // A rejection that nobody awaits shows in the transaction's status; it must not end the process.
+    answer.catch(ignore)
+  }
+  ;(client.query as Method).call(client, statement, values, told)
+  return answer
 }
 
 /** pg rejects before it reads the status that follows an error, by which the next statement is judged. */
