@@ -7,13 +7,13 @@ import { orNone } from '../outbox/assign.js'
 import { FINISH_SHARED, LOCK_SINKS, MARK_REMOVED, REMOVE_DELIVERIES, REMOVE_SINK } from '../postgres/sql/outbox.js'
 import { readJson } from '../postgres/statement.js'
 import type { Runtime } from '../runtime.js'
-import { checkOnlySigned } from './signed.js'
+import { checkSigned } from './signed.js'
 import type { Signed } from './types.js'
 
 const AT_ONCE = 1_000
 
 export async function removeSink(runtime: Runtime, sink: string, options: Signed = {}): Promise<number> {
-  const { by, reason } = checkOnlySigned('removeSink', options)
+  const { by, reason } = checkSigned('removeSink', options)
   const { db } = runtime
   if (typeof sink !== 'string' || sink === '' || sink.includes('\0') || !sink.isWellFormed()) throw unknown(sink)
   const [row] = await db.transaction(async (tx) => {
