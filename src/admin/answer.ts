@@ -5,7 +5,7 @@ import { MAX_RESULT_BYTES } from '../effects/outcome.js'
 import { OnceboxError } from '../errors.js'
 import { ANSWER_EFFECT } from '../postgres/sql/effects.js'
 import type { Runtime } from '../runtime.js'
-import { checkOnlySigned } from './signed.js'
+import { checkSigned } from './signed.js'
 import type { Signed } from './types.js'
 
 export interface AnswerAt {
@@ -21,6 +21,7 @@ export async function answer(runtime: Runtime, at: AnswerAt, given: Answer, opti
   if (typeof given?.happened !== 'boolean') {
     throw new OnceboxError('OPTION_INVALID', 'answer: say { happened: true, result } or { happened: false }')
   }
+  checkKnown('answer', given, given.happened ? ['happened', 'result'] : ['happened'])
   const { happened } = given
   await record(runtime, at, { happened, result: given.happened ? resultText(given.result) : null }, options)
 }
@@ -33,7 +34,7 @@ export async function record(
   options: Signed,
 ): Promise<void> {
   checkKnown('answer', at, ['consumer', 'id', 'source', 'effect'])
-  const { by, reason: why } = checkOnlySigned('answer', options)
+  const { by, reason: why } = checkSigned('answer', options)
   const { consumer, id, source, effect } = at
   // A message without a source has an empty one.
   for (const [name, value] of Object.entries({ consumer, id, effect, ...(source && { source }) })) {

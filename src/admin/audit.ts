@@ -1,23 +1,15 @@
 /** Lists what was done, newest first. */
-import { checkInteger, checkKnown } from '../check-options.js'
 import { OnceboxError } from '../errors.js'
+import { resolve } from '../options.js'
 import { READ_AUDIT, type AuditRow } from '../postgres/sql/audit.js'
 import { MAX_BIGINT } from '../postgres/sql/walk.js'
 import type { Runtime } from '../runtime.js'
+import { PAGE, type Page } from './page.js'
 import type { AuditRecord } from './types.js'
 
-export interface AuditPage {
-  cursor?: string | undefined
-  limit?: number
-}
-
-export async function audit(
-  { db }: Runtime,
-  page: AuditPage = {},
-): Promise<{ records: AuditRecord[]; cursor?: string }> {
-  checkKnown('audit', page, ['cursor', 'limit'])
-  const limit = checkInteger('audit: limit', page.limit ?? 50, 1, 1_000)
-  const rows = await db.run(READ_AUDIT, { before: checkCursor(page.cursor), limit: limit + 1 })
+export async function audit({ db }: Runtime, page: Page = {}): Promise<{ records: AuditRecord[]; cursor?: string }> {
+  const { cursor, limit } = resolve('audit', page, PAGE)
+  const rows = await db.run(READ_AUDIT, { before: checkCursor(cursor), limit: limit + 1 })
   const records = rows.slice(0, limit).map(toRecord)
   return rows.length > limit ? { records, cursor: rows[limit - 1]!.n } : { records }
 }

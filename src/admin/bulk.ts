@@ -2,22 +2,43 @@
  * Bulk: changes every message that fits a filter, oldest first, in small batches: each is a statement of its own, so
  * no lock is held for long and an interruption leaves every message either changed or as it was.
  */
-import { checkInteger, checkKnown, checkNumber, requireFunction } from '../check-options.js'
+import { checkNumber } from '../check-options.js'
 import { OnceboxError } from '../errors.js'
 import { writeAudit } from '../inbox/audit.js'
 import { unknownConsumers } from '../inbox/registry.js'
 import type { State } from '../message.js'
+import { boolean, callback, checked, integer, invalid, optional, orElse, resolve, type Resolved } from '../options.js'
 import { WALK_END, type WalkEnd } from '../postgres/sql/bulk.js'
 import type { FoundRow } from '../postgres/sql/walk.js'
 import type { Runtime } from '../runtime.js'
 import { sleep } from '../backoff.js'
 import { checkSelection, type CheckedFilter } from './filter.js'
-import { checkSigned } from './signed.js'
+import { SIGNED } from './signed.js'
 import type { Bulk, Filter } from './types.js'
 import { placesOf, possibleStates, startOf, step, type Place, type Position } from './walk.js'
 
 const BATCH = 500
 const EXAMINE = 2_000
+
+/** What `retry` and `discard` take. */
+export const BULK = {
+  ...SIGNED,
+  limit: optional(integer({ least: 0 })),
+  perSecond: optional(
+    checked((where, given: number) => {
+      if (checkNumber(where, given, 0) > 0) return given
+      throw invalid(`${where} must be more than 0`)
+    }),
+  ),
+  dryRun: boolean(false),
+  signal: optional(
+    checked((where, given: AbortSignal) => {
+      if (given instanceof AbortSignal) return given
+      throw invalid(`${where} must be an AbortSignal`)
+    }),
+  ),
+  progress: orElse(callback<(count: number) => void>(), () => undefined),
+}
 
 export interface Change {
   readonly verb: 'retry' | 'discard'
@@ -38,8 +59,8 @@ export async function changeAll(
   change: Change,
 ): Promise<number> {
   const filter = checkSelection(change.verb, selection)
-  const bulk = checkBulk(change.verb, options)
-  const { by, reason } = checkSigned(change.verb, options)
+  const bulk = resolve(change.verb, options, BULK)
+  const { by, reason, limit, perSecond } = bulk
   const asked = filter.states ?? change.unlessTold
   const states = possibleStates(
     filter,
@@ -59,13 +80,7 @@ export async function changeAll(
       return changed
     })
   } finally {
-    const detail = {
-      filter: selection,
-      count,
-      reason,
-      limit: options.limit,
-      perSecond: options.perSecond,
-    }
+    const detail = { filter: selection, count, reason, limit, perSecond }
     await writeAudit(runtime, { action: change.verb, detail, by })
   }
   if (count === 0) await checkConsumer(runtime, filter, change)
@@ -81,41 +96,11 @@ async function checkConsumer(runtime: Runtime, { box, consumer }: CheckedFilter,
   throw new OnceboxError('FILTER_INVALID', `${what}; ${unknown.hint}`)
 }
 
-interface CheckedBulk {
-  readonly limit: number
-  readonly perSecond: number | undefined
-  readonly dryRun: boolean
-  readonly signal: AbortSignal | undefined
-  readonly progress: (count: number) => void
-}
-
-function checkBulk(verb: string, options: Bulk): CheckedBulk {
-  const { limit, perSecond, dryRun = false } = options
-  if (perSecond !== undefined && !(checkNumber(`${verb}: perSecond`, perSecond, 0) > 0)) {
-    throw new OnceboxError('OPTION_INVALID', `${verb}: perSecond must be more than 0`)
-  }
-  if (typeof dryRun !== 'boolean') throw new OnceboxError('OPTION_INVALID', `${verb}: dryRun must be true or false`)
-  const { signal, progress = () => undefined } = options
-  if (signal !== undefined && !(signal instanceof AbortSignal)) {
-    throw new OnceboxError('OPTION_INVALID', `${verb}: signal must be an AbortSignal`)
-  }
-  requireFunction(`${verb}: progress`, progress)
-  const most = limit === undefined ? Infinity : checkInteger(`${verb}: limit`, limit, 0)
-  return { limit: most, perSecond, dryRun, signal, progress }
-}
-
-export function checkBulkNames(verb: string, options: object, names: readonly string[]): void {
-  if (typeof options !== 'object' || options === null) {
-    throw new OnceboxError('OPTION_INVALID', `${verb} takes its options as an object; got ${String(options)}`)
-  }
-  checkKnown(verb, options, names)
-}
-
 /** Takes batches of what fits until it is through or the limit is reached. Answers with the sum. */
 async function walk(
   runtime: Runtime,
   { filter, states }: { readonly filter: CheckedFilter; readonly states: readonly State[] },
-  { limit, perSecond, dryRun, signal, progress }: CheckedBulk,
+  { limit = Infinity, perSecond, dryRun, signal, progress }: Resolved<typeof BULK>,
   take: (rows: readonly FoundRow[]) => Promise<number>,
 ): Promise<number> {
   if (states.length === 0 || limit === 0) return 0

@@ -1,12 +1,11 @@
 /** Gives messages up. They stay until retention takes them, and can be retried until then. */
-import { OnceboxError } from '../errors.js'
 import type { State } from '../message.js'
+import { invalid, resolve } from '../options.js'
 import { DISCARD, DISCARD_DELIVERIES, DISCARD_QUARANTINED } from '../postgres/sql/bulk.js'
 import type { FoundRow } from '../postgres/sql/walk.js'
 import type { Runtime } from '../runtime.js'
-import { changeAll, checkBulkNames, type Change } from './bulk.js'
+import { BULK, changeAll, type Change } from './bulk.js'
 import { deliveryOf, keyOf } from './retry.js'
-import { checkSigned } from './signed.js'
 import type { Bulk, Filter } from './types.js'
 
 export async function discard(
@@ -36,13 +35,11 @@ export function discarding(runtime: Runtime, declared: readonly string[], reason
   }
 }
 
+/** A reason is asked for: whoever comes later has nothing else to go by. */
 function checkReason(options: Bulk & { reason: string }): string {
-  checkBulkNames('discard', options ?? {}, ['reason', 'by', 'limit', 'perSecond', 'dryRun', 'signal', 'progress'])
-  const reason: unknown = options?.reason
-  if (typeof reason !== 'string' || reason.trim() === '') {
-    throw new OnceboxError('OPTION_INVALID', `discard needs a reason: discard(filter, { reason: 'sent by mistake' })`)
-  }
-  return checkSigned('discard', options).reason!
+  const { reason } = resolve<Bulk, typeof BULK>('discard', options ?? {}, BULK)
+  if (reason?.trim()) return reason
+  throw invalid(`discard needs a reason: discard(filter, { reason: 'sent by mistake' })`)
 }
 
 async function discardStored({ db }: Runtime, rows: readonly FoundRow[], states: readonly State[]): Promise<number> {

@@ -61,8 +61,8 @@ export function checkFilter(filter: Filter | undefined): CheckedFilter {
     throw invalid(`a filter must be an object such as { state: 'dead' }; got ${show(given)}`)
   }
   const criteria = given as Record<string, unknown>
+  checkCriteria(criteria, CRITERIA)
   for (const [name, value] of Object.entries(criteria)) {
-    if (!CRITERIA.includes(name)) throw unknownWord('a filter has no criterion', name, CRITERIA)
     if (value === undefined || value === null) {
       throw invalid(`filter: ${name} is ${show(value)}, which would match everything; leave it out, or give it a value`)
     }
@@ -88,6 +88,11 @@ export function checkFilter(filter: Filter | undefined): CheckedFilter {
     after: time(criteria, 'after'),
     data: data(criteria['data']),
   }
+}
+
+export function checkCriteria(criteria: object, known: readonly string[]): void {
+  const unknown = Object.keys(criteria).find((name) => !known.includes(name))
+  if (unknown !== undefined) throw unknownWord('a filter has no criterion', unknown, known)
 }
 
 /** For those that change messages: everything must be asked for by name. */

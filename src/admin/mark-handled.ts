@@ -10,12 +10,12 @@ import { isOnCalendar } from '../figures.js'
 import { writeAudit } from '../inbox/audit.js'
 import type { ConsumerDeclaration } from '../inbox/consumer.js'
 import { businessId } from '../inbox/identity.js'
-import { invalid } from '../options.js'
+import { checked, invalid, orElse, resolve, type Resolved } from '../options.js'
 import { sqlState } from '../postgres/errors.js'
 import { MARK_HANDLED, SETTLE_MARKED, type MarkRow } from '../postgres/sql/marks.js'
 import type { Runtime } from '../runtime.js'
 import { consumers } from './consumers.js'
-import { checkSigned, SIGNED } from './signed.js'
+import { SIGNED } from './signed.js'
 import type { HandledId, MarkOptions } from './types.js'
 
 const AT_ONCE = 2_000
@@ -48,6 +48,14 @@ interface Job {
   readonly putOff: Map<string, MarkRow>
 }
 
+/** A message without a source or a type has an empty one. */
+const text = orElse(
+  checked((where, given: string) => checkText(where, given)),
+  '',
+)
+const OPTIONS = { ...SIGNED, source: text, type: text }
+type Named = Pick<Resolved<typeof OPTIONS>, 'source' | 'type'>
+
 // No source has a NUL.
 const keyOf = (source: string, id: string): string => `${source}\0${id}`
 
@@ -58,11 +66,10 @@ export async function markHandled(
   options: MarkOptions = {},
 ): Promise<number> {
   const { runtime } = marking
-  checkKnown('markHandled', options, ['source', 'type', ...SIGNED])
-  const { by, reason } = checkSigned('markHandled', options)
+  const resolved = resolve('markHandled', options, OPTIONS)
   checkGiven(ids)
   const target = await targetOf(marking, consumer)
-  const read = rowReader(target, options)
+  const read = rowReader(target, resolved)
   // An array is checked as a whole, before anything is written.
   const rows = Array.isArray(ids) ? (ids as readonly (string | HandledId)[]).map(read) : undefined
   const progress = { given: 0, count: 0 }
@@ -74,6 +81,7 @@ export async function markHandled(
     }
     await finish(job)
   } finally {
+    const { by, reason } = resolved
     const { source } = options
     const detail = { consumer, ...progress, ...(source !== undefined && { source }), reason }
     await writeAudit(runtime, { action: 'mark-handled', detail, by })
@@ -101,10 +109,7 @@ async function targetOf({ runtime, declared }: Marking, name: string): Promise<T
 }
 
 /** Reads what was given at a position, or refuses it. */
-function rowReader({ name, identity }: Target, options: MarkOptions): (given: unknown, at: number) => MarkRow {
-  const byDefault = { source: options.source ?? '', type: options.type ?? '' }
-  checkText('markHandled: source', byDefault.source)
-  checkText('markHandled: type', byDefault.type)
+function rowReader({ name, identity }: Target, byDefault: Named): (given: unknown, at: number) => MarkRow {
   return (given, at) => {
     const where = `markHandled: ids[${at}]`
     const one = (typeof given === 'string' ? { id: given } : given) as HandledId
@@ -124,9 +129,10 @@ function rowReader({ name, identity }: Target, options: MarkOptions): (given: un
   }
 }
 
-function checkText(where: string, value: unknown): void {
+function checkText(where: string, value: string): string {
   const problem = value === '' ? undefined : nameProblem(value)
   if (problem) throw invalid(`${where} ${problem}`)
+  return value
 }
 
 async function* batches(

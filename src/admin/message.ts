@@ -7,7 +7,7 @@ import type { MessageMap } from '../message.js'
 import { ATTEMPTS } from '../postgres/sql/admin.js'
 import type { FoundRow } from '../postgres/sql/walk.js'
 import type { Runtime } from '../runtime.js'
-import { checkFilter, STATES, type CheckedFilter } from './filter.js'
+import { checkCriteria, checkFilter, STATES, type CheckedFilter } from './filter.js'
 import { step, type Place, type Position } from './walk.js'
 
 export interface At {
@@ -32,10 +32,9 @@ function checkAt(at: At): CheckedFilter {
     const got = JSON.stringify(at) ?? String(at)
     throw new OnceboxError('FILTER_INVALID', `message takes { id, source?, consumer? }; got ${got}`)
   }
-  const unknown = Object.keys(at).find((name) => !['id', 'source', 'consumer'].includes(name))
-  if (typeof at.id !== 'string' || unknown !== undefined) {
-    const what = unknown === undefined ? `got id ${String(at.id)}` : `it has no ${JSON.stringify(unknown)}`
-    throw new OnceboxError('FILTER_INVALID', `message takes { id, source?, consumer? }; ${what}`)
+  checkCriteria(at, ['id', 'source', 'consumer'])
+  if (typeof at.id !== 'string') {
+    throw new OnceboxError('FILTER_INVALID', `message takes { id, source?, consumer? }; got id ${String(at.id)}`)
   }
   return checkFilter(at)
 }

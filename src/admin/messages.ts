@@ -1,31 +1,26 @@
 /** Lists messages, newest first: the places that hold them are walked side by side and merged by time of receipt. */
-import { checkInteger, checkKnown } from '../check-options.js'
 import type { Entry } from '../hooks.js'
 import { toEntry } from '../inbox/entry.js'
 import type { MessageMap } from '../message.js'
+import { resolve } from '../options.js'
 import type { FoundRow } from '../postgres/sql/walk.js'
 import type { Runtime } from '../runtime.js'
 import { readCursor, writeCursor } from './cursor.js'
 import { checkFilter, type CheckedFilter } from './filter.js'
+import { PAGE, type Page } from './page.js'
 import type { Filter } from './types.js'
 import { placesOf, positionOf, possibleStates, startOf, step, type Place, type Position, type Step } from './walk.js'
 
 /** What one call may examine in one place before it answers with what it has, and a cursor. */
 const BOUNDS: Bounds = { most: 20_000, atOnce: 2_000 }
 
-export interface Page {
-  readonly cursor?: string | undefined
-  readonly limit?: number | undefined
-}
-
 export async function messages<M extends MessageMap>(
   runtime: Runtime,
   filter: Filter | undefined,
   page: Page = {},
 ): Promise<{ entries: Entry<M>[]; cursor?: string }> {
-  checkKnown('messages', page, ['cursor', 'limit'])
-  const limit = checkInteger('messages: limit', page.limit ?? 50, 1, 1_000)
-  const { rows, cursor } = await find(runtime, checkFilter(filter), { cursor: page.cursor, limit, bodies: true })
+  const { cursor: from, limit } = resolve('messages', page, PAGE)
+  const { rows, cursor } = await find(runtime, checkFilter(filter), { cursor: from, limit, bodies: true })
   const entries = rows.map((row) => toEntry<M>(row))
   return cursor === undefined ? { entries } : { entries, cursor }
 }

@@ -4,7 +4,7 @@ import { OnceboxError } from '../errors.js'
 import { writeAudit } from '../inbox/audit.js'
 import { SET_PAUSED } from '../postgres/sql/admin.js'
 import type { Runtime } from '../runtime.js'
-import { checkOnlySigned } from './signed.js'
+import { checkSigned } from './signed.js'
 import type { Signed } from './types.js'
 
 export interface Registry {
@@ -30,7 +30,7 @@ interface Wanted {
 
 async function change(wanted: Wanted, consumer: string, options: Signed = {}): Promise<void> {
   const { registry, action } = wanted
-  const signed = checkOnlySigned(action, options)
+  const signed = checkSigned(action, options)
   let known = await write(wanted, consumer, signed)
   if (!known && registry.local.includes(consumer)) {
     await registry.announce()

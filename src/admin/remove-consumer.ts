@@ -3,12 +3,11 @@
  * left of it, in small batches. A removal that dies halfway is finished by the next one.
  */
 import { backoffMs, sleep } from '../backoff.js'
-import { checkKnown } from '../check-options.js'
 import { OnceboxError } from '../errors.js'
 import { writeAudit } from '../inbox/audit.js'
 import { GONE_MS } from '../figures.js'
 import { unknownConsumers } from '../inbox/registry.js'
-import { boolean, readAll } from '../options.js'
+import { boolean, resolve } from '../options.js'
 import { sqlState } from '../postgres/errors.js'
 import { DISCARD } from '../postgres/sql/bulk.js'
 import {
@@ -17,7 +16,7 @@ import {
 } from '../postgres/sql/consumers.js' // prettier-ignore
 import { readJson } from '../postgres/statement.js'
 import type { Runtime } from '../runtime.js'
-import { checkSigned, SIGNED } from './signed.js'
+import { SIGNED } from './signed.js'
 import type { Removal } from './types.js'
 
 const AT_ONCE = 1_000
@@ -27,7 +26,7 @@ const ATTEMPTS = 40
 /** For so long somebody else may have a row locked. */
 const LOCKED_MS = 30_000
 
-const OPTIONS = { discard: boolean(false), forget: boolean(false) }
+const OPTIONS = { ...SIGNED, discard: boolean(false), forget: boolean(false) }
 
 export async function removeConsumer(
   runtime: Runtime,
@@ -35,13 +34,7 @@ export async function removeConsumer(
   name: string,
   options: Removal = {},
 ): Promise<number> {
-  checkKnown('removeConsumer', options, [...Object.keys(OPTIONS), ...SIGNED])
-  const { by, reason } = checkSigned('removeConsumer', options)
-  const { discard, forget } = readAll<Pick<Removal, keyof typeof OPTIONS>, typeof OPTIONS>(
-    'removeConsumer',
-    options,
-    OPTIONS,
-  )
+  const { by, reason, discard, forget } = resolve('removeConsumer', options, OPTIONS)
   const answer = await unregister(runtime, name, discard)
   if (!answer?.known) throw await unknown(runtime, local, name)
   if (!answer.removed) throw refusal(name, answer)

@@ -8,13 +8,13 @@ import { FINISH_SHARED } from '../postgres/sql/shards.js'
 import { LOCK_SINKS, MARK_REMOVED, REMOVE_DELIVERIES, REMOVE_SINK } from '../postgres/sql/sinks.js'
 import { readJson } from '../postgres/statement.js'
 import type { Runtime } from '../runtime.js'
-import { checkOnlySigned } from './signed.js'
+import { checkSigned } from './signed.js'
 import type { Signed } from './types.js'
 
 const AT_ONCE = 1_000
 
 export async function removeSink(runtime: Runtime, sink: string, options: Signed = {}): Promise<number> {
-  const { by, reason } = checkOnlySigned('removeSink', options)
+  const { by, reason } = checkSigned('removeSink', options)
   const { db } = runtime
   if (typeof sink !== 'string' || sink === '' || sink.includes('\0') || !sink.isWellFormed()) throw unknown(sink)
   const [row] = await db.transaction(async (tx) => {

@@ -6,7 +6,7 @@ import { REPLAY, RETRY, RETRY_DELIVERIES, type KeyRow } from '../postgres/sql/bu
 import type { MessageKey } from '../postgres/sql/rules.js'
 import type { FoundRow } from '../postgres/sql/walk.js'
 import type { Runtime } from '../runtime.js'
-import { changeAll, checkBulkNames, type Change } from './bulk.js'
+import { changeAll, type Change } from './bulk.js'
 import type { Bulk, Filter } from './types.js'
 
 export async function retry(
@@ -15,7 +15,6 @@ export async function retry(
   filter: Filter | 'all',
   options: Bulk = {},
 ): Promise<number> {
-  checkBulkNames('retry', options, ['limit', 'perSecond', 'dryRun', 'by', 'reason', 'signal', 'progress'])
   return changeAll(runtime, filter, options, retrying(runtime, consumers))
 }
 

@@ -172,6 +172,9 @@ function headersOf(
     headers['correlationid'] = cause.correlationId
     headers['causationid'] = cause.id
   }
+  if (options.headers && typeof options.headers !== 'object') {
+    throw new OnceboxError('MESSAGE_INVALID', `${where}: headers must be an object, name → text`)
+  }
   for (const [name, value] of Object.entries(options.headers ?? {})) {
     if (typeof value !== 'string' || value.includes('\0') || !value.isWellFormed() || nameProblem(name)) {
       throw new OnceboxError('MESSAGE_INVALID', `${where}: header ${JSON.stringify(name)} must be well-formed text`)

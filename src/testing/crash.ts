@@ -1,9 +1,11 @@
 /** Crashes on demand: the flow lets go of everything at a named point, as if the process had died there. */
-import { checkKnown } from '../check-options.js'
 import { OnceboxError } from '../errors.js'
+import { integer, resolve } from '../options.js'
 import { arm, POINTS, SimulatedCrash, type Failpoint } from '../worker/failpoints.js'
 
 export { SimulatedCrash, type Failpoint }
+
+const CRASH = { times: integer({ least: 1, fallback: 1 }) }
 
 /**
  * Crashes the flow of every box in this process the next time (or the next `times` times) it reaches the point; of one
@@ -17,9 +19,9 @@ export function crashAt(point: Failpoint, options: { times?: number } = {}): () 
 
 /** The same for the box in one schema. */
 export function crashIn(schema: string | undefined, point: Failpoint, options: { times?: number } = {}): () => void {
-  checkKnown('crashAt', options, ['times'])
+  const { times } = resolve('crashAt', options, CRASH)
   if (!POINTS.includes(point)) {
     throw new OnceboxError('OPTION_INVALID', `there is no point ${String(point)}; there are ${POINTS.join(', ')}`)
   }
-  return arm(point, options.times ?? 1, schema)
+  return arm(point, times, schema)
 }

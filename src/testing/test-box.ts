@@ -2,10 +2,11 @@
 import { randomUUID } from 'node:crypto'
 import type { PGlite, Transaction as PgliteTx } from '@electric-sql/pglite'
 import { createBox, type Box } from '../box.js'
-import type { BoxOptions } from '../box-options.js'
+import { BOX, type BoxOptions } from '../box-options.js'
 import { STATES } from '../admin/filter.js'
-import { checkKnown, checkOneOf } from '../check-options.js'
+import { checkOneOf } from '../check-options.js'
 import { OnceboxError } from '../errors.js'
+import { integer, number, resolve, checkNames } from '../options.js'
 import {
   toMessage,
   type Incoming,
@@ -46,6 +47,11 @@ export interface TestBoxOptions<M extends MessageMap, Tx, TxIn> extends Omit<Box
   db?: Driver<Tx, TxIn> | undefined
 }
 
+/** What it takes is what a box takes, but for the schema, which is thrown away. */
+const { schema: _, ...TEST_BOX } = BOX
+const DELIVER = { times: integer({ least: 0, fallback: 1 }) }
+const WAIT = { timeoutMs: number({ least: 0, fallback: 10_000 }) }
+
 const INSTALL_CLOCK = `
 create table ob.test_clock (offset_ms double precision primary key);
 insert into ob.test_clock values (0);
@@ -64,6 +70,7 @@ export async function createTestBox<const M extends MessageMap = MessageMap>(
 export async function createTestBox<Tx, TxIn, M extends MessageMap>(
   options: TestBoxOptions<M, Tx, TxIn> = {},
 ): Promise<TestBox<M, Tx, TxIn>> {
+  checkNames('createTestBox', options, TEST_BOX)
   const { db: given, ...rest } = options
   const pglite = given ? undefined : await openPglite()
   const db = given ?? (fromPglite(pglite!) as unknown as Driver<Tx, TxIn>)
@@ -91,8 +98,7 @@ export async function createTestBox<Tx, TxIn, M extends MessageMap>(
       },
     },
     async deliver(message, deliverOptions = {}) {
-      checkKnown('deliver', deliverOptions, ['times'])
-      const { times = 1 } = deliverOptions
+      const { times } = resolve('deliver', deliverOptions, DELIVER)
       const outcomes: Outcome[] = []
       for (let time = 0; time < times; time++) outcomes.push(await box.receive(message))
       return outcomes
@@ -112,8 +118,7 @@ export async function createTestBox<Tx, TxIn, M extends MessageMap>(
       return sent
     },
     async waitFor(id, state, waitOptions = {}) {
-      checkKnown('waitFor', waitOptions, ['timeoutMs'])
-      const { timeoutMs = 10_000 } = waitOptions
+      const { timeoutMs } = resolve('waitFor', waitOptions, WAIT)
       checkOneOf('waitFor: state', state, STATES)
       const end = performance.now() + timeoutMs
       for (;;) {

@@ -6,6 +6,7 @@
  * Each case works on a channel of its own, against the real broker. A case that the broker cannot pass by its nature is
  * left out by `capabilities`, so that what is missing stands in the test file.
  */
+import { boolean, integer, name, orElse, resolve } from '../../options.js'
 import type { ConformanceCase } from '../driver-conformance/index.js'
 import { acknowledging } from './acknowledging.js'
 import {
@@ -33,22 +34,22 @@ export interface BrokerConformance {
   capabilities?: BrokerCapabilities
 }
 
-const DEFAULTS: Capabilities = {
-  prefix: 'ce-',
-  messageId: false,
-  position: false,
-  redelivered: true,
-  order: true,
-  binary: true,
-  shared: true,
-  maxBytes: 5 * 1024 * 1024,
-  independent: true,
-  waitMs: 30_000,
-  outageMs: Number(process.env['ONCEBOX_OUTAGE_MS'] ?? 5_000),
+const CAPABILITIES = {
+  prefix: orElse(name(), 'ce-'),
+  messageId: boolean(false),
+  position: boolean(false),
+  redelivered: boolean(true),
+  order: boolean(true),
+  binary: boolean(true),
+  shared: boolean(true),
+  maxBytes: integer({ least: 1, fallback: 5 * 1024 * 1024 }),
+  independent: boolean(true),
+  waitMs: integer({ least: 1, fallback: 30_000 }),
+  outageMs: integer({ least: 0, fallback: Number(process.env['ONCEBOX_OUTAGE_MS'] ?? 5_000) }),
 }
 
 export function brokerConformance(suite: BrokerConformance): ConformanceCase[] {
-  const capabilities: Capabilities = { ...DEFAULTS, ...suite.capabilities }
+  const capabilities: Capabilities = resolve('brokerConformance: capabilities', suite.capabilities ?? {}, CAPABILITIES)
   const cases: ConformanceCase[] = []
   const promise: Add = (name, run, needs = () => true, channel) => {
     if (!needs(capabilities)) return

@@ -6,6 +6,7 @@
  * Each case opens the driver anew and works in tables of its own. A case that the client cannot pass by its nature
  * is left out by `capabilities`, so that what is missing stands in the test file.
  */
+import { boolean, resolve } from '../../options.js'
 import { Bench } from './bench.js'
 import { failures } from './failures.js'
 import { lending } from './lending.js'
@@ -19,8 +20,15 @@ import { transactions } from './transactions.js'
 
 export type { ConformanceCase, DriverCapabilities, DriverConformance, DriverFaults, DriverUnderTest } from './suite.js'
 
+const CAPABILITIES = {
+  parallel: boolean(true),
+  commitWarnings: boolean(true),
+  scripts: boolean(true),
+  faults: boolean(true),
+}
+
 export function driverConformance<Tx, TxIn = Tx>(suite: DriverConformance<Tx, TxIn>): ConformanceCase[] {
-  const capabilities = { parallel: true, commitWarnings: true, scripts: true, faults: true, ...suite.capabilities }
+  const capabilities = resolve('driverConformance: capabilities', suite.capabilities ?? {}, CAPABILITIES)
   const cases: { name: string; needs: (keyof DriverCapabilities)[]; run: (bench: Bench<Tx, TxIn>) => Promise<void> }[] =
     []
   for (const topic of [statements, transactions, failures, losses, silences, listening, lending, together]) {

@@ -31,6 +31,10 @@ const STATUS_MS = 1_000
 /** What a lent client answers with its loan. A WeakMap would cost more than the rest, with an entry for each message. */
 const LOAN = Symbol.for('oncebox.loan')
 
+const TAKES_LISTENER: ReadonlySet<string | symbol> = new Set([
+  ...['on', 'once', 'addListener', 'prependListener', 'prependOnceListener', 'off', 'removeListener'],
+])
+
 function loanOf(tx: object | null): Lent | undefined {
   return (tx as { [LOAN]?: Lent } | null)?.[LOAN]
 }
@@ -67,6 +71,7 @@ class Lent implements Loan<Client>, ProxyHandler<Client> {
   readonly giveBack = (): void | Promise<void> => giveBack(this.watch, () => this.#status)
   #query: Method | undefined
   #bound: Map<unknown, unknown> | undefined
+  #heard: WeakMap<object, Method> | undefined
 
   constructor(session: Session, watch: Watch) {
     this.session = session
@@ -91,7 +96,10 @@ class Lent implements Loan<Client>, ProxyHandler<Client> {
     const value: unknown = Reflect.get(target, key, target)
     if (typeof value !== 'function' || key === 'constructor') return value
     this.#bound ??= new Map()
-    if (!this.#bound.has(value)) this.#bound.set(value, this.#guarded(value as Method))
+    if (!this.#bound.has(value)) {
+      const call = this.#guarded(value as Method)
+      this.#bound.set(value, TAKES_LISTENER.has(key) ? this.#listening(call) : call)
+    }
     return this.#bound.get(value)
   }
 
@@ -108,11 +116,27 @@ class Lent implements Loan<Client>, ProxyHandler<Client> {
     }
   }
 
+  /** An emitter calls its listeners with the client as `this`. One that comes twice is the same both times, and can be taken off. */
+  #listening(call: Method): Method {
+    return (event, listener, ...rest) => {
+      if (typeof listener !== 'function') return call(event, listener, ...rest)
+      this.#heard ??= new WeakMap()
+      let own = this.#heard.get(listener)
+      if (!own) this.#heard.set(listener, (own = calledWith(this.tx, listener as Method)))
+      return call(event, own, ...rest)
+    }
+  }
+
   #send(args: unknown[]): unknown {
     const { session, watch } = this
     const error = watch.refuse(textOf(args[0])) ?? unfitBesideOthers(watch, args[0]) ?? endedByHandler(session)
     return error ? fail(error, args) : track(this, args)
   }
+}
+
+/** By `listener` Node.js knows which function it stands for: `listeners()` and a removal by somebody else find that one. */
+function calledWith(self: unknown, listener: Method): Method {
+  return Object.assign((...args: unknown[]) => listener.apply(self, args), { listener })
 }
 
 /** What pg refuses in pipeline mode: cursors and streams, and the option by which rows come in pages. */
