@@ -41,13 +41,43 @@ function whereNot({ message }: Error): string {
  */
 export function readData(text: string): { readonly data: unknown } | undefined {
   const decoded = decodeBody(text)
-  return 'problem' in decoded || isTooDeep(decoded.data, 0) ? undefined : decoded
+  return 'problem' in decoded || isTooDeep({ body: text, data: decoded.data }) ? undefined : decoded
 }
 
-function isTooDeep(value: unknown, depth: number): boolean {
+/** Is it nested deeper than anybody can walk? Most have fewer brackets than that in all, and need not be read. */
+export function isTooDeep({ body, data }: Pick<Unread, 'body' | 'data'>): boolean {
+  if (body.length <= 2 * MAX_DEPTH || count(body, '{') + count(body, '[') <= MAX_DEPTH) return false
+  return isDeeper(dataOf({ body, data }), MAX_DEPTH)
+}
+
+function isDeeper(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return false
-  if (depth >= MAX_DEPTH) return true
-  return Object.values(value).some((inner) => isTooDeep(inner, depth + 1))
+  return levels === 0 || Object.values(value).some((inner) => isDeeper(inner, levels - 1))
+}
+
+function count(text: string, mark: string): number {
+  let found = 0
+  for (let at = text.indexOf(mark); at >= 0; at = text.indexOf(mark, at + 1)) found++
+  return found
+}
+
+/** A message as far as its body goes. Most are stored and not looked at: what nobody asks for is not worked out. */
+export interface Unread {
+  readonly body: string
+  /** Undefined if nobody has read it yet. */
+  readonly data: unknown
+  /** The fingerprint in hex, null if bodies are not to be compared. Undefined: that of the data. */
+  readonly hash: string | null | undefined
+}
+
+/** After the JSON round trip, before any schema. */
+export function dataOf({ body, data }: Pick<Unread, 'body' | 'data'>): unknown {
+  return data === undefined ? (JSON.parse(body) as unknown) : data
+}
+
+export function hashOf(message: Unread): string | null {
+  // What is too deep to be walked is refused before.
+  return message.hash === undefined ? fingerprint(dataOf(message))! : message.hash
 }
 
 /** SHA-256 of the canonical JSON, in hex; undefined if the data is nested too deep to be walked. */
@@ -61,8 +91,8 @@ export function fingerprintBytes(bytes: Uint8Array | string): string {
 }
 
 /**
- * Keys sorted by UTF-16 code units, no white space: the same data always gives the same text. Every message that arrives
- * goes through here, so it is one pass, and JSON.stringify is asked only for what needs escapes.
+ * Keys sorted by UTF-16 code units, no white space: the same data always gives the same text. Every message that runs on
+ * arrival goes through here, so it is one pass, and JSON.stringify is asked only for what needs escapes.
  */
 function canonical(value: unknown, depth: number): string | undefined {
   if (typeof value === 'string') return quote(value)

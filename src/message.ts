@@ -171,7 +171,16 @@ export function defineMessages<const M extends MessageMap>(messages: M): M {
 
 /** A types-only entry of a vocabulary: nothing is checked at run time. */
 export function unchecked<T>(): StandardSchemaV1<T, T> {
-  return { '~standard': { version: 1, vendor: 'oncebox', validate: (value) => ({ value: value as T }) } }
+  return { '~standard': { version: 1, vendor: 'oncebox', validate: asItIs } }
+}
+
+/** Is there nothing to check? Then there is no reason to read the data either. */
+export function isUnchecked(schema: StandardSchemaV1 | undefined): boolean {
+  return schema === undefined || schema['~standard'].validate === asItIs
+}
+
+function asItIs(value: unknown): { value: never } {
+  return { value: value as never }
 }
 
 /** Builds what a handler gets. */

@@ -1,4 +1,5 @@
 /** Arrivals: messages that run as they come, and what is to be answered of each of them. */
+import { dataOf, hashOf } from '../body.js'
 import { toMessage } from '../message.js'
 import { validate } from '../validate.js'
 import type { HeldMessage } from './held.js'
@@ -47,8 +48,11 @@ export class Arrivals {
 export async function arrive(worker: Worker, messages: readonly Prepared[]): Promise<Arrival[]> {
   const { runtime, consumer } = worker
   const arrivals: Arrival[] = []
-  for (const prepared of messages) {
-    const parsed = validate(runtime.schemaOf(prepared.type), prepared.data)
+  for (const message of messages) {
+    const data = dataOf(message)
+    // Now, for its handler may change the data.
+    const prepared = { ...message, data, hash: hashOf({ ...message, data }) }
+    const parsed = validate(runtime.schemaOf(prepared.type), data)
     const checked = parsed instanceof Promise ? await parsed : parsed
     const [, source, id] = identityOf(prepared, consumer.name)
     const { type, key, envelope } = prepared
@@ -63,7 +67,7 @@ export async function arrive(worker: Worker, messages: readonly Prepared[]): Pro
       attempts: 0,
       // It may have killed its last worker.
       suspect: prepared.incoming.redelivered === true,
-      message: toMessage(row, 'value' in checked ? checked.value : prepared.data),
+      message: toMessage(row, 'value' in checked ? checked.value : data),
       problem: 'problem' in checked ? checked.problem : undefined,
     })
   }

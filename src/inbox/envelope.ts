@@ -48,11 +48,7 @@ export function readEnvelope(incoming: Incoming, { origin, lane: given, trace }:
   const own = readHeaders(incoming.headers, problems)
   // What has no id is told from others by its headers as they came.
   const headers = trace && !idProblem ? withTrace(own, trace) : own
-  const rest: Record<string, unknown> = {}
-  if (subject !== undefined) rest['subject'] = subject
-  if (time !== undefined) rest['time'] = time
-  if (headers !== undefined) rest['headers'] = headers
-  if (lane !== undefined) rest['lane'] = lane
+  const isBare = subject === undefined && time === undefined && headers === undefined && lane === undefined
   return {
     id: idProblem ? undefined : incoming.id,
     idProblem,
@@ -61,10 +57,7 @@ export function readEnvelope(incoming: Incoming, { origin, lane: given, trace }:
     key,
     lane,
     time,
-    rest:
-      subject === undefined && time === undefined && headers === undefined && lane === undefined
-        ? null
-        : JSON.stringify(rest),
+    rest: isBare ? null : JSON.stringify({ subject, time, headers, lane }),
     problem: problems.length ? problems.join('; ') : undefined,
   }
 }

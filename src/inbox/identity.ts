@@ -5,8 +5,8 @@ import { toMessage, type Message } from '../message.js'
 import type { ConsumerDeclaration } from './consumer.js'
 import type { Prepared } from './prepare.js'
 
-/** `type` undefined: the caller does not know it. */
-export type Identified = Pick<Prepared, 'id' | 'source' | 'hash' | 'ids'> & { readonly type: string | undefined }
+/** What a message is known by. */
+export type Identified = Pick<Prepared, 'id' | 'source' | 'ids'>
 
 /** Asked by name, because a consumer may be called `constructor`. */
 export function hasIdentity({ ids }: Identified, consumer: string): boolean {
@@ -20,10 +20,10 @@ export function identityOf(message: Identified, consumer: string): [consumer: st
     : [consumer, message.source, message.id]
 }
 
-/** Asks every consumer that has `identity` for its key. */
+/** Asks every consumer that has `identity` for its key. `read`: the data as its schema gives it. */
 export function withIdentities(
   prepared: Prepared,
-  value: unknown,
+  read: () => unknown,
   consumers: readonly ConsumerDeclaration[],
 ): Prepared {
   let ids: Record<string, string> | undefined
@@ -31,7 +31,7 @@ export function withIdentities(
   for (const consumer of consumers) {
     const { identity } = consumer.options
     if (!identity || !consumer.handlerOf(prepared.type)) continue
-    const key = businessKey(identity, viewOf(prepared, value))
+    const key = businessKey(identity, viewOf(prepared, read()))
     if ('problem' in key)
       (unfit ??= new Map()).set(consumer.name, `identity of consumer ${consumer.name} ${key.problem}`)
     else ids = { ...ids, [consumer.name]: businessId(prepared.type, key.text) }

@@ -1,10 +1,11 @@
 /** Known: what a consumer knows of a message, and what is to be said of one that is not new. */
+import { fingerprint, fingerprintBytes, hashOf } from '../body.js'
 import type { QuarantineReason } from '../message.js'
 import { IS_FRESH, type Horizon } from '../postgres/sql/inline.js'
 import { CLASSIFY, CONFIRM, type KnownRow, type Question } from '../postgres/sql/receive.js'
 import type { Runtime } from '../runtime.js'
 import type { ConsumerDeclaration } from './consumer.js'
-import { hasIdentity, identityOf, type Identified } from './identity.js'
+import { hasIdentity, identityOf } from './identity.js'
 import { fromResult, parseFailure, quarantined, type Ackable } from './outcome.js'
 import type { Prepared } from './prepare.js'
 import { quarantine, refuse } from './quarantine.js'
@@ -16,6 +17,8 @@ export const CONFLICT = 'the id is known with another body, or another type'
 export interface Known {
   /** Same type, and same body as far as both fingerprints tell. */
   readonly same: boolean
+  /** Its body has another text. */
+  readonly reworded: boolean
   /** `arriving`: it runs on arrival, and its source still has it: unless it is handled, it waits for the source. */
   readonly state: KnownRow['state']
   readonly result: string | null
@@ -29,24 +32,32 @@ export interface Known {
   readonly retainMs: number | undefined
 }
 
+/** `type` undefined: the caller does not know it. */
+type Asked = Pick<Prepared, 'id' | 'source' | 'ids' | 'body' | 'data' | 'hash'> & { readonly type: string | undefined }
+
 export async function classify(
   runtime: Runtime,
-  pairs: readonly { readonly consumer: string; readonly message: Identified }[],
+  pairs: readonly { readonly consumer: string; readonly message: Asked }[],
   tx?: unknown,
 ): Promise<(Known | undefined)[]> {
+  const hashes = pairs.map(({ message }) => hashOf(message))
   const rows = await runtime.db.run(
     CLASSIFY,
-    pairs.map(({ consumer, message }): Question => {
-      const key = [...identityOf(message, consumer), message.hash] as const
+    pairs.map(({ consumer, message }, at): Question => {
+      const key = [...identityOf(message, consumer), hashes[at]!, fingerprintBytes(message.body)] as const
       return hasIdentity(message, consumer) ? [...key, message.id, message.source] : [...key, null, null, message.type]
     }),
     tx,
   )
   // Filled: callers ask `every`, which would pass over holes, and take what is unknown for handled.
   const known = new Array<Known | undefined>(pairs.length).fill(undefined)
-  for (const { at, same, synchronous, age, retain, ...rest } of rows) {
+  for (const { at, same, body, synchronous, age, retain, ...rest } of rows) {
     const times = { ageMs: Number(age), retainMs: retain === null ? undefined : Number(retain) }
-    known[Number(at)] = { ...rest, ...times, same: same === 'true', synchronous: synchronous === 'true' }
+    const reworded = body !== null
+    known[Number(at)] = {
+      ...{ ...rest, ...times, reworded, synchronous: synchronous === 'true' },
+      same: same === 'true' && (!reworded || fingerprint(JSON.parse(body)) === hashes[Number(at)]),
+    }
   }
   return known
 }
@@ -110,7 +121,10 @@ export async function judgeKnown(
     else if (!found.same) {
       await quarantine(runtime, [{ consumer, refused: refuse(message, 'conflict', CONFLICT) }], tx)
       answers.push(quarantined(consumer, 'conflict'))
-    } else answers.push(isOpen(found) ? undefined : knownOutcome(runtime, consumer, found))
+    } else {
+      message.reworded = found.reworded
+      answers.push(isOpen(found) ? undefined : knownOutcome(runtime, consumer, found))
+    }
   }
   return answers
 }

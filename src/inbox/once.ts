@@ -53,19 +53,21 @@ export async function once<R>(
   const accepted = prepared as Prepared
   const { release, undo } = await (where.owner === 'caller' ? setSavepoint(where) : NO_SAVEPOINT)
   const untyped = (message.type ?? '') === ''
-  let begun: Begun
-  try {
-    begun = await begin(where, accepted, untyped)
-  } catch (error) {
-    await undo()
-    if (!isConflict(error)) throw error
-    throw busy(name, message.id, error)
-  }
+  const tryToBegin = (): Promise<Begun> =>
+    begin(where, accepted, untyped).catch(async (error: unknown) => {
+      await undo()
+      throw isConflict(error) ? busy(name, message.id, error) : error
+    })
+  let begun = await tryToBegin()
   if (!begun.ours) {
-    await release()
     const [answer] = await judgeKnown(runtime, [accepted], { horizon: begun.horizon, tx, untyped })
-    if (!answer) throw busy(name, message.id)
-    return known(answer)
+    // It was left alone for its text, which does not matter, as is known now.
+    if (!answer && accepted.reworded) begun = await tryToBegin()
+    if (!begun.ours) {
+      await release()
+      if (!answer) throw busy(name, message.id)
+      return known(answer)
+    }
   }
   let text: string | undefined
   try {

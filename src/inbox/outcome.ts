@@ -16,6 +16,12 @@ export function sumUp(id: string | undefined, consumers: readonly Ackable[]): Ou
   return { id, ack, ...(retryAt && { retryAt }), consumers: outcomes, ...details }
 }
 
+/** Of a message that is new to all of its consumers: what `sumUp` says of it, for the thousands of which it is true. */
+export function storedOutcome(id: string, consumers: readonly string[]): Outcome {
+  const outcomes = consumers.map((consumer): ConsumerOutcome => ({ consumer, status: 'stored' }))
+  return { id, ack: true, consumers: outcomes, status: 'stored' }
+}
+
 /** Of those that need it delivered again: what the box retries by itself has a time, too, and waits for nobody. */
 function latestOf(consumers: readonly Ackable[]): Date | undefined {
   let latest: Date | undefined

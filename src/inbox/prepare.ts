@@ -2,17 +2,17 @@
 import { inspect } from 'node:util'
 import { codecProblem } from '../brokers/codec.js'
 import { OnceboxError } from '../errors.js'
-import { type Incoming, type QuarantineReason } from '../message.js'
+import { isUnchecked, type Incoming, type QuarantineReason } from '../message.js'
 import type { Origin, Runtime } from '../runtime.js'
 import type { Headers } from '../telemetry/headers.js'
 import { validate, type Validated } from '../validate.js'
-import { decodeBody, fingerprint, fingerprintBytes } from '../body.js'
+import { dataOf, decodeBody, fingerprint, fingerprintBytes, isTooDeep, type Unread } from '../body.js'
 import type { ConsumerDeclaration } from './consumer.js'
 import { readEnvelope, readStray, storable, type Envelope } from './envelope.js'
 import { withIdentities } from './identity.js'
 
 /** An incoming message, checked and decoded, in the form that the statements take. */
-export interface Prepared {
+export interface Prepared extends Unread {
   readonly incoming: Incoming
   readonly id: string
   readonly source: string
@@ -20,13 +20,9 @@ export interface Prepared {
   readonly key: string | undefined
   /** The lane of its key, where that is not the key itself. */
   readonly lane: string | undefined
-  readonly body: string
-  readonly hash: string | null
   /** What has no column of its own, as JSON text, or null if there is nothing. */
   readonly envelope: string | null
   readonly time: string | undefined
-  /** The data after the JSON round trip, before any schema. */
-  readonly data: unknown
   /** Business keys by consumer, where a consumer has `identity`. */
   readonly ids: Readonly<Record<string, string>> | undefined
   /** Consumers whose `identity` gave no key, and why: they cannot take it. */
@@ -35,6 +31,8 @@ export interface Prepared {
   readonly origin: Origin | undefined
   /** Since when it has waited in quarantine, if it leaves it by itself. */
   readonly heldSince?: string
+  /** Found out by who has judged it: the copy on record says the same in another text. */
+  reworded?: boolean
 }
 
 export interface Refused {
@@ -95,10 +93,9 @@ export function prepare(
   if (envelope.idProblem) return refuse('no-id', `id ${envelope.idProblem}`)
   if (envelope.problem) return refuse('invalid', envelope.problem)
   if (misplaced) return refuse('invalid', misplaced)
-  const decoded = body.decode()
-  if ('problem' in decoded) return refuse('undecodable', decoded.problem)
-  const hash = fingerprintOf(incoming, decoded.data, options.fingerprint)
-  if (hash === undefined) return refuse('undecodable', 'the data is nested too deep')
+  const read = decode(body)
+  if ('problem' in read) return refuse('undecodable', read.problem)
+  if (isTooDeep(read)) return refuse('undecodable', 'the data is nested too deep')
 
   const prepared = {
     incoming,
@@ -107,20 +104,23 @@ export function prepare(
     type: envelope.type,
     key: envelope.key,
     lane: envelope.lane,
-    body: decoded.text,
-    hash,
+    body: read.body,
+    data: read.data,
+    hash: options.fingerprint && chosenHash(incoming, options.fingerprint),
     envelope: envelope.rest,
     time: envelope.time,
-    data: decoded.data,
     ids: undefined,
     unfit: undefined,
     origin: options.origin,
   }
-  const parsed = options.unchecked ? { value: decoded.data } : validate(runtime.schemaOf(envelope.type), decoded.data)
+  const schema = options.unchecked ? undefined : runtime.schemaOf(envelope.type)
+  if (isUnchecked(schema)) return withIdentities(prepared, () => dataOf(prepared), options.consumers)
+  const data = dataOf(prepared)
+  const parsed = validate(schema, data)
   const finish = (checked: Validated): Prepared | Refused =>
     'problem' in checked
       ? refuse('invalid', checked.problem)
-      : withIdentities(prepared, checked.value, options.consumers)
+      : withIdentities({ ...prepared, data }, () => checked.value, options.consumers)
   return parsed instanceof Promise ? parsed.then(finish) : finish(parsed)
 }
 
@@ -128,17 +128,24 @@ interface Body {
   readonly raw: string | Uint8Array
   /** It is neither bytes nor what JSON can hold. `raw` shows it then, as well as it can be shown. */
   readonly mistake?: OnceboxError
-  decode(): ReturnType<typeof decodeBody>
+  /** It cannot be read. */
+  readonly problem?: string | undefined
+  /** We have written it: there is no need to read it. */
+  readonly isJson?: true
+}
+
+function decode({ raw, problem, isJson }: Body): Pick<Unread, 'body' | 'data'> | { readonly problem: string } {
+  if (problem !== undefined) return { problem }
+  if (isJson) return { body: raw as string, data: undefined }
+  const decoded = decodeBody(raw)
+  return 'problem' in decoded ? decoded : { body: decoded.text, data: decoded.data }
 }
 
 function readBody(incoming: Incoming): Body {
   if (incoming.body !== undefined) {
     const raw: unknown = incoming.body
-    if (typeof raw === 'string') return { raw, decode: () => decodeBody(raw) }
-    if (raw instanceof Uint8Array) {
-      const problem = codecProblem(incoming)
-      return { raw, decode: () => (problem === undefined ? decodeBody(raw) : { problem }) }
-    }
+    if (typeof raw === 'string') return { raw }
+    if (raw instanceof Uint8Array) return { raw, problem: codecProblem(incoming) }
     return unreadable(raw, 'body must be a string or a Uint8Array; pass parsed JSON as data')
   }
   let text: string
@@ -147,12 +154,12 @@ function readBody(incoming: Incoming): Body {
   } catch (error) {
     return unreadable(incoming.data, `data of message ${String(incoming.id)} cannot be written as JSON`, error)
   }
-  return { raw: text, decode: () => ({ text, data: JSON.parse(text) as unknown }) }
+  return { raw: text, isJson: true }
 }
 
 function unreadable(value: unknown, problem: string, cause?: unknown): Body {
   const mistake = new OnceboxError('MESSAGE_INVALID', problem, cause === undefined ? undefined : { cause })
-  return { raw: show(value), mistake, decode: () => ({ problem }) }
+  return { raw: show(value), mistake, problem }
 }
 
 function refuseThing(thing: unknown, options: PrepareOptions): Refused {
@@ -172,20 +179,15 @@ function show(value: unknown): string {
   }
 }
 
-function fingerprintOf(
-  incoming: Incoming,
-  data: unknown,
-  choose: PrepareOptions['fingerprint'],
-): string | null | undefined {
-  if (!choose) return fingerprint(data)
+/** As its source chooses. Undefined, so that all of the data counts: the source cannot choose, or its choice is nested too deep. */
+function chosenHash(incoming: Incoming, choose: (message: Incoming) => unknown): string | null | undefined {
   try {
     const chosen = choose(incoming)
     if (chosen === false) return null
     const text = JSON.stringify(chosen)
     return text === undefined ? null : fingerprint(JSON.parse(text) as unknown)
   } catch {
-    // A source that cannot choose, or data nested too deep for it: all of the data counts.
-    return fingerprint(data)
+    return undefined
   }
 }
 

@@ -11,7 +11,7 @@ import {
 } from '../postgres/sql/quarantine.js' // prettier-ignore
 import { CONFIRM } from '../postgres/sql/receive.js'
 import { tell, type Runtime } from '../runtime.js'
-import { readData } from '../body.js'
+import { hashOf, readData } from '../body.js'
 import type { Prepared, Refused } from './prepare.js'
 import { noteUse, QuarantineFull } from './quota.js'
 
@@ -119,7 +119,7 @@ function sizeOf({ body, bytes, envelope }: Refused): number {
 
 /** A prepared message that turned out to be unacceptable after all. */
 export function refuse(prepared: Prepared, reason: QuarantineReason, detail: string): Refused {
-  return { ...prepared, hash: prepared.hash ?? '', reason, detail, bytes: undefined }
+  return { ...prepared, hash: hashOf(prepared) ?? '', reason, detail, bytes: undefined }
 }
 
 function tellNew(runtime: Runtime, { consumer, refused }: Quarantined): void {

@@ -6,12 +6,13 @@ import { backoffMs, sleep } from '../backoff.js'
 import { MAX_BATCH_BYTES } from '../figures.js'
 import type { ConsumerOutcome, Outcome } from '../message.js'
 import { isConflict, sqlState } from '../postgres/errors.js'
-import { RECEIVE,UNPARK_FAILED,type RareParts,type ReceiveAnswer } from '../postgres/sql/receive.js' // prettier-ignore
+import { receiveParam, type MessageRow, type RareParts } from '../postgres/sql/receive-param.js'
+import { RECEIVE, UNPARK_FAILED, type ReceiveAnswer } from '../postgres/sql/receive.js'
 import { readJson } from '../postgres/statement.js'
 import type { Runtime } from '../runtime.js'
 import { failpoint } from '../worker/failpoints.js'
 import { asReceiverSeesIt, identityUnknown, type ConsumerDeclaration } from './consumer.js'
-import { quarantined, quarantinedOutcome, sumUp, type Ackable } from './outcome.js'
+import { quarantined, quarantinedOutcome, storedOutcome, sumUp, type Ackable } from './outcome.js'
 import type { Prepared, Refused } from './prepare.js'
 import { identityOf } from './identity.js'
 import { classify, confirmKnown, CONFLICT, knownOutcome, tooOld } from './known.js'
@@ -58,14 +59,12 @@ export async function receive(
     const reception = { ...options, heldBack: new Set<string>() }
     const outcomes: Outcome[] = []
     for (const part of parts(accepted)) {
-      const free = part.map((message) => !isHeldBack(message, reception))
-      const answers = await receiveBatch(
-        runtime,
-        part.filter((_, at) => free[at]),
-        reception,
-      )
+      const free = part.filter((message) => !isHeldBack(message, reception))
+      const answers = await receiveBatch(runtime, free, reception)
       let next = 0
-      part.forEach((message, at) => outcomes.push(free[at] ? answers[next++]! : busy(message, reception)))
+      for (const message of part) {
+        outcomes.push(message === free[next] ? answers[next++]! : busy(message, reception))
+      }
     }
     failpoint('received', runtime.db)
     return outcomes
@@ -87,6 +86,7 @@ export async function withoutRefused(
   }
   await quarantine(runtime, refused)
   const outcomes = await take(accepted)
+  if (refused.length === 0) return [...outcomes]
   let next = 0
   return messages.map((one) => ('reason' in one ? quarantinedOutcome(one.incoming.id, one.reason) : outcomes[next++]!))
 }
@@ -110,12 +110,13 @@ async function receiveBatch(runtime: Runtime, batch: readonly Prepared[], option
     if (!isConflict(error) || options.atomic) throw error
     return oneByOne(runtime, batch, options)
   }
-  const perMessage: PerMessage = batch.map(({ type }) => {
-    const targets = new Map<string, Ackable>()
-    const names = Object.hasOwn(answer.targets, type) ? answer.targets[type]! : []
-    for (const consumer of names) targets.set(consumer, stored(consumer))
-    return targets
-  })
+  const targets = new Map(Object.entries(answer.targets))
+  if (answer.rest.length === 0 && batch.every(({ type, unfit }) => targets.has(type) && !unfit)) {
+    return batch.map(({ id, type }) => storedOutcome(id, targets.get(type)!))
+  }
+  const perMessage: PerMessage = batch.map(
+    ({ type }) => new Map(targets.get(type)?.map((consumer) => [consumer, stored(consumer)])),
+  )
   await refuseUnfit(runtime, batch, perMessage)
   for (const { at, consumer, message } of await classifyRest(runtime, batch, answer, perMessage)) {
     const [outcome] = await receiveBatch(runtime, [message], { ...options, only: [consumer] })
@@ -182,27 +183,22 @@ async function storeCalmly(runtime: Runtime, batch: readonly Prepared[], options
 }
 
 async function store(runtime: Runtime, batch: readonly Prepared[], options: Reception): Promise<ReceiveAnswer> {
-  const stored = runtime.db.run(RECEIVE, {
-    messages: batch.map((message) => ({
-      i: message.id,
-      s: message.source,
-      t: message.type,
-      k: message.key,
-      b: message.body,
-      h: message.hash,
-      e: message.envelope,
-      at: message.time,
-      r: rareOf(message, options),
-    })),
+  const rows = batch.map((message) => rowOf(message, options))
+  const param = receiveParam(rows, {
     consumers: options.consumers.map(asReceiverSeesIt),
     only: options.only ?? null,
     not: options.except ?? [],
     wait: options.alone ? LOCK_WAIT.alone : LOCK_WAIT.batch,
   })
-  const rows = await stored.catch((error: unknown) => {
+  const [stored] = await runtime.db.run(RECEIVE, param).catch((error: unknown) => {
     throw sqlState(error) === 'OB003' ? identityUnknown((error as Error).message) : error
   })
-  return readJson(rows[0]!.answer)
+  return readJson(stored!.answer)
+}
+
+function rowOf(message: Prepared, options: Reception): MessageRow {
+  const { id, source, type, key, body, hash, envelope, time: at } = message
+  return { id, source, type, key, body, hash, envelope, at, rare: rareOf(message, options) }
 }
 
 function rareOf({ ids, unfit, lane, heldSince }: Prepared, { force }: ReceiveOptions): RareParts | undefined {

@@ -15,7 +15,7 @@ import { Silences } from './silences.js'
 import { ONCE_BEGIN } from './sql/once.js'
 import { DEAF, SESSION_DEFAULTS } from './sql/session.js'
 import { OPEN } from './sql/settle.js'
-import type { Statement } from './statement.js'
+import { toText, type Statement } from './statement.js'
 
 export type Row = Readonly<Record<string, unknown>>
 
@@ -56,7 +56,7 @@ export function bindDatabase<Tx, TxIn>(driver: Driver<Tx, TxIn>, schema: string)
   const bind = bindTo(schema)
   const limits = new Limits()
   const ask = <In, Out>(statement: Statement<In, Out>, param: In, options: StatementOptions): Promise<readonly Out[]> =>
-    driver.query(bind(statement), [JSON.stringify(param)], undefined, options) as Promise<readonly never[]>
+    driver.query(bind(statement), [toText(param)], undefined, options) as Promise<readonly never[]>
 
   let settings: Settings | undefined
   let readAt = -Infinity
@@ -97,7 +97,7 @@ export function bindDatabase<Tx, TxIn>(driver: Driver<Tx, TxIn>, schema: string)
             settings,
           })
         }
-        const rows = await driver.query(bind(statement), [JSON.stringify(param)], tx as Tx)
+        const rows = await driver.query(bind(statement), [toText(param)], tx as Tx)
         if (statement === OPEN) silences.opened(tx, (rows[0]?.['opened'] as string).split(' ', 1)[0]!)
         if (statement === ONCE_BEGIN) silences.opened(tx, rows[0]?.['xid'] as string)
         return rows as readonly never[]
@@ -108,12 +108,7 @@ export function bindDatabase<Tx, TxIn>(driver: Driver<Tx, TxIn>, schema: string)
     async runInto(other, statement, param) {
       const { statement: settings } = await settingsNow()
       const options = { ...limits.optionsOf(statement, param), settings }
-      return (await driver.query(
-        bind(statement, other),
-        [JSON.stringify(param)],
-        undefined,
-        options,
-      )) as readonly never[]
+      return (await driver.query(bind(statement, other), [toText(param)], undefined, options)) as readonly never[]
     },
     async transaction(work, isolation) {
       const known = settingsNow()

@@ -22,5 +22,33 @@ export function readJson<T>(text: Json<T>): T {
   return JSON.parse(text) as T
 }
 
+/**
+ * A parameter with texts behind its JSON, after U+001E, which JSON cannot contain: one after the other, cut out by their place. To write
+ * texts into the JSON and to read them out of it again would take the server longer than all else that it does with them.
+ */
+export class WithTexts<Head> {
+  readonly head: Head & { readonly bounds: string }
+
+  constructor(
+    head: Head,
+    readonly texts: readonly string[],
+  ) {
+    this.head = { ...head, bounds: boundsOf(texts) }
+  }
+}
+
+/** Where each begins, in bytes, and where the last one ends. */
+function boundsOf(texts: readonly string[]): string {
+  let at = 0
+  return ['0', ...texts.map((text) => String((at += Buffer.byteLength(text))))].join(' ')
+}
+
+/** What a statement is given for `$1`. */
+export function toText(param: unknown): string {
+  if (!(param instanceof WithTexts)) return JSON.stringify(param)
+  const { head, texts } = param as WithTexts<object>
+  return `${JSON.stringify(head)}\u001e${texts.join('')}`
+}
+
 declare const types: unique symbol
 declare const json: unique symbol

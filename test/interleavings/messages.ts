@@ -27,6 +27,7 @@ import {
 } from '../../src/postgres/sql/lanes.js'
 import { MARK_HANDLED, SETTLE_MARKED } from '../../src/postgres/sql/marks.js'
 import { ONCE_BEGIN, ONCE_CHECK } from '../../src/postgres/sql/once.js'
+import { receiveParam } from '../../src/postgres/sql/receive-param.js'
 import { RECEIVE, UNPARK_FAILED } from '../../src/postgres/sql/receive.js'
 import { PRUNE, PRUNE_LANES } from '../../src/postgres/sql/retain.js'
 import { COUNT_ATTEMPT, FAIL, OPEN, SETTLE, SETTLE_ONE, STORE_RESULTS } from '../../src/postgres/sql/settle.js'
@@ -124,9 +125,19 @@ const receive = (id: string): Party => ({
   statements: ['RECEIVE'],
   async act(hand, scene) {
     const { consumer: name, state } = scene
-    const local = { name, ordered: state.ordered, retainMs: retained(scene), untimed: 'accept', types: ['t'] }
-    const messages = [copy(scene, id)]
-    const [row] = await hand.run(RECEIVE, { messages, consumers: [local], only: null, not: [], wait: '60s' })
+    const local = {
+      name,
+      ordered: state.ordered,
+      retainMs: retained(scene),
+      untimed: 'accept',
+      types: ['t'],
+      identity: false,
+    }
+    const { i, s: source, t: type, k: key, b: body, at } = copy(scene, id)
+    const param = receiveParam([{ id: i, source, type, key, body, at }], {
+      ...{ consumers: [local], only: null, not: [], wait: '60s' },
+    })
+    const [row] = await hand.run(RECEIVE, param)
     const { rest } = JSON.parse(row!['answer'] as string) as { rest: unknown[] }
     return rest.length === 0 ? { id, stored: true } : {}
   },

@@ -4,6 +4,7 @@
  * the clock.
  */
 import pg from 'pg'
+import { toText } from '../../src/postgres/statement.js'
 
 export type Row = Readonly<Record<string, unknown>>
 
@@ -62,7 +63,7 @@ export class Actor {
     let name = this.#names.get(statement)
     if (name === undefined) this.#names.set(statement, (name = `s${this.#names.size}`))
     const text = this.#bind(statement)
-    return (await this.#client.query<Row>({ name, text, values: [JSON.stringify(param)] })).rows
+    return (await this.#client.query<Row>({ name, text, values: [toText(param)] })).rows
   }
 
   /** Several statements at once, with their values in them. */

@@ -1,5 +1,6 @@
 /** Reads the plan that the server makes of a statement, without knowing its parameter, and what it cost to run it. */
 import type pg from 'pg'
+import { toText } from '../../src/postgres/statement.js'
 
 /** A node of a plan, as `explain (format json)` writes it. */
 interface Node {
@@ -29,7 +30,7 @@ export async function explain(client: pg.ClientBase, text: string, given: unknow
   try {
     if (without !== undefined) await client.query(`drop index ${without}`)
     await client.query(`prepare looked_at (text) as ${text}`)
-    const execute = `execute looked_at (${client.escapeLiteral(JSON.stringify(given))})`
+    const execute = `execute looked_at (${client.escapeLiteral(toText(given))})`
     await client.query('savepoint planned')
     const { rows } = await client
       .query<{ 'QUERY PLAN': [{ Plan: Node }] }>(`explain (analyze, timing off, format json) ${execute}`)

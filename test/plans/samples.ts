@@ -23,6 +23,7 @@ import * as sinks from '../../src/postgres/sql/sinks.js'
 import * as plans from '../../src/postgres/sql/plans.js'
 import * as quarantine from '../../src/postgres/sql/quarantine.js'
 import * as reading from '../../src/postgres/sql/reading.js'
+import { receiveParam } from '../../src/postgres/sql/receive-param.js'
 import * as receive from '../../src/postgres/sql/receive.js'
 import * as registry from '../../src/postgres/sql/registry.js'
 import * as retain from '../../src/postgres/sql/retain.js'
@@ -75,7 +76,7 @@ const CRITERIA = { limit: 100, lean: false, states: STATES }
 const PENDING = ['orders', 's1', '1'] as const
 const HANDLED = ['orders', 's1', '100001'] as const
 const PARKED = ['mail', 's1', '29'] as const
-const MESSAGE = { i: 'new', s: 's1', t: 't1', k: 'k1', b: '{}', h: 'ab', e: '{}', at: NOW, r: undefined }
+const MESSAGE = { id: 'new', source: 's1', type: 't1', key: 'k1', body: '{}', hash: 'ab', envelope: '{}', at: NOW }
 const LOCAL = { name: 'orders', ordered: false, retainMs: DAY, untimed: 'accept', types: ['t1'], identity: false }
 const ARRIVED = { s: 's1', i: 'new', t: 't1', b: '{}', h: 'ab', e: '{}', at: NOW }
 const HORIZON = { consumer: 'orders', retainMs: DAY, untimed: 'accept' }
@@ -245,8 +246,8 @@ export const SAMPLES: ReadonlyMap<string, Sample> = new Map<string, Sample>([
   ['READ_SINKS', sample(reading.READ_SINKS, [500], 'delivery_live delivery_waiting delivery_parked')],
   ['READ_SIZES', sample(reading.READ_SIZES, null, '')],
 
-  ['RECEIVE', sample(receive.RECEIVE, { messages: [MESSAGE, { ...MESSAGE, i: '1' }], consumers: [LOCAL], only: null, not: [], wait: '1s' }, '')],
-  ['CLASSIFY', sample(receive.CLASSIFY, [[...PENDING, 'ab', null, null, 't1'], [...HANDLED, null]], 'message_pkey work_pkey')],
+  ['RECEIVE', sample(receive.RECEIVE, receiveParam([MESSAGE, { ...MESSAGE, id: '1' }], { consumers: [LOCAL], only: null, not: [], wait: '1s' }), '')],
+  ['CLASSIFY', sample(receive.CLASSIFY, [[...PENDING, 'ab', 'ab', null, null, 't1'], [...HANDLED, null]], 'message_pkey work_pkey')],
   ['CONFIRM', sample(receive.CONFIRM, 'known', '')],
   ['UNPARK_FAILED', sample(receive.UNPARK_FAILED, [['mail', 's3', '39']], 'work_pkey')],
   ['OTHER_CONSUMERS', sample(receive.OTHER_CONSUMERS, { types: ['t1'], not: [], keyless: [] }, '')],

@@ -1,4 +1,4 @@
-// Generated from the migrations by `node scripts/describe-schema.mjs`, which `npm run build` runs. Of 997747e424dca51a.
+// Generated from the migrations by `node scripts/describe-schema.mjs`, which `npm run build` runs. Of e9dade6a87b43e00.
 import type { ObjectRow } from '../../postgres/sql/doctor-server.js'
 
 /** What the migrations make: kind, name, detail. */
@@ -118,6 +118,7 @@ export const EXPECTED: readonly (readonly [ObjectRow['kind'], string, string])[]
   ["column", "message.result", "text"],
   ["column", "message.source", "text collate C not null"],
   ["column", "message.type", "text collate C not null"],
+  ["column", "message.unhashed", "boolean"],
   ["column", "messages.attempts", "integer"],
   ["column", "messages.consumer", "text collate C"],
   ["column", "messages.due_at", "timestamp with time zone"],

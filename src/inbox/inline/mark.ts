@@ -1,4 +1,5 @@
 /** Marks: the dedup rows of messages that run on arrival, made and settled in the transaction of their handlers. */
+import { hashOf } from '../../body.js'
 import { isConflict } from '../../postgres/errors.js'
 import { OnceboxError } from '../../errors.js'
 import {
@@ -164,11 +165,12 @@ export function arrivalRow({ prepared, source, id }: Keyed): ArrivalRow {
     t: prepared.type,
     k: prepared.key,
     b: prepared.body,
-    h: prepared.hash,
+    h: hashOf(prepared),
     e: prepared.envelope,
     at: prepared.time,
     os: renamed ? prepared.source : undefined,
     oi: renamed ? prepared.id : undefined,
+    w: prepared.reworded,
   }
 }
 

@@ -27,6 +27,8 @@ export interface ArrivalRow {
   /** The producer's source and id, where the key is another. */
   readonly os?: string | undefined
   readonly oi?: string | undefined
+  /** The copy on record is known to say the same in other words. */
+  readonly w?: boolean | undefined
 }
 
 /**
@@ -45,7 +47,8 @@ export const MARK = statement<
 with input as materialized (select $1::text::jsonb j),
 given as materialized (
   select distinct on (x->>'s', x->>'i') j->>'consumer' consumer, x->>'s' source, x->>'i' id, x->>'t' type, x->>'k' key,
-    x->>'b' body, x->>'h' hash, x->>'e' envelope, x->>'os' origin_source, x->>'oi' origin_id, (x->>'at')::timestamptz at
+    x->>'b' body, x->>'h' hash, x->>'e' envelope, x->>'os' origin_source, x->>'oi' origin_id, (x->>'at')::timestamptz at,
+    (x->>'w')::boolean reworded
   from input, unnest(array(select jsonb_array_elements(j->'messages') from input)) x order by x->>'s', x->>'i'
 ),
 young as materialized (
@@ -68,7 +71,8 @@ again as (
       and (select (j->>'calm')::boolean is not true from input)))
     and not exists (select 1 from inserted where inserted.source = given.source and inserted.id = given.id)
     and exists (select 1 from ob.message m where m.consumer = w.consumer and m.source = w.source and m.id = w.id
-      and (m.hash is null or given.hash is null or m.hash = decode(given.hash, 'hex') or given.origin_id is not null
+      and (m.hash is null and (m.unhashed is not true or m.body = given.body or given.reworded)
+        or given.hash is null or m.hash = decode(given.hash, 'hex') or given.origin_id is not null
         and (m.origin_id, m.origin_source) is distinct from (given.origin_id, given.origin_source))
       and (m.type = given.type or (select (j->>'untyped')::boolean from input)))
   returning w.consumer, w.source, w.id, w.attempts

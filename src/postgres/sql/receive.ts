@@ -1,52 +1,8 @@
 /** Statements of the front door. */
-import type { LocalConsumer } from '../../local-consumer.js'
 import type { QuarantineReason } from '../../message.js'
 import { statement, type Flag, type Json } from '../statement.js'
+import type { ReceiveParam } from './receive-param.js'
 import { ofTheBox, same, STATE, subscribed, wakeLanes, type MessageKey } from './rules.js'
-
-interface ReceiveInput {
-  readonly messages: readonly MessageRow[]
-  readonly consumers: readonly LocalConsumer[]
-  /** Only these consumers; null for all. */
-  readonly only: readonly string[] | null
-  /** Leaves out what gets its messages in another way. */
-  readonly not: readonly (readonly [consumer: string, type: string])[]
-  /** How long to wait for a copy that is being handled on arrival, whose mark is not committed yet. */
-  readonly wait: string
-}
-
-/** A message. In letters, since there are thousands in a parameter, and each pays for its names. */
-export interface MessageRow {
-  /** id */
-  readonly i: string
-  /** source */
-  readonly s: string
-  /** type */
-  readonly t: string
-  /** key */
-  readonly k: string | undefined
-  /** body */
-  readonly b: string
-  /** hash: the fingerprint, in hex */
-  readonly h: string | null
-  /** envelope */
-  readonly e: string | null
-  /** The time of the message. */
-  readonly at: string | undefined
-  /** What few have: the statement looks for it at one place. */
-  readonly r: RareParts | undefined
-}
-
-export interface RareParts {
-  /** Business keys, by consumer. */
-  readonly ids: Readonly<Record<string, string>> | undefined
-  /** Consumers that cannot take it. */
-  readonly unfit: readonly string[] | undefined
-  /** The lane, if that is not the key. */
-  readonly lane: string | undefined
-  /** 'person' if a person has judged its age, or the time since when it has waited in quarantine. */
-  readonly force: string | undefined
-}
 
 export interface ReceiveAnswer {
   /** The consumers of each type. */
@@ -64,22 +20,33 @@ export interface ReceiveAnswer {
  * Rows are inserted in the order of their key, or two batches that share ids would deadlock. The sequence number is
  * drawn after the lane is locked, so within a lane it follows the order of commits: counting the lanes locks them all.
  * Nothing is joined where counts show that all is new: the planner takes what an insert returns for one row, and would
- * compare each of a thousand messages with each of a thousand lanes.
+ * compare each of a thousand messages with each of a thousand lanes. Bodies are cut out where they are inserted, and kept
+ * out of all that is sorted: work_mem holds few of them.
  * Raises 40001 if retention has forgotten messages of this age meanwhile, and OB003 with the name of a consumer that has
  * a business key which this process cannot compute. It has looked when `checked` is counted.
  */
-export const RECEIVE = statement<ReceiveInput, { answer: Json<ReceiveAnswer> }>(`
+export const RECEIVE = statement<ReceiveParam, { answer: Json<ReceiveAnswer> }>(`
 with input as materialized (
-  select given, set_config('lock_timeout', given->>'wait', true) from (select $1::text::jsonb given) x
+  select given, octet_length(convert_to(head, 'UTF8')) + 2 start, string_to_array(given->>'bounds', ' ')::int[] bounds,
+         set_config('lock_timeout', given->>'wait', true)
+  from (select head, head::jsonb given from (select split_part($1::text, chr(30), 1) head offset 0) x offset 0) x
 ),
+written as materialized (select convert_to($1::text, 'UTF8') bytes),
 message as materialized (
-  select ord, x->>'i' id, x->>'s' source, x->>'t' type, x->>'k' key, x->>'b' body, x->>'h' hash, x->>'e' envelope,
-         (x->>'at')::timestamptz at, x->'r' rare
-  from input, jsonb_array_elements(given->'messages') with ordinality as a(x, ord)
+  select ord, m.id collate "C" id, coalesce(m.source, given->>'source') collate "C" source,
+         coalesce(m.type, given->>'type') collate "C" type, m.key collate "C" key, start + m.begins begins,
+         m.ends - m.begins size, m.hash, m.envelope, m.at::timestamptz at, m.rare
+  from input, rows from (unnest(bounds), unnest(bounds[2:]), jsonb_array_elements_text(given->'ids'),
+    jsonb_array_elements_text(given->'sources'), jsonb_array_elements_text(given->'types'),
+    jsonb_array_elements_text(given->'keys'), jsonb_array_elements_text(given->'hashes'),
+    jsonb_array_elements_text(given->'envelopes'), jsonb_array_elements_text(given->'times'),
+    jsonb_array_elements(given->'rare'))
+    with ordinality m(begins, ends, id, source, type, key, hash, envelope, at, rare, ord)
+  where m.ends is not null
 ),${subscribed()},
 target as materialized (
   select distinct on (m.type, s.consumer) m.type, s.*
-  from (select distinct type from message) m join (
+  from (select kind type from input, jsonb_array_elements_text(given->'kinds') kind) m join (
     select consumer, ordered, retain_ms, untimed, sent_before, guessed, type wanted from subscribed) s
     on s.wanted in (m.type, '*')
   where (select given->'only' = 'null'::jsonb or given->'only' @> to_jsonb(s.consumer) from input)
@@ -97,23 +64,32 @@ judged as materialized (
   where m.rare->'unfit' is null or not m.rare->'unfit' @> to_jsonb(t.consumer)
 ),
 fresh as materialized (
-  select distinct on (consumer, source, id) * from judged where fresh order by consumer, source, id, ord
+  select distinct on (consumer, source, id) ord, consumer, source, id, lane, at
+  from judged where fresh order by consumer, source, id, ord
 ),
 inserted as (
-  insert into ob.message as t (consumer, source, id, type, key, body, hash, envelope, origin_source, origin_id)
-  select f.consumer, f.source, f.id, m.type, m.key, m.body, decode(m.hash, 'hex'), m.envelope,
-         case when f.id is distinct from m.id or f.source <> m.source then m.source end,
-         case when f.id is distinct from m.id or f.source <> m.source then m.id end
-  from fresh f join message m using (ord)
-  order by f.consumer collate "C", f.source collate "C", f.id collate "C"
+  insert into ob.message as t
+    (consumer, source, id, type, key, body, hash, unhashed, envelope, origin_source, origin_id)
+  select consumer, source, id, type, key,
+         convert_from(substr((select bytes from written), begins, size), 'UTF8'), decode(nullif(hash, ''), 'hex'),
+         case when hash is null then true end, envelope, origin_source, origin_id
+  from (
+    select f.consumer, f.source, f.id, m.type, m.key, m.begins, m.size, m.hash, m.envelope,
+           case when f.id is distinct from m.id or f.source <> m.source then m.source end origin_source,
+           case when f.id is distinct from m.id or f.source <> m.source then m.id end origin_id
+    from fresh f join message m using (ord)
+    order by f.consumer, f.source, f.id offset 0) new
   on conflict do nothing
   returning t.consumer, t.source, t.id
 ),
+counted as materialized (
+  select (select count(*) from judged) judged, (select count(*) from fresh) fresh, (select count(*) from inserted) inserted
+),
 added as materialized (
-  select ord, consumer, source, id, lane, at from fresh where (select count(*) from inserted) = (select count(*) from fresh)
+  select ord, consumer, source, id, lane, at from fresh where (select inserted = fresh from counted)
   union all
   select fresh.ord, consumer, source, id, fresh.lane, fresh.at from inserted join fresh using (consumer, source, id)
-  where (select count(*) from inserted) <> (select count(*) from fresh)
+  where (select inserted <> fresh from counted)
 ),
 still_fresh as materialized (select ob.refuse_forgotten(consumer, min(at)) from added group by consumer),
 woken as (${wakeLanes('added')}
@@ -127,7 +103,7 @@ select jsonb_build_object(
   'checked', (select count(*) from still_fresh),
   'targets', coalesce((select jsonb_object_agg(type, consumers) from (
       select type, jsonb_agg(consumer order by consumer) consumers from target group by type) t), '{}'),
-  'rest', case when (select count(*) from added) = (select count(*) from judged) then '[]' else
+  'rest', case when (select inserted = judged from counted) then '[]' else
       coalesce((select jsonb_agg(jsonb_build_array(j.ord, j.consumer)) from judged j
         where not exists (select 1 from added where added.ord = j.ord and added.consumer = j.consumer)), '[]') end,
   'old', coalesce((select jsonb_agg(jsonb_build_array(ord, consumer)) from judged where not fresh), '[]')
@@ -139,6 +115,8 @@ export interface KnownRow {
   readonly at: string
   /** Same type, and same body as far as both fingerprints tell. */
   readonly same: Flag
+  /** If it has no fingerprint and another text than the one that is asked about: the caller compares what both say. */
+  readonly body: string | null
   /** `arriving`: it runs on arrival, and its source still has it. */
   readonly state: 'handled' | 'pending' | 'processing' | 'arriving' | 'failed' | 'dead' | 'discarded' | 'quarantined'
   readonly result: string | null
@@ -152,13 +130,14 @@ export interface KnownRow {
 }
 
 /**
- * The key, and the fingerprint. The producer's id and source are there only where `id` is a business key, which has the type
+ * The key, the fingerprint, and the SHA-256 of the body as it is. The producer's id and source are there only where `id` is a business key, which has the type
  * in it: two messages about one fact may differ, one message may not. The type is missing if the caller does not know it; a message
  * that was recorded as handled may have an empty one.
  */
 export type Question = readonly [
   ...MessageKey,
   hash: string | null,
+  textHash?: string | null,
   originId?: string | null,
   originSource?: string | null,
   type?: string | undefined,
@@ -170,9 +149,10 @@ export type Question = readonly [
  */
 export const CLASSIFY = statement<readonly Question[], KnownRow>(`
 select (asked.ord - 1)::text "at", m.result,
-       ((m.hash is null or x->>3 is null or m.hash = decode(x->>3, 'hex')
-        or (m.origin_id, m.origin_source) is distinct from (x->>4, x->>5) and x->>4 is not null)
-         and (x->>6 is null or m.type in (x->>6, '')))::text same,
+       ((m.hash is null or x->>3 is null or m.hash = decode(x->>3, 'hex') or judged.another)
+         and (x->>7 is null or m.type in (x->>7, '')))::text same,
+       case when m.unhashed and x->>3 is not null and not judged.another
+         and sha256(convert_to(m.body, 'UTF8')) <> decode(x->>4, 'hex') then m.body end body,
        case when ${ofTheBox('w')} or judged.state not in ('processing', 'pending') then judged.state
          when judged.state = 'processing' then 'arriving' else 'failed' end state,
        w.reason, w.error, (current_setting('synchronous_standby_names') <> '')::text synchronous,
@@ -183,7 +163,8 @@ cross join lateral (select * from ob.message m
 left join ob.work w on ${same('w', 'm')}
 left join ob.lane l on l.consumer = w.consumer and l.key = w.lane
 left join ob.consumer o on o.name = m.consumer
-cross join lateral (select ${STATE} state) judged`)
+cross join lateral (select ${STATE} state,
+  x->>5 is not null and (m.origin_id, m.origin_source) is distinct from (x->>5, x->>6) another) judged`)
 
 /**
  * A commit that writes next to nothing, and waits for the synchronous standbys like every other: when it is answered, all

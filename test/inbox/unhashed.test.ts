@@ -1,0 +1,110 @@
+/** What is stored without a fingerprint: copies are told from conflicts all the same, by every front door and every version. */
+import { describe, expect, test } from 'vitest'
+import { fingerprint } from '../../src/body.js'
+import { type Bench, useServer } from './fixture.js'
+
+const server = useServer('unhashed')
+
+const STORED = '{"b":2,"a":[1,"\\u001e"]}'
+const COPIES = {
+  'the same text': [STORED, true],
+  'another order of keys': ['{"a":[1,"\\u001e"],"b":2}', true],
+  'white space': ['{ "b": 2,\n "a": [1.0, "\\u001E"] }', true],
+  'other data': ['{"b":2,"a":[1]}', false],
+} as const
+
+/** As the row is on record: by this version, by those before it, by a source that compares nothing. */
+const ROWS = {
+  unhashed: '',
+  'of an older version': `update ob.message set unhashed = null, hash = decode('${fingerprint(JSON.parse(STORED))}', 'hex')`,
+  'not to be compared': 'update ob.message set unhashed = null, hash = null',
+} as const
+
+/** Answers what is said of the copy, in one word. */
+const DOORS = {
+  receive: async (box: Bench, body: string) => (await box.receive({ id: '1', type: 'note', body })).status,
+  handle: async (box: Bench, body: string) => (await box.handle({ id: '1', type: 'note', body })).status,
+  'handle, redelivered': async (box: Bench, body: string) =>
+    (await box.handle({ id: '1', type: 'note', body, redelivered: true })).status,
+  async once(box: Bench, body: string) {
+    const client = await server.pool.connect()
+    try {
+      await client.query('begin')
+      const data: unknown = JSON.parse(body)
+      const outcome = await box.once(client, 'a', { id: '1', type: 'note', data }, () => undefined)
+      await client.query('commit')
+      return outcome.status
+    } finally {
+      client.release()
+    }
+  },
+} as const
+
+const cases = Object.entries(ROWS).flatMap(([row, change]) =>
+  Object.entries(DOORS).flatMap(([door, knock]) =>
+    Object.entries(COPIES).map(([copy, [body, same]]) => ({ row, change, door, knock, copy, body, same })),
+  ),
+)
+
+describe('a copy of a message that waits', () => {
+  test.for(cases)('$row, by $door, with $copy', async ({ row, change, door, knock, body, same }) => {
+    await using box = await server.open()
+    const ran: unknown[] = []
+    box.consumer('a', { note: ({ data }) => void ran.push(data) })
+    await box.receive({ id: '1', type: 'note', body: STORED })
+    if (change) await box.sql(change)
+    const isCopy = same || row === 'not to be compared'
+    expect(await knock(box, body)).toBe(!isCopy ? 'quarantined' : door === 'receive' ? 'duplicate' : 'handled')
+    expect((await box.quarantine()).map(({ reason }) => reason)).toEqual(isCopy ? [] : ['conflict'])
+    await box.drain()
+    // `once` has run something else.
+    expect(ran).toHaveLength(door === 'once' && isCopy ? 0 : 1)
+    expect(await knock(box, body)).toBe(isCopy ? 'duplicate' : 'quarantined')
+  })
+})
+
+test('a version before this one takes an unhashed row for one that is not to be compared', async () => {
+  await using box = await server.open()
+  box.consumer('a', { note: () => undefined })
+  await box.receive({ id: '1', type: 'note', body: STORED })
+  expect(await box.sql('select hash, unhashed from ob.message')).toEqual([{ hash: null, unhashed: true }])
+})
+
+test('U+001E in names and headers, and data that has it, stay in their place', async () => {
+  await using box = await server.open()
+  const seen: unknown[] = []
+  box.consumer('a', {
+    '*': ({ id, source, type, key, subject, headers, data }) =>
+      void seen.push({ id, source, type, key, subject, headers, data }),
+  })
+  const odd = (n: number) => ({
+    id: `\u001e${n}`,
+    source: `s\u001e${n % 2}`,
+    type: `t\u001e${n % 3}`,
+    key: `k\u001e${n}`,
+    subject: '\u001e',
+    headers: { h: '\u001e' },
+    data: { n, text: '\u001e"\\' },
+  })
+  const messages = [0, 1, 2, 3, 4].map(odd)
+  const outcomes = await box.receive([...messages, { id: 'raw', type: 'note', body: '"\u001e"' }])
+  expect(outcomes.map(({ status }) => status)).toEqual([...messages.map(() => 'stored'), 'quarantined'])
+  await box.drain()
+  expect(seen).toEqual(messages)
+})
+
+test('data as deep as can be walked is stored, and one level more is not, whoever wrote the JSON', async () => {
+  await using box = await server.open()
+  box.consumer('a', { note: () => undefined })
+  const nested = (levels: number): string => `${'['.repeat(levels)}${']'.repeat(levels)}`
+  const wide = `[${Array.from({ length: 2_000 }, () => '{"a":[]}').join()}]`
+  const bodies = [nested(500), wide, `{"text":"${'[{'.repeat(2_000)}"}`, nested(501)]
+  const byBody = await box.receive(bodies.map((body, n) => ({ id: `body-${n}`, type: 'note', body })))
+  const byData = await box.receive(
+    bodies.map((body, n) => ({ id: `data-${n}`, type: 'note', data: JSON.parse(body) as unknown })),
+  )
+  for (const outcomes of [byBody, byData]) {
+    expect(outcomes.map(({ status }) => status)).toEqual(['stored', 'stored', 'stored', 'quarantined'])
+    expect(outcomes[3]).toMatchObject({ reason: 'undecodable' })
+  }
+})
