@@ -14,10 +14,10 @@ const SETTINGS = {
   checkpoint_timeout: '30min',
 }
 
-export async function startServer() {
+export async function startServer(more = {}) {
   if (process.env.DATABASE_URL) return { url: process.env.DATABASE_URL, stop: async () => {} }
 
-  const server = await startPostgres({ settings: SETTINGS })
+  const server = await startPostgres({ settings: { ...SETTINGS, ...more } })
   for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(130))
   return { url: server.url, pid: server.pid, stop: server.stop }
 }
