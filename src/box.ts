@@ -18,6 +18,7 @@ import type { FrontDoor } from './front-door.js'
 import { healthOf } from './health.js'
 import { checkClient, checkNew, declareConsumer } from './inbox/consumer.js'
 import { deliver, type DeliverOptions } from './inbox/deliver.js'
+import { Elsewhere } from './inbox/others.js'
 import { createHost } from './inbox/endpoint.js'
 import { createIdleWatch } from './inbox/idle.js'
 import { once } from './inbox/once.js'
@@ -82,11 +83,12 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
   const wakeUps = watch(runtime, { name: 'wake-ups', where: { part: 'wake-ups' }, of: 'the database' })
   waker.subscribe(() => relays.nudge())
 
+  const elsewhere = new Elsewhere()
   /** What is on its way through a front door. */
   const arriving = new Set<Promise<unknown>>()
-  const arrive = async (incoming: readonly Incoming[], how: Omit<DeliverOptions, 'consumers'>): Promise<Outcome[]> => {
+  const arrive = async (incoming: readonly Incoming[], how: Omit<DeliverOptions, 'consumers' | 'elsewhere'>): Promise<Outcome[]> => {
     const consumers = [...workers.values()].map((w) => w.inline)
-    const work = tapArrivals(incoming, deliver(runtime, incoming, { consumers, ...how }))
+    const work = tapArrivals(incoming, deliver(runtime, incoming, { consumers, elsewhere, ...how }))
     arriving.add(work)
     const outcomes = await work.finally(() => arriving.delete(work))
     runtime.metrics.arrived(how.origin?.name, incoming, outcomes)

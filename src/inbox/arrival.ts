@@ -10,13 +10,16 @@ import type { Worker } from './run.js'
 
 export interface Arrival extends HeldMessage {
   readonly prepared: Prepared
+  /** It was stored before it was marked. */
+  known: boolean
+  /** What is to be told of it, once that is known. */
+  answer: Ackable | undefined
 }
 
 export class Arrivals {
   /** What is still to run, in order. */
   readonly queue: Arrival[]
   readonly #all: readonly Arrival[]
-  readonly #answers = new Map<Arrival, Ackable>()
 
   constructor(messages: readonly Arrival[]) {
     this.#all = messages
@@ -24,7 +27,7 @@ export class Arrivals {
   }
 
   answer(message: Arrival, answer: Ackable): void {
-    this.#answers.set(message, answer)
+    message.answer = answer
     this.leave(message)
   }
 
@@ -35,12 +38,12 @@ export class Arrivals {
   }
 
   has(message: Arrival): boolean {
-    return this.#answers.has(message)
+    return message.answer !== undefined
   }
 
   /** In the order of the messages. Whoever sent what a box that stops has not started sends it again. */
   answers(consumer: string): Ackable[] {
-    return this.#all.map((message) => this.#answers.get(message) ?? busy(consumer))
+    return this.#all.map(({ answer }) => answer ?? busy(consumer))
   }
 }
 
@@ -69,6 +72,8 @@ export async function arrive(worker: Worker, messages: readonly Prepared[]): Pro
       suspect: prepared.incoming.redelivered === true,
       message: toMessage(row, 'value' in checked ? checked.value : data),
       problem: 'problem' in checked ? checked.problem : undefined,
+      known: false,
+      answer: undefined,
     })
   }
   return arrivals

@@ -38,6 +38,8 @@ export class Claims {
   #lastLanes = -Infinity
   /** When the database was away last. */
   #lastAway = -Infinity
+  /** Claims of all that was due. */
+  readonly #complete = new WeakSet<Claim>()
   /** Nothing earlier was due when everything was looked at last. */
   #low: { readonly at: string; readonly until: number } | undefined
 
@@ -83,6 +85,11 @@ export class Claims {
     this.#lanesFirst = !this.#lanesFirst
     if (this.#lanesFirst) return (await this.#lanes(until)) ?? (await this.#messages(until))
     return (await this.#messages(until)) ?? (await this.#lanes(until))
+  }
+
+  /** May something be due that this claim has left? */
+  mayHaveLeft(claim: Claim): boolean {
+    return !this.#complete.has(claim)
   }
 
   /** However long it takes: a claim that is left to run out makes its messages suspects. */
@@ -141,13 +148,11 @@ export class Claims {
       this.#claim((token) =>
         claimMessages(this.#runtime, this.#consumer, token, { limit: size, low, until, calm: this.calm }),
       )
-    const low = this.#hint
-    let found = await claim(low)
-    if (!found && low !== undefined) {
-      this.#low = undefined
-      found = await claim(undefined)
-    }
-    this.#pace.claimed(found?.queue.length ?? 0, size)
+    const found = await claim(this.#hint)
+    const count = found?.queue.length ?? 0
+    this.#pace.claimed(count, size)
+    // Large bodies end a claim before its time. One message alone, where more were asked for, is all there was.
+    if (found && count === 1 && size > 1) this.#complete.add(found)
     return found
   }
 

@@ -10,6 +10,7 @@ import type { Origin, Runtime } from '../runtime.js'
 import { identityUnknown, type ConsumerDeclaration } from './consumer.js'
 import { runDirect } from './direct.js'
 import { handleFor } from './inline/handle.js'
+import { OthersMet, type Elsewhere, type OthersQuestion } from './others.js'
 import { quarantined, type Ackable } from './outcome.js'
 import { prepare, type Prepared, type PrepareOptions, type Refused } from './prepare.js'
 import { quarantine, refuse } from './quarantine.js'
@@ -30,6 +31,8 @@ export interface DeliverOptions {
   readonly bySource?: boolean
   /** The source that brings them. */
   readonly origin?: Origin | undefined
+  /** What is remembered of consumers of other processes. */
+  readonly elsewhere: Elsewhere
 }
 
 export function deliver(runtime: Runtime, incoming: readonly Incoming[], options: DeliverOptions): Promise<Outcome[]> {
@@ -73,25 +76,77 @@ async function deliverNow(
   options: DeliverOptions,
   now: readonly Worker[],
 ): Promise<Outcome[]> {
-  const declared = options.consumers.map(({ consumer }) => consumer)
   const perMessage = new Map<Prepared, Ackable[]>(accepted.map((message) => [message, []]))
-  const except = pairsOf(accepted, now)
-  if (accepted.length > 0 && (await isStoredForAny(runtime, accepted, { declared, except, ...options }))) {
-    const stored = { consumers: declared, only: options.only, except, unrouted: 'skip' } as const
-    const outcomes = await receive(runtime, accepted, stored)
-    accepted.forEach((message, at) => {
-      const { consumers, ack } = outcomes[at]!
-      for (const outcome of consumers) perMessage.get(message)!.push({ outcome, ack })
-    })
-  }
+  const call = { ...options, accepted, perMessage, now, types: [...new Set(accepted.map(({ type }) => type))] }
+  const question = askForOthers(call)
+  if (accepted.length === 0 || !mayRideAlong(call)) await storeForOthers(runtime, call, question)
   for (const worker of now) {
     const wanted = accepted.filter(({ type }) => worker.consumer.handlerOf(type) !== undefined)
     const own = await withoutUnfit(runtime, worker.consumer.name, wanted, perMessage)
     if (own.length === 0) continue
-    const outcomes = await (options.how(worker.consumer) === 'direct' ? runDirect : handleFor)(worker, own)
+    const run = (): Promise<Ackable[]> =>
+      options.how(worker.consumer) === 'direct' ? runDirect(worker, own) : handleFor(worker, own, question)
+    const outcomes = await run().catch(async (error: unknown) => {
+      if (!(error instanceof OthersMet)) throw error
+      await storeForOthers(runtime, call, question)
+      return run()
+    })
     own.forEach((message, at) => perMessage.get(message)!.push(outcomes[at]!))
   }
+  // Nothing was marked.
+  if (!question.answered) await storeForOthers(runtime, call, question)
   return sumUpAll(runtime, accepted, [...perMessage.values()], options)
+}
+
+/** A consumer and a type that it runs now. */
+type Pair = readonly [consumer: string, type: string]
+
+/** Messages that run now. */
+interface Call extends DeliverOptions {
+  readonly accepted: readonly Prepared[]
+  readonly types: readonly string[]
+  readonly now: readonly Worker[]
+  /** What each consumer was told. */
+  readonly perMessage: ReadonlyMap<Prepared, Ackable[]>
+}
+
+function askForOthers(call: Call): OthersQuestion {
+  const { types, only } = call
+  const running = pairsOf(call)
+  const covered = [...running]
+  for (const { consumer } of call.now) {
+    if (types.every((type) => consumer.handlerOf(type) !== undefined)) covered.push([consumer.name, '*'])
+  }
+  return { takers: { types: [...types, '*'], covered, only, keyless: keylessOf(call, running) }, answered: false }
+}
+
+/** Can the first mark ask for others, and will there be none, as far as is known? */
+function mayRideAlong(call: Call): boolean {
+  const { accepted, types, now, only, how, elsewhere } = call
+  return (
+    now.every(({ consumer }) => how(consumer) === 'run') &&
+    // Whose last worker may have died runs under a lease, without a mark.
+    accepted.every(({ incoming }) => incoming.redelivered !== true) &&
+    !isStoredHere(call) &&
+    !types.some((type) => elsewhere.has(type, only))
+  )
+}
+
+/** Asks for others at once, and stores for them what they take. */
+async function storeForOthers(runtime: Runtime, call: Call, question: OthersQuestion): Promise<void> {
+  const { accepted, perMessage, types, only, elsewhere } = call
+  const taken = new Set<string>()
+  if (accepted.length > 0 && (await isStoredForAny(runtime, call))) {
+    const consumers = call.consumers.map(({ consumer }) => consumer)
+    const outcomes = await receive(runtime, accepted, { consumers, only, except: pairsOf(call), unrouted: 'skip' })
+    accepted.forEach((message, at) => {
+      const { consumers, ack } = outcomes[at]!
+      if (consumers.length > 0) taken.add(message.type)
+      for (const outcome of consumers) perMessage.get(message)!.push({ outcome, ack })
+    })
+  }
+  for (const type of types) elsewhere.note(type, only, taken.has(type))
+  question.answered = true
 }
 
 /** A consumer that cannot tell which message it is gets it in quarantine. Answers the others. */
@@ -112,12 +167,19 @@ async function withoutUnfit(
 }
 
 /** Which consumers run which types now. A type that only a newer version of a consumer takes is none of them. */
-function pairsOf(messages: readonly Prepared[], now: readonly Worker[]): [consumer: string, type: string][] {
-  const types = [...new Set(messages.map(({ type }) => type))]
+function pairsOf({ types, now }: Call): Pair[] {
   return now.flatMap(({ consumer }) =>
-    types
-      .filter((type) => consumer.handlerOf(type) !== undefined)
-      .map((type): [string, string] => [consumer.name, type]),
+    types.filter((type) => consumer.handlerOf(type) !== undefined).map((type): Pair => [consumer.name, type]),
+  )
+}
+
+/** Is there a consumer here for whom these messages have to be stored? */
+function isStoredHere({ types, consumers, how, only }: Call): boolean {
+  return consumers.some(
+    ({ consumer }) =>
+      how(consumer) === 'store' &&
+      isMeant(consumer, only) &&
+      types.some((type) => consumer.handlerOf(type) !== undefined),
   )
 }
 
@@ -125,25 +187,22 @@ function pairsOf(messages: readonly Prepared[], now: readonly Worker[]): [consum
  * Is there anybody, here or in another process, for whom these messages have to be stored? Throws if one that would run
  * now has a business key that only others can compute: it would run two messages about one fact.
  */
-async function isStoredForAny(
-  runtime: Runtime,
-  messages: readonly Prepared[],
-  options: DeliverOptions & {
-    readonly declared: readonly ConsumerDeclaration[]
-    readonly except: readonly (readonly [consumer: string, type: string])[]
-  },
-): Promise<boolean> {
-  const { declared, except, only, how } = options
-  const local = declared.filter((consumer) => how(consumer) === 'store' && isMeant(consumer, only))
-  const storedHere = messages.some(({ type }) => local.some((consumer) => consumer.handlerOf(type) !== undefined))
-  const running = new Set(except.map(([consumer]) => consumer))
-  const keyless = declared
-    .filter((consumer) => running.has(consumer.name) && how(consumer) === 'run' && !consumer.options.identity)
-    .map(({ name }) => name)
+async function isStoredForAny(runtime: Runtime, call: Call): Promise<boolean> {
+  const { types, only } = call
+  const storedHere = isStoredHere(call)
+  const not = pairsOf(call)
+  const keyless = keylessOf(call, not)
   if (storedHere && keyless.length === 0) return true
-  const types = [...new Set(messages.map(({ type }) => type))]
-  const others = await runtime.db.run(OTHER_CONSUMERS, { types, not: except, keyless })
+  const others = await runtime.db.run(OTHER_CONSUMERS, { types, not, keyless })
   const guessed = others.find((row) => row.guessed === 'true')
   if (guessed) throw identityUnknown(guessed.consumer)
   return storedHere || others.some(({ consumer }) => only === undefined || only.includes(consumer))
+}
+
+/** Consumers that run now and have no business key here. */
+function keylessOf({ now, how }: Call, running: readonly Pair[]): string[] {
+  const names = new Set(running.map(([consumer]) => consumer))
+  return now
+    .filter(({ consumer }) => names.has(consumer.name) && how(consumer) === 'run' && !consumer.options.identity)
+    .map(({ consumer }) => consumer.name)
 }

@@ -35,7 +35,7 @@ function unrecorded({ runtime, consumer }: Worker, arrivals: Arrivals): Held<Arr
     journaled: false,
     atOnce: () => 1,
     enter: (messages) => Promise.resolve(messages),
-    settle: (_, { xid, guard, tx }) => ({ settlement: runtime.db.run(SETTLE_INLINE, { xid, guard, handled: [] }, tx) }),
+    settle: (_, { xid, guard, tx }) => ({ settlement: runtime.db.run(SETTLE_INLINE, { xid, guard, handled: '' }, tx) }),
     settled(done) {
       for (const { message, result } of done) arrivals.answer(message, handled(consumer.name, result))
     },

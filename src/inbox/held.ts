@@ -63,6 +63,8 @@ export interface Held<M extends HeldMessage = HeldMessage> {
   readonly commitWaitMs: number
   /** How long entering waits for a lock, where handlers may wait for longer. */
   readonly lockTimeout?: string
+  /** How many times the time of a group may be taken to finish what has entered it, if that is to be more than usual. */
+  readonly stretch?: number
   /** How many messages of the queue may enter one transaction. */
   atOnce(pace: Pace): number
   /** Takes messages of the queue into a transaction. Answers those that are ours to run; the others have left the queue. */

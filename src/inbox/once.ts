@@ -150,8 +150,8 @@ async function begin(where: OnceIn, prepared: Prepared, untyped: boolean): Promi
   if (begun!.keyed === 'true' && !declared?.options.identity) throw identityUnknown(name)
   const [, source, id] = identityOf(prepared, name)
   const message = { prepared, source, id }
-  const marks = await mark(runtime, { ...horizon, restore: true, untyped }, [message], tx)
-  return { xid: begun!.xid, horizon, message, ours: marks.get(message) }
+  const [ours] = await mark(runtime, { ...horizon, restore: true, untyped }, [message], tx)
+  return { xid: begun!.xid, horizon, message, ours }
 }
 
 /** What is neither open nor in quarantine has been decided: it is not handled again. */

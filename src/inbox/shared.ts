@@ -39,9 +39,9 @@ export class SharedCalls implements GroupCalls {
   }
 
   async call(open: Opened, ours: readonly HeldMessage[]): Promise<readonly Done[]> {
-    const { worker } = this.#run
+    const { worker, held } = this.#run
     const done: Done[] = []
-    const clock = worker.pace.clock()
+    const clock = worker.pace.clock(held.stretch)
     for (const message of ours) {
       // A slow one gets a transaction of its own: this one commits first. A box that stops starts nothing.
       if (done.length > 0 && (worker.stopping() || !clock.hasTime(message.type, ours.length - done.length))) break

@@ -86,7 +86,7 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
   const freshenPlans = createPlans(runtime.db)
 
   const trouble = watch(runtime, { name, where: { consumer: name }, of: 'the database', calmMs: CALM_MS })
-  const step = async (foundSome: () => void, drain?: DrainRound): Promise<boolean> => {
+  const step = async (foundSome: (more: boolean) => void, drain?: DrainRound): Promise<boolean> => {
     inFlight++
     try {
       const claimed = await claims.next(drain?.until)
@@ -94,7 +94,7 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
         trouble.worked()
         return false
       }
-      foundSome()
+      foundSome(claims.mayHaveLeft(claimed))
       const found = tappedClaim(name, claimed)
       tellTakeover(found)
       freshenPlans()

@@ -1,15 +1,16 @@
 /**
  * Loop: several slots that look for work, one after the other when there is little and all at once when there is much.
  *
- * Of the idle slots one keeps watch: it polls, so a lost wake-up costs at most one interval. A slot that finds work
- * rouses the next one, which finds more or takes over the watch.
+ * Of the idle slots one keeps watch: it polls, so a lost wake-up costs at most one interval. A wake-up rouses another one, as
+ * long as there is one. A slot that finds work, and may have left some, rouses the next; one that has found all there was
+ * only sees to it that somebody keeps watch.
  */
 import { backoffMs, sleep } from '../backoff.js'
 
 export interface LoopOptions {
   readonly slots: number
-  /** Does one piece of work, if there is any, and says so as soon as it has found it. Answers whether it did. */
-  step(found: () => void): Promise<boolean>
+  /** Does one piece of work, if there is any, and says as soon as it has found it whether there may be more. Answers whether it did. */
+  step(found: (more: boolean) => void): Promise<boolean>
   /** How long until something falls due, as far as is known, 0 if something is: asked when there was nothing to do. */
   nextDueMs(): Promise<number | undefined>
   failed(error: unknown): void
@@ -31,35 +32,56 @@ const LOCKED_MS = { first: 2, most: 500 }
 /** A slot that does not keep watch sleeps until it is roused; this is for nothing but surprises. */
 const UNWATCHED_MS = 30_000
 
+/** What a sleeper is roused for: to look for work, or to keep watch. */
+type Reason = 'look' | 'watch'
+
+interface Sleeper {
+  readonly watches: boolean
+  rouse(why: Reason): void
+}
+
 export function createLoop({ slots, step, nextDueMs, failed, pollMs = POLL_MS }: LoopOptions): Loop {
   let running: Promise<void>[] = []
   let stopping = false
-  const sleepers: (() => void)[] = []
+  const sleepers: Sleeper[] = []
   /** A wake-up that found nobody asleep is kept for the next one who would go to sleep. */
   let pending = false
 
+  /** Who keeps watch is left to it while there is anybody else. */
+  const takeSleeper = (): Sleeper | undefined => {
+    const at = sleepers.findIndex(({ watches }) => !watches)
+    return sleepers.splice(Math.max(0, at), 1)[0]
+  }
   const wake = (): void => {
-    const sleeper = sleepers.shift()
-    if (sleeper) sleeper()
+    const sleeper = takeSleeper()
+    if (sleeper) sleeper.rouse('look')
     else pending = true
   }
+  const found = (more: boolean): void => {
+    if (more) wake()
+    else if (!watched) takeSleeper()?.rouse('watch')
+  }
 
-  /** Answers whether it was cut short. */
-  const nap = async (ms: number): Promise<boolean> => {
+  /** Answers what it was cut short for, if it was. */
+  const nap = async (ms: number, watches = false): Promise<Reason | undefined> => {
     if (pending || stopping) {
       pending = false
-      return true
+      return 'look'
     }
-    let roused = (): void => undefined
+    let reason: Reason | undefined
+    let sleeper: Sleeper | undefined
     const woken = new Promise<void>((resolve) => {
-      roused = resolve
+      const rouse = (why: Reason): void => {
+        reason = why
+        resolve()
+      }
+      sleeper = { watches, rouse }
+      sleepers.push(sleeper)
     })
-    sleepers.push(roused)
     await sleep(ms, woken)
-    const at = sleepers.indexOf(roused)
-    if (at < 0) return true
-    sleepers.splice(at, 1)
-    return false
+    const at = sleepers.indexOf(sleeper!)
+    if (at >= 0) sleepers.splice(at, 1)
+    return reason
   }
 
   let watched = false
@@ -70,11 +92,11 @@ export function createLoop({ slots, step, nextDueMs, failed, pollMs = POLL_MS }:
     watched = true
     try {
       const due = await nextDueMs()
-      if (due === 0) return void (await nap(Math.min(LOCKED_MS.most, LOCKED_MS.first * 2 ** fruitless++)))
+      if (due === 0) return void (await nap(Math.min(LOCKED_MS.most, LOCKED_MS.first * 2 ** fruitless++), true))
       fruitless = 0
       for (let next = due; next !== 0; next = await nextDueMs()) {
         const ms = Math.min(pollMs, next ?? pollMs)
-        if ((await nap(Math.max(1, ms))) || ms === next) return
+        if ((await nap(Math.max(1, ms), true)) || ms === next) return
       }
     } finally {
       watched = false
@@ -83,13 +105,16 @@ export function createLoop({ slots, step, nextDueMs, failed, pollMs = POLL_MS }:
 
   const run = async (): Promise<void> => {
     let failures = 0
+    let reason: Reason | undefined
     while (!stopping) {
       try {
-        const worked = await step(wake)
+        const worked = reason !== 'watch' && (await step(found))
+        reason = undefined
         failures = 0
         if (worked) fruitless = 0
         if (worked || stopping) continue
-        await (watched ? nap(UNWATCHED_MS) : watch())
+        if (watched) reason = await nap(UNWATCHED_MS)
+        else await watch()
       } catch (error) {
         failed(error)
         if (!stopping) await nap(backoffMs(failures++, 50, MAX_BACKOFF_MS))
@@ -106,7 +131,7 @@ export function createLoop({ slots, step, nextDueMs, failed, pollMs = POLL_MS }:
     wake,
     async stop() {
       stopping = true
-      for (const roused of sleepers.splice(0)) roused()
+      for (const sleeper of sleepers.splice(0)) sleeper.rouse('look')
       await Promise.all(running)
       running = []
     },

@@ -1,6 +1,13 @@
 /** Most messages that are claimed ahead where groups are smaller: should one turn out slow, the others wait for it. */
 const MOST_AHEAD = 16
 
+/** What is left of a group goes with it if all of it should take no longer than so many times `group.ms`. */
+const STRETCH = 2
+/** Messages that arrive together share a group if they should take no longer than so many times `group.ms`. */
+const ARRIVAL_STRETCH = 3
+/** After so many times `group.ms` nothing more starts. */
+const MOST_STRETCH = 4
+
 /**
  * Pace: how much a consumer puts into one transaction, and how many transactions run side by side. Learned from how
  * long its handlers take and from how often its groups collide on row locks.
@@ -51,21 +58,22 @@ export class Pace {
     this.#ahead = count < asked || this.#durations.size === 0 ? 1 : Math.min(asked * 2, MOST_AHEAD)
   }
 
-  /** Starts the clock of a group. */
-  clock(): GroupClock {
-    return new GroupClock(this, this.#max.ms)
+  /** Starts the clock of a group. What is left of it may take so many times its time, all in all. */
+  clock(stretch = STRETCH): GroupClock {
+    return new GroupClock(this, this.#max.ms, stretch)
   }
 
   /**
    * How many of these messages to mark for a group on arrival, given their types: what is marked and does not run has to
-   * be marked again. As many as should fit with time to spare, in groups of one size: a stub would pay for a commit.
+   * be marked again. Whoever sent them waits for all of them, so that only the locks of their rows ask for small groups: as
+   * many as should fit before nothing more may start, with time to spare, in groups of one size.
    */
   share(types: readonly string[]): number {
     let fitting = 0
     let ms = 0
     for (const type of types) {
       ms += this.expectedMs(type)
-      if (fitting >= this.#limit || (fitting > 0 && ms > this.#max.ms * 1.5)) break
+      if (fitting >= this.#limit || (fitting > 0 && ms > this.#max.ms * ARRIVAL_STRETCH)) break
       fitting++
     }
     return Math.ceil(types.length / Math.ceil(types.length / fitting))
@@ -129,13 +137,15 @@ export class Pace {
 export class GroupClock {
   readonly #pace: Pace
   readonly #ms: number
+  readonly #stretch: number
   readonly #started = performance.now()
   #lap = this.#started
   #used = 0
 
-  constructor(pace: Pace, ms: number) {
+  constructor(pace: Pace, ms: number, stretch: number) {
     this.#pace = pace
     this.#ms = ms
+    this.#stretch = stretch
   }
 
   get elapsedMs(): number {
@@ -144,12 +154,12 @@ export class GroupClock {
 
   /**
    * May one more message start, of so many that are left? Not if it would take longer than the time that remains, unless
-   * all that is left fits in as much again: a stub would pay for a whole commit. In no case after four times as long.
+   * all that is left fits in as much again (`stretch`): a stub would pay for a whole commit. In no case after four times as long.
    */
   hasTime(type: string, left: number): boolean {
-    if (this.elapsedMs > this.#ms * 4) return false
+    if (this.elapsedMs > this.#ms * MOST_STRETCH) return false
     const each = this.#pace.expectedMs(type)
-    return this.#used + each <= this.#ms || this.#used + each * left <= this.#ms * 2
+    return this.#used + each <= this.#ms || this.#used + each * left <= this.#ms * this.#stretch
   }
 
   /** The leading messages for which there is time, where all of them start at once. */
@@ -165,7 +175,7 @@ export class GroupClock {
 
   /** True once nothing more may start. */
   get isOver(): boolean {
-    return performance.now() - this.#started > this.#ms * 4
+    return performance.now() - this.#started > this.#ms * MOST_STRETCH
   }
 
   /** These have run side by side, for so long each: the time of the group is theirs by shares. */

@@ -1,12 +1,20 @@
-/** Wake-ups: tells the loops of this process at once, and those of other processes by a debounced notification. */
+/**
+ * Wake-ups: tells the loops of this process at once, and those of other processes by a notification.
+ *
+ * A notification is a statement of its own, after the commit. It goes out at once, so that a message that comes alone waits
+ * for nothing; while they come faster than `NOTIFY_MS`, one stands for all that came since the last.
+ */
 import type { Database } from '../postgres/database.js'
 import { NOTIFY } from '../postgres/sql/receive.js'
 
-/** At most one notification in so long: one per commit would halve throughput. */
-const DEBOUNCE_MS = 20
+/**
+ * At least so long between two notifications: half as many as messages where a thousand come in a second. One for each commit
+ * would cost as much as the commits.
+ */
+const NOTIFY_MS = 2
 
 /** Anybody in the database may notify us: however often they do, we look no more often than this. */
-const REMOTE_MS = 5
+const HEAR_MS = 2
 
 export interface Waker {
   /** Something was committed: wake everybody. */
@@ -21,45 +29,17 @@ export interface Waker {
 export function createWaker(db: Database): Waker {
   const listeners = new Set<() => void>()
   let unlisten: (() => Promise<void>) | undefined
-  let lastSent = -Infinity
-  let timer: NodeJS.Timeout | undefined
 
   const local = (): void => {
     for (const listener of listeners) listener()
   }
-  let lastHeard = -Infinity
-  let heard: NodeJS.Timeout | undefined
-  /** At once, and once more for all that come in the moment after it. */
-  const remote = (): void => {
-    if (heard) return
-    const since = performance.now() - lastHeard
-    if (since >= REMOTE_MS) {
-      lastHeard = performance.now()
-      return local()
-    }
-    heard = setTimeout(() => {
-      heard = undefined
-      lastHeard = performance.now()
-      local()
-    }, REMOTE_MS - since)
-    heard.unref()
-  }
-  const send = (): void => {
-    lastSent = performance.now()
-    // A lost notification costs at most one poll of the others.
-    db.run(NOTIFY, [db.channel]).catch(() => undefined)
-  }
+  // A lost notification costs at most one poll of the others.
+  const tell = spaced(NOTIFY_MS, () => db.run(NOTIFY, [db.channel]).catch(() => undefined))
+  const hear = spaced(HEAR_MS, local)
   return {
     wake() {
       local()
-      if (!db.driver.listen || timer) return
-      const since = performance.now() - lastSent
-      if (since >= DEBOUNCE_MS) return send()
-      timer = setTimeout(() => {
-        timer = undefined
-        send()
-      }, DEBOUNCE_MS - since)
-      timer.unref()
+      if (db.driver.listen) tell.call()
     },
     subscribe(listener) {
       listeners.add(listener)
@@ -68,17 +48,49 @@ export function createWaker(db: Database): Waker {
     async listen(failed) {
       if (unlisten || !db.driver.listen) return
       try {
-        unlisten = await db.driver.listen(db.channel, remote)
+        unlisten = await db.driver.listen(db.channel, hear.call)
       } catch (error) {
         failed(error)
       }
     },
     async close() {
-      clearTimeout(timer)
-      clearTimeout(heard)
-      timer = heard = undefined
+      tell.close()
+      hear.close()
       await unlisten?.()
       unlisten = undefined
+    },
+  }
+}
+
+/** Calls `act` at once, and once more for all calls that come before it is over and so long has passed. */
+function spaced(ms: number, act: () => unknown): { call(): void; close(): void } {
+  let resting = false
+  let again = false
+  let timer: NodeJS.Timeout | undefined
+
+  const call = (): void => {
+    again = resting
+    if (resting) return
+    resting = true
+    void begin()
+  }
+  const begin = async (): Promise<void> => {
+    const started = performance.now()
+    await act()
+    const left = ms - (performance.now() - started)
+    if (left <= 0) return rested()
+    timer = setTimeout(rested, left)
+    timer.unref()
+  }
+  const rested = (): void => {
+    resting = false
+    if (again) call()
+  }
+  return {
+    call,
+    close() {
+      clearTimeout(timer)
+      resting = again = false
     },
   }
 }

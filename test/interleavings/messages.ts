@@ -16,7 +16,7 @@ import {
   RECORD_EFFECT,
   RESUME_RECORDED,
 } from '../../src/postgres/sql/effects.js'
-import { DROP_MARKS, FAIL_INLINE, LOCK_TIMEOUT, MARK, SETTLE_INLINE } from '../../src/postgres/sql/inline.js'
+import { DROP_MARKS, FAIL_INLINE, LOCK_TIMEOUT, MARK, SETTLE_INLINE, TAKE_OVER } from '../../src/postgres/sql/inline.js'
 import {
   CLAIM_LANES,
   EXTEND_LANE,
@@ -145,7 +145,10 @@ const receive = (id: string): Party => ({
 
 async function mark(hand: Hand, scene: Scene): Promise<Row | undefined> {
   const horizon = { consumer: scene.consumer, retainMs: retained(scene), untimed: 'accept' }
-  const rows = await hand.run(MARK, { ...horizon, restore: false, messages: [copy(scene, 'm')] })
+  const messages = [copy(scene, 'm')]
+  const [marked] = await hand.run(MARK, { ...horizon, restore: false, messages })
+  if (marked!['all'] !== null) return { n: marked!['all'], attempts: null }
+  const rows = await hand.run(TAKE_OVER, { consumer: scene.consumer, restore: false, messages })
   return rows.find((row) => row['id'] === 'm')
 }
 
@@ -386,17 +389,17 @@ export const LOOSE_PARTIES: Party[] = [
   ...COMMON,
   {
     name: 'MARK',
-    statements: ['MARK', 'SETTLE_INLINE'],
+    statements: ['MARK', 'TAKE_OVER', 'SETTLE_INLINE'],
     async act(hand, scene) {
       const open = await opened(hand)
       const ours = await mark(hand, scene)
-      await hand.run(SETTLE_INLINE, { ...open, handled: ours ? [ours['n']] : [] })
+      await hand.run(SETTLE_INLINE, { ...open, handled: ours ? ours['n'] : '' })
       return ours ? { id: 'm', handled: true } : {}
     },
   },
   {
     name: 'MARK, ONCE_CHECK',
-    statements: ['MARK', 'ONCE_CHECK'],
+    statements: ['MARK', 'TAKE_OVER', 'ONCE_CHECK'],
     async act(hand, scene) {
       const [row] = await hand.run(ONCE_BEGIN, { consumer: scene.consumer })
       // It would wait for a tenth of a second, which may be too short for who looks whether it waits.
@@ -408,14 +411,14 @@ export const LOOSE_PARTIES: Party[] = [
   },
   {
     name: 'MARK, DROP_MARKS',
-    statements: ['MARK', 'DROP_MARKS'],
+    statements: ['MARK', 'TAKE_OVER', 'DROP_MARKS'],
     async act(hand, scene) {
       const open = await opened(hand)
       const ours = await mark(hand, scene)
       // What is known is not dropped: its transaction is rolled back.
       if (ours && ours['attempts'] !== null) throw new Error('abandoned')
       if (ours) await hand.run(DROP_MARKS, { consumer: scene.consumer, drop: [['s', 'm']] })
-      await hand.run(SETTLE_INLINE, { ...open, handled: [] })
+      await hand.run(SETTLE_INLINE, { ...open, handled: '' })
       return {}
     },
   },

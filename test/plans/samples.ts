@@ -185,9 +185,13 @@ export const SAMPLES: ReadonlyMap<string, Sample> = new Map<string, Sample>([
   }, 'work_parked message_pkey')],
   ['ADOPT', sample(effects.ADOPT, { ...CLAIM_OF, message: ARRIVED, leaseMs: 1_000, lockTimeout: '1s', reason: 'arrival' }, 'work_pkey message_pkey')],
 
-  ['MARK', sample(inline.MARK, { ...HORIZON, restore: false, messages: [ARRIVED, { ...ARRIVED, i: '1' }] }, 'work_pkey message_pkey')],
+  ['MARK', sample(inline.MARK, {
+    ...HORIZON, restore: false, messages: [ARRIVED, { ...ARRIVED, i: '1' }],
+    others: { types: ['t1', '*'], covered: [['orders', 't1']], only: ['mail'], keyless: ['orders'] },
+  }, '')],
+  ['TAKE_OVER', sample(inline.TAKE_OVER, { consumer: 'orders', restore: false, messages: [ARRIVED, { ...ARRIVED, i: '1' }] }, 'work_pkey message_pkey')],
   ['IS_FRESH', sample(inline.IS_FRESH, { ...HORIZON, at: NOW }, '')],
-  ['SETTLE_INLINE', sample(inline.SETTLE_INLINE, { ...OPENED, handled: ['1'] }, '')],
+  ['SETTLE_INLINE', sample(inline.SETTLE_INLINE, { ...OPENED, handled: '1' }, '')],
   ['DROP_MARKS', sample(inline.DROP_MARKS, { consumer: 'orders', drop: [['s1', '100001']] }, 'message_pkey')],
   ['FAIL_INLINE', sample(inline.FAIL_INLINE, { consumer: 'orders', message: ARRIVED, attempts: 1, delayMs: 10, parked: 'failed', error: '{}', history: true }, 'work_pkey')],
   ['LOCK_TIMEOUT', sample(inline.LOCK_TIMEOUT, { lockTimeout: '1s' }, '')],

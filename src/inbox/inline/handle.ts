@@ -8,6 +8,7 @@ import { backoffMs, sleep } from '../../backoff.js'
 import { runAlone } from '../alone.js'
 import { arrive, Arrivals, type Arrival } from '../arrival.js'
 import { runNext } from '../group.js'
+import type { OthersQuestion } from '../others.js'
 import { busy, type Ackable } from '../outcome.js'
 import type { Prepared } from '../prepare.js'
 import type { Run, Worker } from '../run.js'
@@ -19,13 +20,17 @@ import { keyOf, marksOf, type Marks } from './mark.js'
 /** How long the copy of a message in flight waits for the other one before it is told `busy`. */
 const BUSY_WAIT_MS = 500
 
-/** Runs messages for one consumer. Answers one outcome per message, in order. */
-export async function handleFor(worker: Worker, messages: readonly Prepared[]): Promise<Ackable[]> {
+/** Runs messages for one consumer. Answers one outcome per message, in order. Its first mark asks for `others`. */
+export async function handleFor(
+  worker: Worker,
+  messages: readonly Prepared[],
+  others?: OthersQuestion,
+): Promise<Ackable[]> {
   try {
     const arrivals = new Arrivals(await arrive(worker, messages))
     // Copies within the call wait for the first one, and then are duplicates of it.
     const copies = takeCopies(arrivals.queue)
-    const on = onArrival(worker, arrivals)
+    const on = onArrival(worker, arrivals, others)
     await runAll(on)
     for (const copy of copies) {
       arrivals.queue.push(copy)
@@ -39,15 +44,14 @@ export async function handleFor(worker: Worker, messages: readonly Prepared[]): 
 }
 
 function takeCopies(queue: Arrival[]): Arrival[] {
-  const copies: Arrival[] = []
-  const first = new Set<string>()
-  const originals = queue.filter((arrival) => {
-    const isFirst = !first.has(keyOf(arrival))
-    if (isFirst) first.add(keyOf(arrival))
-    else copies.push(arrival)
-    return isFirst
-  })
-  queue.splice(0, queue.length, ...originals)
+  const originals = new Map<string, Arrival>()
+  for (const arrival of queue) {
+    const key = keyOf(arrival)
+    if (!originals.has(key)) originals.set(key, arrival)
+  }
+  if (originals.size === queue.length) return []
+  const copies = queue.filter((arrival) => originals.get(keyOf(arrival)) !== arrival)
+  queue.splice(0, queue.length, ...originals.values())
   return copies
 }
 
@@ -57,8 +61,8 @@ interface OnArrival extends Run {
   readonly arrivals: Arrivals
 }
 
-function onArrival(worker: Worker, arrivals: Arrivals): OnArrival {
-  const held = marksOf(worker, arrivals)
+function onArrival(worker: Worker, arrivals: Arrivals, others: OthersQuestion | undefined): OnArrival {
+  const held = marksOf(worker, arrivals, others)
   const on: OnArrival = { worker, arrivals, abort: worker.stop, held: { ...held, adopt: (one) => adopt(on, one) } }
   return on
 }

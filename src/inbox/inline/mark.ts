@@ -8,13 +8,17 @@ import {
   LOCK_TIMEOUT,
   MARK,
   SETTLE_INLINE,
+  TAKE_OVER,
   type ArrivalRow,
   type Horizon,
+  type KnownRow,
 } from '../../postgres/sql/inline.js'
+import { readJson } from '../../postgres/statement.js'
 import type { Runtime } from '../../runtime.js'
 import type { Arrival, Arrivals } from '../arrival.js'
 import { detailsOf } from '../details.js'
-import { setAttempts, type Held } from '../held.js'
+import { setAttempts, type Done, type Held } from '../held.js'
+import { OthersMet, type OthersQuestion } from '../others.js'
 import { busy, failed, handled } from '../outcome.js'
 import type { Prepared } from '../prepare.js'
 import type { Worker } from '../run.js'
@@ -27,6 +31,9 @@ export const ARRIVAL_PATIENCE = {
   commitWaitMs: 10_000,
 } as const
 
+/** What is marked and does not run has to be marked again: it is run, though the group takes longer than others. */
+const MARKED_STRETCH = 4
+
 /** Marks, and those of the messages that could not be marked: they are known already, or held elsewhere. */
 export interface Marks extends Held<Arrival> {
   /** It is not ours: it leaves the queue, to be judged. */
@@ -34,16 +41,16 @@ export interface Marks extends Held<Arrival> {
   takeOthers(): Arrival[]
 }
 
-export function marksOf(worker: Worker, arrivals: Arrivals): Marks {
+export function marksOf(worker: Worker, arrivals: Arrivals, others?: OthersQuestion): Marks {
   const { runtime, consumer, calm } = worker
   const { db } = runtime
   const { queue } = arrivals
-  /** Of the transaction that is open, or was last. */
-  let marked = new Map<Arrival, Mark>()
-  let others: Arrival[] = []
+  /** Those that are in the transaction that is open, or were in the last. */
+  let entered: Arrival[] = []
+  let left: Arrival[] = []
   const leaveToOthers = (message: Arrival): void => {
     arrivals.leave(message)
-    others.push(message)
+    left.push(message)
   }
   return {
     ...ARRIVAL_PATIENCE,
@@ -51,28 +58,28 @@ export function marksOf(worker: Worker, arrivals: Arrivals): Marks {
     journaled: true,
     // For a copy in flight, which holds its mark.
     lockTimeout: '5ms',
+    stretch: MARKED_STRETCH,
     atOnce: (pace) => pace.share(queue.map(({ type }) => type)),
     async enter(messages, { tx, lockTimeout }) {
-      const marking = { ...horizonOf(consumer), calm: calm(), restore: lockTimeout === undefined }
-      marked = await mark(runtime, marking, messages, tx)
-      for (const message of messages) {
-        const own = marked.get(message)
+      const marking = { ...horizonOf(consumer), calm: calm(), restore: lockTimeout === undefined, others }
+      const marks = await mark(runtime, marking, messages, tx)
+      entered = []
+      for (const [at, message] of messages.entries()) {
+        const own = marks[at]
         if (own === undefined) leaveToOthers(message)
         else {
           message.n = own.n
+          message.known = own.known
           setAttempts(message, own.attempts)
+          entered.push(message)
         }
       }
-      return [...marked.keys()]
+      return entered
     },
     async settle(done, { xid, guard, tx }) {
-      const ran = new Set(done.map(({ message }) => message))
-      const left = [...marked].filter(([message]) => !ran.has(message))
-      // A known message that was marked and did not run keeps its row: rolling back is simpler than restoring it.
-      if (left.some(([, { known }]) => known)) throw new OnceboxError('GROUP_ABANDONED', 'run alone')
-      const drop = left.map(([{ source, id }]) => [source, id] as const)
-      if (drop.length > 0) await db.run(DROP_MARKS, { consumer: consumer.name, drop }, tx)
-      const numbers = done.flatMap(({ message: { n } }) => n ?? [])
+      if (done.length < entered.length) await drop(worker, entered, done, tx)
+      let numbers = ''
+      for (const { message } of done) if (message.n !== null) numbers += numbers === '' ? message.n : ` ${message.n}`
       return { settlement: db.run(SETTLE_INLINE, { xid, guard, handled: numbers }, tx) }
     },
     settled(done, late) {
@@ -98,11 +105,26 @@ export function marksOf(worker: Worker, arrivals: Arrivals): Marks {
     },
     leaveToOthers,
     takeOthers() {
-      const taken = others
-      others = []
+      const taken = left
+      left = []
       return taken
     },
   }
+}
+
+/** Takes back the marks of those that did not run. */
+async function drop(
+  { runtime, consumer }: Worker,
+  entered: readonly Arrival[],
+  done: readonly Done<Arrival>[],
+  tx: unknown,
+): Promise<void> {
+  const ran = new Set(done.map(({ message }) => message))
+  const idle = entered.filter((message) => !ran.has(message))
+  // A known message that was marked and did not run keeps its row: rolling back is simpler than restoring it.
+  if (idle.some(({ known }) => known)) throw new OnceboxError('GROUP_ABANDONED', 'run alone')
+  const keys = idle.map(({ source, id }) => [source, id] as const)
+  await runtime.db.run(DROP_MARKS, { consumer: consumer.name, drop: keys }, tx)
 }
 
 /** A message that is ours to run, with the attempts before this one. */
@@ -128,28 +150,43 @@ export interface Marking extends Horizon {
   readonly calm?: boolean
   /** The caller does not know the type. */
   readonly untyped?: boolean
+  /** What the mark asks besides, unless it was asked already. */
+  readonly others?: OthersQuestion | undefined
 }
 
-/** Marks what is ours to run. The rest is known already, or held elsewhere. */
-export async function mark<K extends Keyed>(
+/**
+ * Marks what is ours to run. Answers by message: undefined if it is known already, or held elsewhere. Throws `OthersMet` if
+ * there are other takers.
+ */
+export async function mark(
   { db }: Runtime,
   marking: Marking,
-  messages: readonly K[],
+  messages: readonly Keyed[],
   tx: unknown,
-): Promise<Map<K, Mark>> {
-  const rows = await db.run(MARK, { ...marking, messages: messages.map(arrivalRow) }, tx)
-  const byKey = new Map<string, Mark>()
-  for (const { source, id, n, attempts } of rows) {
+): Promise<readonly (Mark | undefined)[]> {
+  const { calm, untyped, others, ...horizon } = marking
+  const asked = others?.answered ? undefined : others?.takers
+  const [row] = await db.run(MARK, { ...horizon, others: asked, messages: messages.map(arrivalRow) }, tx)
+  const { all, some } = row!
+  if (row!.others === 'true') throw new OthersMet('there are other takers')
+  if (others) others.answered = true
+  if (all !== null) return all.split(' ').map((n) => ({ n, attempts: 0, known: false }))
+  const marks = new Map<string, Mark>()
+  for (const [source, id, n] of readJson(some!)) marks.set(keyOf({ source, id }), { n, attempts: 0, known: false })
+  const rest = messages.filter((message) => !marks.has(keyOf(message)))
+  const { consumer, restore } = marking
+  const taking = { consumer, restore, calm, untyped, messages: rest.map(knownRow) }
+  for (const { source, id, n, attempts } of await db.run(TAKE_OVER, taking, tx)) {
     // One row says nothing of a message: it stands for the lock timeout.
     if (source === null || id === null) continue
-    byKey.set(keyOf({ source, id }), { n, attempts: Number(attempts ?? 0), known: attempts !== null })
+    marks.set(keyOf({ source, id }), { n, attempts: Number(attempts), known: true })
   }
-  const marks = new Map<K, Mark>()
-  for (const message of messages) {
-    const own = byKey.get(keyOf(message))
-    if (own) marks.set(message, own)
-  }
-  return marks
+  return messages.map((message) => {
+    const own = marks.get(keyOf(message))
+    // A second message of the same key is a copy of the first.
+    marks.delete(keyOf(message))
+    return own
+  })
 }
 
 /** Neither part may contain NUL. */
@@ -172,6 +209,12 @@ export function arrivalRow({ prepared, source, id }: Keyed): ArrivalRow {
     oi: renamed ? prepared.id : undefined,
     w: prepared.reworded,
   }
+}
+
+/** Without what only the journal of a new message needs. */
+function knownRow(message: Keyed): KnownRow {
+  const { s, i, t, b, h, os, oi, w } = arrivalRow(message)
+  return { s, i, t, b, h, os, oi, w }
 }
 
 /** Records a failure: its transaction is gone, and its mark with it. False: a copy was handled meanwhile, or is held. */

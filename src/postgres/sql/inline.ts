@@ -1,6 +1,6 @@
 /** Statements for handling a message on arrival, and for `once` in the caller's own transaction. */
 import { ofTheBox } from './rules.js'
-import { statement } from '../statement.js'
+import { statement, type Flag, type Json } from '../statement.js'
 import type { FailureDetails, OpenedBy } from './settle.js'
 
 /** A consumer, and from when on it can tell what is new: its dedup horizon. */
@@ -31,66 +31,119 @@ export interface ArrivalRow {
   readonly w?: boolean | undefined
 }
 
+/** What tells a known message from another one. */
+export type KnownRow = Omit<ArrivalRow, 'k' | 'e' | 'at'>
+
+/** Whom messages would have to be stored for besides: subscriptions to one of `types` that are not `covered`, as pairs. */
+export interface OtherTakers {
+  /** With `*`. */
+  readonly types: readonly string[]
+  /** Subscriptions of consumers that run these messages now. */
+  readonly covered: readonly (readonly [consumer: string, type: string])[]
+  /** Only these consumers; undefined for all. */
+  readonly only?: readonly string[] | undefined
+  /** Consumers that run now and have no business key here: one that has one in another process counts, too. */
+  readonly keyless: readonly string[]
+}
+
+interface MarkInput extends Horizon {
+  readonly restore: boolean
+  readonly others?: OtherTakers | undefined
+  readonly messages: readonly ArrivalRow[]
+}
+
+interface MarkRow {
+  /** If all are new: their numbers in the journal, in the order of the messages, with spaces between. */
+  readonly all: string | null
+  /** If not: those that are. */
+  readonly some: Json<readonly (readonly [source: string, id: string, n: string])[]> | null
+  /** Are there `others`? Null if nobody has asked. */
+  readonly others: Flag | null
+}
+
 /**
- * Marks messages as being handled by this transaction; `untyped` where the caller does not know the type. Raises 40001 if
- * retention has forgotten messages of this age meanwhile.
- * Out: those that are ours to run: new ones, and known ones that wait (an inline failure that its source redelivers,
- * a stored message that nobody holds), with their number in the journal and their attempts so far, which are null for new
- * ones; and a row of nulls. The rest is for CLASSIFY.
- * With `restore`, the lock timeout that bounds the wait for a copy in flight is put back once the marks are made.
- * Where all are new, the usual case, nobody looks for waiting ones. `calm` is as in CLAIM: nothing that carries a token.
+ * Marks new messages as being handled by this transaction. Raises 40001 if retention has forgotten messages of this age
+ * meanwhile. Out: one row. What is not new is for TAKE_OVER, and then for CLASSIFY.
+ * With `restore`, the lock timeout that bounds the wait for a copy in flight is put back, if all are new.
+ * Nothing is joined: rows are inserted in the order of their key, so that numbers in their order belong to keys in theirs.
+ * To count the rows (`tally`) inserts them all. Index: the primary key of `message`.
  */
-export const MARK = statement<
-  Horizon & { restore: boolean; calm?: boolean; untyped?: boolean; messages: readonly ArrivalRow[] },
-  { source: string | null; id: string | null; n: string | null; attempts: string | null }
->(`
+export const MARK = statement<MarkInput, MarkRow>(`
 with input as materialized (select $1::text::jsonb j),
 given as materialized (
-  select distinct on (x->>'s', x->>'i') j->>'consumer' consumer, x->>'s' source, x->>'i' id, x->>'t' type, x->>'k' key,
-    x->>'b' body, x->>'h' hash, x->>'e' envelope, x->>'os' origin_source, x->>'oi' origin_id, (x->>'at')::timestamptz at,
-    (x->>'w')::boolean reworded
-  from input, unnest(array(select jsonb_array_elements(j->'messages') from input)) x order by x->>'s', x->>'i'
-),
-young as materialized (
-  select given.* from input, given where ob.is_fresh(given.at, (j->>'retainMs')::float8, j->>'untimed',
-    (select f.sent_before from ob.forgotten f where f.consumer = j->>'consumer'))
+  select parsed.*, ob.is_fresh(parsed.at, (j->>'retainMs')::float8, j->>'untimed',
+      (select f.sent_before from ob.forgotten f where f.consumer = j->>'consumer')) fresh
+  from input, (
+    select ord, x->>'s' source, x->>'i' id, x->>'t' type, x->>'k' key, x->>'b' body, decode(x->>'h', 'hex') hash,
+      x->>'e' envelope, x->>'os' origin_source, x->>'oi' origin_id, (x->>'at')::timestamptz at
+    from input, jsonb_array_elements(j->'messages') with ordinality a(x, ord) offset 0
+  ) parsed
 ),
 inserted as (
   insert into ob.message as m
     (consumer, source, id, type, key, body, hash, envelope, origin_source, origin_id)
-  select consumer, source, id, type, key, body, decode(hash, 'hex'), envelope, origin_source, origin_id
-  from young
-  order by source collate "C", id collate "C"
+  select j->>'consumer', source, id, type, key, body, hash, envelope, origin_source, origin_id
+  from input, given where fresh order by source collate "C", id collate "C"
   on conflict do nothing returning m.source, m.id, m.n
+),
+tally as materialized (select (select count(*) from inserted) inserted, (select count(*) from given) given)
+select
+  case when inserted = given then (
+    select string_agg(n::text, ' ' order by ord) from rows from (
+      unnest(array(select ord from given order by source collate "C", id collate "C")),
+      unnest(array(select n from inserted order by n))) pair(ord, n)) end "all",
+  case when inserted < given then coalesce((
+    select jsonb_agg(jsonb_build_array(source, id, n::text)) from inserted), '[]')::text end some,
+  case when j->'others' is not null then exists (
+      select 1 from ob.subscription s where j->'others'->'types' @> to_jsonb(s.type)
+        and not j->'others'->'covered' @> jsonb_build_array(jsonb_build_array(s.consumer, s.type))
+        and (j->'others'->'only' is null or j->'others'->'only' @> to_jsonb(s.consumer)))
+    or exists (
+      select 1 from ob.consumer o where o.identity and j->'others'->'keyless' @> to_jsonb(o.name)) end::text others,
+  case when inserted > 0 then ob.refuse_forgotten(j->>'consumer', (select min(at) from given where fresh)) end checked,
+  case when inserted = given and (j->>'restore')::boolean
+    then set_config('lock_timeout', current_setting('oncebox.lock_timeout'), true) end restored
+from input, tally`)
+
+/**
+ * Takes over known messages that wait (an inline failure that its source redelivers, a stored message that nobody holds), for
+ * this transaction to handle; `untyped` where the caller does not know the type. `calm` is as in CLAIM: nothing that carries a
+ * token. Out: those that are ours to run, with their number in the journal and their attempts so far; and a row of nulls, which
+ * stands for the lock timeout. The rest is for CLASSIFY. Indexes: the primary keys.
+ */
+export const TAKE_OVER = statement<
+  {
+    consumer: string
+    restore: boolean
+    calm?: boolean | undefined
+    untyped?: boolean | undefined
+    messages: readonly KnownRow[]
+  },
+  { source: string | null; id: string | null; n: string | null; attempts: string | null }
+>(`
+with input as materialized (select $1::text::jsonb j),
+given as materialized (
+  select j->>'consumer' consumer, x->>'s' source, x->>'i' id, x->>'t' type, decode(x->>'h', 'hex') hash,
+    x->>'os' origin_source, x->>'oi' origin_id, x->>'b' body, (x->>'w')::boolean reworded
+  from input, unnest(array(select jsonb_array_elements(j->'messages') from input)) x
 ),
 again as (
   delete from ob.work w using given
-  where (select count(*) from inserted) < (select count(*) from given)
-    and w.consumer = given.consumer and w.source = given.source and w.id = given.id and w.lane is null
+  where w.consumer = given.consumer and w.source = given.source and w.id = given.id and w.lane is null
     and (w.parked = 'failed' or w.parked is null and (w.token is null or w.due_at <= ob.now()
       and (select (j->>'calm')::boolean is not true from input)))
-    and not exists (select 1 from inserted where inserted.source = given.source and inserted.id = given.id)
     and exists (select 1 from ob.message m where m.consumer = w.consumer and m.source = w.source and m.id = w.id
       and (m.hash is null and (m.unhashed is not true or m.body = given.body or given.reworded)
-        or given.hash is null or m.hash = decode(given.hash, 'hex') or given.origin_id is not null
+        or given.hash is null or m.hash = given.hash or given.origin_id is not null
         and (m.origin_id, m.origin_source) is distinct from (given.origin_id, given.origin_source))
       and (m.type = given.type or (select (j->>'untyped')::boolean from input)))
   returning w.consumer, w.source, w.id, w.attempts
-),
-still_fresh as materialized (
-  select case when exists (select 1 from inserted)
-    then ob.refuse_forgotten(j->>'consumer', (select min(at) from young)) end from input
-),
-ours as (
-  select source, id, n, null::int attempts from inserted
-  union all
-  select source, id, (select m.n from ob.message m where m.consumer = again.consumer and m.source = again.source
-    and m.id = again.id), attempts from again
 )
-select ours.source, ours.id, ours.n::text, ours.attempts::text from ours
+select source, id, (select m.n from ob.message m where m.consumer = again.consumer and m.source = again.source
+  and m.id = again.id)::text n, attempts::text from again
 union all
-select null, null, null, case when (select count(*) from ours) >= 0 and (j->>'restore')::boolean
-  then set_config('lock_timeout', current_setting('oncebox.lock_timeout'), true) end from input, still_fresh`)
+select null, null, null, case when (select count(*) from again) >= 0 and (j->>'restore')::boolean
+  then set_config('lock_timeout', current_setting('oncebox.lock_timeout'), true) end from input`)
 
 /** Is a message young enough to be judged new? */
 export const IS_FRESH = statement<Horizon & { at: string | undefined }, { fresh: 'true' | 'false' }>(`
@@ -99,13 +152,13 @@ select ob.is_fresh((j->>'at')::timestamptz, (j->>'retainMs')::float8, j->>'untim
   (select f.sent_before from ob.forgotten f where f.consumer = j->>'consumer'))::text fresh from input`)
 
 /**
- * Settles messages on arrival, by their numbers in the journal: the last statement before COMMIT. The marks are the
- * settlement; this notes the time, and raises if the transaction is not the one we opened.
+ * Settles messages on arrival, by their numbers in the journal with spaces between: the last statement before COMMIT. The
+ * marks are the settlement; this notes the time, and raises if the transaction is not the one we opened.
  */
-export const SETTLE_INLINE = statement<OpenedBy & { handled: readonly string[] }>(`
+export const SETTLE_INLINE = statement<OpenedBy & { handled: string }>(`
 with input as materialized (select $1::text::jsonb j),
 handled as (
-  insert into ob.handled (n, at) select x::bigint, ob.now() from input, jsonb_array_elements_text(j->'handled') x
+  insert into ob.handled (n, at) select n, ob.now() from input, unnest(string_to_array(j->>'handled', ' ')::bigint[]) n
   on conflict (n) do update set at = excluded.at
 )
 select ob.close_transaction((j->>'xid')::xid8, (j->>'guard')::tid) from input`)

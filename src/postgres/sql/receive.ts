@@ -212,5 +212,9 @@ select o.name, 'true' from input, jsonb_array_elements_text(given->'keyless') k(
 join ob.consumer o on o.name = k.name
 where o.identity`)
 
-/** Wakes the workers of other processes. Sent after the commit: inside a transaction it would serialise commits. */
-export const NOTIFY = statement<readonly [channel: string]>(`select pg_notify($1::text::jsonb->>0, '')`)
+/**
+ * Wakes the workers of other processes. Sent after the commit: inside a transaction it would serialise commits. It is a
+ * transaction as well, and goes out when that is over: it waits for no disk.
+ */
+export const NOTIFY = statement<readonly [channel: string]>(`
+select set_config('synchronous_commit', 'off', true), pg_notify($1::text::jsonb->>0, '')`)
