@@ -55,8 +55,13 @@ export class Library {
     }
   }
 
+  /** Leaves what it has stored, for another to go on with. */
+  leave() {
+    return this.#pool.end()
+  }
+
   async close() {
-    await this.#pool.end()
+    await this.leave()
     const client = new pg.Client({ connectionString: this.#url })
     await client.connect()
     await client.query(`drop schema ${this.#schema} cascade`)

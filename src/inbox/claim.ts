@@ -33,7 +33,7 @@ export async function claimMessages(
   consumer: ConsumerDeclaration,
   token: string,
   due: Due & { readonly limit: number; readonly low: string | undefined },
-): Promise<Claim | undefined> {
+): Promise<{ readonly claim: Claim; readonly isAll: boolean } | undefined> {
   const { name, options } = consumer
   const asked = { consumer: name, token, leaseMs: options.leaseMs, bytes: CLAIM_BYTES, ...due }
   const rows = await runtime.db.run(CLAIM, asked)
@@ -41,7 +41,12 @@ export async function claimMessages(
   const messages = await decodeRows(runtime, rows)
   // Groups that touch their rows in the same order do not deadlock; messages of one key are likely to share rows.
   if (messages.length > 1) messages.sort(byKey)
-  return looseClaim(runtime, consumer, token, { messages })
+  return { claim: looseClaim(runtime, consumer, token, { messages }), isAll: isAll(rows, due.limit) }
+}
+
+/** Whether nothing else was due: the claim ended neither at its limit nor, at three bytes for a character, at its bytes. */
+function isAll(rows: readonly ClaimedRow[], limit: number): boolean {
+  return rows.length < limit && rows.reduce((length, { body }) => length + body.length, 0) * 3 < CLAIM_BYTES
 }
 
 function byKey(a: HeldMessage, b: HeldMessage): number {

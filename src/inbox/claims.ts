@@ -10,14 +10,11 @@ import { claimMessages, released } from './claim.js'
 import type { ConsumerDeclaration } from './consumer.js'
 import type { Claim } from './held.js'
 import { claimLanes, LaneDepth } from './lanes.js'
+import { LowWater } from './low-water.js'
 import { isAway } from './transaction.js'
 
 /** Consumers without order look for lanes too, in case they had one before: no row may be out of everybody's sight. */
 const LANES_LOOK_MS = 5_000
-/** The low-water hint is left out so often, to find what committed late. */
-const LATE_LOOK_MS = 1_000
-/** Commits may lag behind their time by this much before they wait for the next look without the hint. */
-const LATE_MARGIN_MS = 2_000
 /**
  * For so long after an outage nothing is taken from others whose lease ran out in it. They met it too, and give back what
  * they hold within a second; taken from them, it would count as a death.
@@ -40,8 +37,7 @@ export class Claims {
   #lastAway = -Infinity
   /** Claims of all that was due. */
   readonly #complete = new WeakSet<Claim>()
-  /** Nothing earlier was due when everything was looked at last. */
-  #low: { readonly at: string; readonly until: number } | undefined
+  readonly #low = { messages: new LowWater(), lanes: new LowWater() }
 
   constructor(runtime: Runtime, consumer: ConsumerDeclaration, pace: Pace, givesUp: (error: unknown) => boolean) {
     this.#runtime = runtime
@@ -64,7 +60,8 @@ export class Claims {
   /** The next claim leaves nothing out. */
   lookEverywhere(): void {
     this.#lastLanes = -Infinity
-    this.#low = undefined
+    this.#low.messages.forget()
+    this.#low.lanes.forget()
   }
 
   /** Claims some of what is due: what has fallen due by `until`, if it is given. */
@@ -76,7 +73,7 @@ export class Claims {
     }
     if (this.#consumer.options.order === 'none') {
       const found = await this.#messages(until)
-      if (found) this.#remember(found)
+      if (found) this.#low.messages.remember(earliestOf(found))
       if (found || performance.now() - this.#lastLanes < LANES_LOOK_MS) return found
       this.#lastLanes = performance.now()
       return this.#lanes(until)
@@ -138,34 +135,31 @@ export class Claims {
   }
 
   #lanes(until: string | undefined): Promise<Claim | undefined> {
-    const due = { limit: this.#pace.claimSize, depth: this.#depth, until, calm: this.calm }
-    return this.#claim((token) => claimLanes(this.#runtime, this.#consumer, token, due))
+    const asked = { limit: this.#pace.claimSize, depth: this.#depth, until, calm: this.calm }
+    return this.#low.lanes.claim((low) =>
+      this.#claim(async (token) => {
+        const found = await claimLanes(this.#runtime, this.#consumer, token, { ...asked, low })
+        if (found) this.#low.lanes.remember(found.earliest)
+        return found?.claim
+      }),
+    )
   }
 
   async #messages(until: string | undefined): Promise<Claim | undefined> {
     const size = this.#pace.claimSize
-    const claim = (low: string | undefined): Promise<Claim | undefined> =>
-      this.#claim((token) =>
-        claimMessages(this.#runtime, this.#consumer, token, { limit: size, low, until, calm: this.calm }),
-      )
-    const found = await claim(this.#hint)
-    const count = found?.queue.length ?? 0
-    this.#pace.claimed(count, size)
-    // Large bodies end a claim before its time. One message alone, where more were asked for, is all there was.
-    if (found && count === 1 && size > 1) this.#complete.add(found)
+    const asked = { limit: size, until, calm: this.calm }
+    const found = await this.#low.messages.claim((low) =>
+      this.#claim(async (token) => {
+        const some = await claimMessages(this.#runtime, this.#consumer, token, { ...asked, low })
+        if (some?.isAll) this.#complete.add(some.claim)
+        return some?.claim
+      }),
+    )
+    this.#pace.claimed(found?.queue.length ?? 0, size)
     return found
   }
+}
 
-  get #hint(): string | undefined {
-    return this.#low && performance.now() < this.#low.until ? this.#low.at : undefined
-  }
-
-  #remember({ queue }: Claim): void {
-    if (this.#hint) return
-    const earliest = Math.min(...queue.map(({ message }) => message.receivedAt.getTime()))
-    this.#low = {
-      at: new Date(earliest - LATE_MARGIN_MS).toISOString(),
-      until: performance.now() + LATE_LOOK_MS,
-    }
-  }
+function earliestOf({ queue }: Claim): number {
+  return Math.min(...queue.map(({ message }) => message.receivedAt.getTime()))
 }

@@ -55,12 +55,18 @@ export class LaneDepth {
   }
 }
 
+export interface ClaimedLanes {
+  readonly claim: Claim
+  /** When the first of them had fallen due, in ms since 1970. */
+  readonly earliest: number
+}
+
 export async function claimLanes(
   runtime: Runtime,
   consumer: ConsumerDeclaration,
   token: string,
-  { limit, depth: depths, ...due }: Due & { readonly limit: number; readonly depth: LaneDepth },
-): Promise<Claim | undefined> {
+  { limit, depth: depths, ...due }: Due & { limit: number; depth: LaneDepth; low: string | undefined },
+): Promise<ClaimedLanes | undefined> {
   const { name, options } = consumer
   // Two groups: what is claimed with a lane costs little more.
   const most = 2 * limit
@@ -79,7 +85,8 @@ export async function claimLanes(
   for (const { lane, more } of rows) lanes.get(lane)!.more = more === 'true'
   if (rows[0]?.full === 'true') for (const lane of lanes.values()) lane.more = true
   depths.found(lanes.size, messages.length, [...lanes.values()].filter(({ more }) => more).length)
-  return laneClaim(runtime, consumer, token, { lanes, queue: messages })
+  const claim = laneClaim(runtime, consumer, token, { lanes, queue: messages })
+  return { claim, earliest: Number(claimed[0]!.earliest) }
 }
 
 function laneClaim(

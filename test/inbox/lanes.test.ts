@@ -7,6 +7,7 @@ import { bindDatabase } from '../../src/postgres/database.js'
 import { sqlState } from '../../src/postgres/errors.js'
 import { CLAIM_LANES, READ_LANES, SETTLE_LANES } from '../../src/postgres/sql/lanes.js'
 import { OPEN } from '../../src/postgres/sql/settle.js'
+import { waitUntil } from '../support/wait.js'
 import { type Bench, note, useServer } from './fixture.js'
 
 const server = useServer('lanes')
@@ -42,7 +43,7 @@ test('a settlement of a message whose lane is not among those given is refused',
   await box.receive([...keyed('k', 1), ...keyed('l', 1)])
   const db = bindDatabase(fromPg(server.pool), box.schema)
   const who = { consumer: 'a', token: randomUUID() }
-  const due = { limit: 1, leaseMs: 60_000, until: undefined, calm: false }
+  const due = { limit: 1, leaseMs: 60_000, low: undefined, until: undefined, calm: false }
   expect(await db.run(CLAIM_LANES, { ...who, ...due })).toHaveLength(1)
   const [mine] = (await box.sql(`select key from ob.lane where token is not null`)).map(({ key }) => key as string)
   const settle = (done: string) =>
@@ -70,6 +71,37 @@ test('a lane that was read to its end is not claimed again', async () => {
   await box.drain()
   expect(await box.ids()).toEqual(['k1', 'k2'])
   expect(await box.sql(`select key from ob.test_claims`)).toEqual([{ key: 'k' }])
+})
+
+test('a claim from a hint on leaves out what had fallen due before, and says when the first one had', async () => {
+  await using box = await openKeyed()
+  await box.receive([...keyed('k', 1), ...keyed('l', 1)])
+  await box.sql(`update ob.lane set due_at = case key when 'k' then '2025-01-01T00:00:00Z'::timestamptz
+    else '2025-01-02T00:00:00Z' end`)
+  const db = bindDatabase(fromPg(server.pool), box.schema)
+  const claim = (low: string | undefined) =>
+    db.run(CLAIM_LANES, {
+      ...{ consumer: 'a', token: randomUUID(), limit: 10, leaseMs: 60_000, until: undefined, calm: false },
+      low,
+    })
+  const earliest = (day: string) => String(Date.parse(day))
+  expect(await claim('2025-01-01T12:00:00Z')).toEqual([
+    { key: 'l', suspect: 'false', earliest: earliest('2025-01-02') },
+  ])
+  expect(await claim('2025-01-01T12:00:00Z')).toEqual([])
+  expect(await claim(undefined)).toEqual([{ key: 'k', suspect: 'false', earliest: earliest('2025-01-01') }])
+})
+
+test('a lane that falls due before the hint is found by a later look', async () => {
+  await using box = await openKeyed()
+  await box.start()
+  await box.receive(keyed('k', 1))
+  await waitUntil(async () => (await box.ids()).length === 1, { what: 'the first message' })
+  await box.sql(`update ob.lane set due_at = 'infinity'`)
+  await box.receive(keyed('l', 1))
+  // Its commit is late by an hour.
+  await box.sql(`update ob.lane set due_at = ob.now() - interval '1 hour' where key = 'l' and token is null`)
+  await waitUntil(async () => (await box.ids()).length === 2, { what: 'the late one' })
 })
 
 test('deep lanes are claimed few at a time, shallow ones many', () => {

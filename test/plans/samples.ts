@@ -196,7 +196,7 @@ export const SAMPLES: ReadonlyMap<string, Sample> = new Map<string, Sample>([
   ['FAIL_INLINE', sample(inline.FAIL_INLINE, { consumer: 'orders', message: ARRIVED, attempts: 1, delayMs: 10, parked: 'failed', error: '{}', history: true }, 'work_pkey')],
   ['LOCK_TIMEOUT', sample(inline.LOCK_TIMEOUT, { lockTimeout: '1s' }, '')],
 
-  ['CLAIM_LANES', sample(lanes.CLAIM_LANES, { ...LANE_OF, ...DUE, leaseMs: 1_000, limit: 100 }, 'lane_due')],
+  ['CLAIM_LANES', sample(lanes.CLAIM_LANES, { ...LANE_OF, ...DUE, leaseMs: 1_000, limit: 100, low: undefined }, 'lane_due')],
   ['READ_LANES', sample(lanes.READ_LANES, { consumer: 'ledger', lanes: ['k6', 'k7'], depth: 10, bytes: 1e6 }, 'work_lane message_pkey')],
   ['SETTLE_LANES', sample(lanes.SETTLE_LANES, { ...LANE_OF, ...OPENED, done: [['s3', '7', '7']], release: [['k7', false]], keep: [] }, 'work_pkey')],
   ['RELEASE_LANES', sample(lanes.RELEASE_LANES, { ...LANE_OF, release: [['k7', null]], undo: [] }, 'work_pkey')],

@@ -4,26 +4,31 @@ import type { ClaimedRow, Due } from './claim.js'
 import type { ClaimOf, FailureRow, NumberedKey, OpenedBy } from './settle.js'
 
 /**
- * Claims due lanes. Out: their keys, and whether their last worker died. Like CLAIM it does not wait for the disk, and takes
- * nothing that has fallen due after `until`, nor, if `calm`, carries a token. A lane whose holder is waiting to extend it
- * (EXTEND_LANE) is left to that holder.
+ * Claims due lanes. Out: their keys, whether their last worker died, and when the first of them had fallen due, in ms. Like
+ * CLAIM it does not wait for the disk, takes nothing that has fallen due after `until`, nor, if `calm`, carries a token, and
+ * skips with `low` the dead index entries that a pinned xmin keeps alive. A lane whose holder is waiting to extend it
+ * (EXTEND_LANE) is left to that holder. No row back: nothing is due, or others hold it. Index: lane_due.
  */
 export const CLAIM_LANES = statement<
-  ClaimOf & Due & { leaseMs: number; limit: number },
-  { key: string; suspect: 'true' | 'false' }
+  ClaimOf & Due & { leaseMs: number; limit: number; low: string | undefined },
+  { key: string; suspect: 'true' | 'false'; earliest: string }
 >(`
-with input as materialized (select $1::text::jsonb j, set_config('synchronous_commit', 'off', true))
-update ob.lane l set suspect = (l.token is not null), token = (select (j->>'token')::uuid from input), dirty = false,
-  due_at = ob.now() + (select (j->>'leaseMs')::float8 * interval '1 ms' from input)
-where l.ctid = any (array(
-  select ctid from ob.lane
+with input as materialized (select $1::text::jsonb j, set_config('synchronous_commit', 'off', true)),
+due as materialized (
+  select ctid place, due_at from ob.lane
   where consumer = (select j->>'consumer' from input) and due_at <= ob.now() and due_at < 'infinity'
+    and due_at >= (select coalesce((j->>'low')::timestamptz, '-infinity') from input)
     and due_at <= (select coalesce((j->>'until')::timestamptz, 'infinity') from input)
     and not exists (select 1 from ob.consumer o where o.name = (select j->>'consumer' from input) and o.paused)
     and (token is null or (select (j->>'calm')::boolean is not true from input)
       and pg_try_advisory_xact_lock(hashtextextended(token::text, 0)))
-  order by due_at limit (select (j->>'limit')::int from input) for update skip locked))
-returning l.key, l.suspect::text`)
+  order by due_at limit (select (j->>'limit')::int from input) for update skip locked
+)
+update ob.lane l set suspect = (l.token is not null), token = (select (j->>'token')::uuid from input), dirty = false,
+  due_at = ob.now() + (select (j->>'leaseMs')::float8 * interval '1 ms' from input)
+where l.ctid = any (array(select place from due))
+returning l.key, l.suspect::text,
+  (select (extract(epoch from min(due_at)) * 1000.0)::bigint::text from due) earliest`)
 
 /**
  * Reads the messages of claimed lanes, oldest first, at most `depth` of each, and of all of them so many as CLAIM would for
