@@ -50,11 +50,11 @@ export interface Topology {
 export interface RabbitSourceOptions extends RabbitConnectOptions, ReadOptions<RabbitMessage> {
   /** The queue to consume. */
   queue: string
-  /** How many messages the broker hands out before they are acknowledged. Default: 256. */
+  /** How many messages the broker hands out before they are acknowledged. Default: 512. */
   prefetch?: number
   /** Messages that may wait here for their retry, beside as many as `prefetch` that do not. Default: 5 000. */
   hold?: number
-  /** The most messages in one delivery to the box, and no more than `prefetch`. Default: 64. */
+  /** The most messages in one delivery to the box, and no more than `prefetch`. Default: a quarter of it, or 64. */
   batch?: number
   /** How long a batch waits to become full. Default: 5. */
   lingerMs?: number
@@ -112,9 +112,9 @@ export const SOURCE = {
   ...CONNECT,
   ...READING<RabbitMessage>(),
   queue: short,
-  prefetch: integer({ least: 1, most: 65_535, fallback: 256 }),
+  prefetch: integer({ least: 1, most: 65_535, fallback: 512 }),
   hold: integer({ least: 0, most: 1_000_000, fallback: 5_000 }),
-  batch: optional(integer({ least: 1 }), '64, and no more than `prefetch`'),
+  batch: optional(integer({ least: 1 }), 'a quarter of `prefetch`, or 64'),
   lingerMs: integer({ least: 0, most: 60_000, fallback: 5 }),
   concurrency: integer({ least: 1, most: 1_000, fallback: 4 }),
   deadLetter: boolean(false),
@@ -148,7 +148,7 @@ export type ResolvedSink = ReturnType<typeof resolveSink>
 
 export function resolveSource(given: RabbitSourceOptions) {
   const options = readAll('rabbitmq', given, SOURCE)
-  const { prefetch, batch = Math.min(64, prefetch) } = options
+  const { prefetch, batch = Math.min(prefetch, Math.max(64, prefetch >> 2)) } = options
   if (batch > prefetch) throw invalid(`rabbitmq: batch must be at most prefetch, ${prefetch}; got ${batch}`)
   return { ...options, ...connecting(options), batch }
 }
