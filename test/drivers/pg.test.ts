@@ -414,6 +414,32 @@ describe('a lent client', () => {
     expect(await codeOf(unawaited)).toBe(code('UNAWAITED_QUERY'))
   })
 
+  test('is itself to its listeners, which can be taken off again', async () => {
+    const raise = `do $$ begin raise notice 'x'; end $$`
+    const adding = ['on', 'addListener', 'prependListener', 'once', 'prependOnceListener'] as const
+    const kept = lent(async (tx) => {
+      for (const add of adding) {
+        const heard: unknown[] = []
+        const note = function (this: unknown, notice: unknown): void {
+          heard.push(this, notice)
+        }
+        const added = (tx[add] as typeof tx.on).call(tx, 'notice', note)
+        expect(added).toBe(tx)
+        if (!/once/i.test(add)) expect(tx.listeners('notice')).toContain(note)
+        await tx.query(raise)
+        expect(heard).toHaveLength(2)
+        expect(heard[0] === tx, add).toBe(true)
+        expect(heard[1]).toMatchObject({ message: 'x' })
+        tx.off('notice', note)
+        // Before it was ever called, too: once wraps what it is given another time.
+        tx.off('notice', note)
+        await tx.query(raise)
+        expect(heard, add).toHaveLength(2)
+      }
+    })
+    expect(await codeOf(kept)).toBe('resolved')
+  })
+
   test('knows unanswered statements in each form', async () => {
     const slow = 'select pg_sleep(0.2)'
     const forms: ((tx: pg.PoolClient) => unknown)[] = [

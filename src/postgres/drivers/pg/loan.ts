@@ -36,6 +36,10 @@ const STATUS_MS = 1_000
 /** What a lent client answers with its loan. A WeakMap would cost more than the rest, with an entry for each message. */
 const LOAN = Symbol.for('oncebox.loan')
 
+const TAKES_LISTENER: ReadonlySet<string | symbol> = new Set([
+  ...['on', 'once', 'addListener', 'prependListener', 'prependOnceListener', 'off', 'removeListener'],
+])
+
 function loanOf(tx: object | null): Lent | undefined {
   return (tx as { [LOAN]?: Lent } | null)?.[LOAN]
 }
@@ -70,6 +74,7 @@ function lent(loan: Lent): Client {
   const { session, watch } = loan
   const { client } = session
   let bound: Map<unknown, unknown> | undefined
+  let heard: WeakMap<object, Method> | undefined
 
   function query(...args: unknown[]): unknown {
     const error = watch.refuse(textOf(args[0])) ?? unfitBesideOthers(watch, args[0]) ?? endedByHandler(session)
@@ -89,12 +94,25 @@ function lent(loan: Lent): Client {
       if (typeof value !== 'function' || key === 'constructor') return value
       // pg's methods write to `this`, which must be the client itself.
       bound ??= new Map()
-      if (!bound.has(value)) bound.set(value, guardedCall(value as Method))
+      if (!bound.has(value))
+        bound.set(value, TAKES_LISTENER.has(key) ? listening(value as Method) : guardedCall(value as Method))
       return bound.get(value)
     },
     set: (target, key, value) => Reflect.set(target, key, value, target),
   })
   return guarded
+
+  /** An emitter calls its listeners with the client as `this`. One that comes twice is the same both times, and can be taken off. */
+  function listening(method: Method): Method {
+    const call = guardedCall(method)
+    return (event, listener, ...rest) => {
+      if (typeof listener !== 'function') return call(event, listener, ...rest)
+      heard ??= new WeakMap()
+      let own = heard.get(listener)
+      if (!own) heard.set(listener, (own = calledWith(guarded, listener as Method)))
+      return call(event, own, ...rest)
+    }
+  }
 
   /** An emitter's methods answer with the client, for the next call. */
   function guardedCall(method: Method): Method {
@@ -103,6 +121,11 @@ function lent(loan: Lent): Client {
       return answer === client ? guarded : answer
     }
   }
+}
+
+/** By `listener` Node.js knows which function it stands for: `listeners()` and a removal by somebody else find that one. */
+function calledWith(self: unknown, listener: Method): Method {
+  return Object.assign((...args: unknown[]) => listener.apply(self, args), { listener })
 }
 
 /** What pg refuses in pipeline mode: cursors and streams, and the option by which rows come in pages. */
