@@ -5,6 +5,7 @@ import type { Access } from './access.js'
 import { createJobs, type Jobs } from './bulk/jobs.js'
 import { createDiagnosis, type Diagnosis } from './diagnosis.js'
 import { maySeeBodies, type Viewer } from './expose.js'
+import { fingerprintsFor, secretOf, type Fingerprints } from './fingerprints.js'
 import { createHub, type Hub } from './hub.js'
 import { boundReads, createBuckets, createGate, type Buckets } from './limits.js'
 import type { Inside, Settings } from './options.js'
@@ -19,6 +20,7 @@ export interface Part extends Inside {
   readonly hub: Hub
   readonly jobs: Jobs
   readonly diagnosis: Diagnosis
+  secret(): Promise<string>
 }
 
 export interface Desk {
@@ -41,6 +43,12 @@ export interface Call {
 /** One about a box. */
 export interface BoxCall extends Call {
   readonly part: Part
+  readonly viewer: BoxViewer
+}
+
+/** Whoever looks at a box. */
+export interface BoxViewer extends Viewer {
+  readonly fingerprints: Fingerprints
 }
 
 /** Reads for all, such as the overview. */
@@ -54,11 +62,20 @@ export function createDesk(insides: readonly Inside[], settings: Settings): Desk
     const reads = readsOf(NOBODY)
     const report = (error: unknown): void => tellSafely(settings.onError, error)
     const { readOnly, redact } = settings
-    const jobs = createJobs({ inside, reads, readOnly, redact, report })
+    const secret = secretOf(runtime)
+    const jobs = createJobs({ inside, reads, readOnly, redact, report, secret })
     const hub = createHub({ inside, reads, jobs, report })
-    return [inside.name, { ...inside, reads, readsOf, jobs, hub, diagnosis: createDiagnosis(inside, reads) }]
+    return [inside.name, { ...inside, reads, readsOf, jobs, hub, secret, diagnosis: createDiagnosis(inside, reads) }]
   })
   return { settings, parts: new Map(parts), signer: createSigner(settings.secret), buckets: createBuckets() }
+}
+
+export async function callOf(call: Call, name: string): Promise<BoxCall> {
+  const { desk, access, viewer } = call
+  const part = partFor(desk, access, name)
+  // What `redact` takes out of errors, nobody gets to see.
+  const maySeeWords = maySeeBodies(viewer) && viewer.redact === undefined
+  return { ...call, part, viewer: { ...viewer, fingerprints: fingerprintsFor(await part.secret(), maySeeWords) } }
 }
 
 /** A box that somebody does not get to see is not there for them. They read it with a share of their own. */

@@ -14,7 +14,7 @@ import { tellSafely } from '../http/report.js'
 import { isResponse } from '../http/response.js'
 import { MIB } from '../figures.js'
 import { askWho, requirePermission, type Access, type Authorize } from './access.js'
-import { createDesk, partFor, type BoxCall, type Desk } from './desk.js'
+import { createDesk, callOf, type BoxCall, type Desk } from './desk.js'
 import { checkHost, checkLocal, checkSite } from './guard.js'
 import { HANDLERS } from './handlers/index.js'
 import { matchAll, type Matched } from './match.js'
@@ -85,7 +85,7 @@ async function answer(desk: Desk, request: Request, intake: Intake): Promise<Res
   const viewer = { access, redact, report: (error: unknown) => tellSafely(settings.onError, error) }
   const call = { desk, request, access, viewer, base }
   const isOfBox = route.kind !== 'page' && typeof input['box'] === 'string'
-  const whole = isOfBox ? { ...call, part: partFor(desk, access, input['box'] as string) } : call
+  const whole = isOfBox ? await callOf(call, input['box'] as string) : call
   const handler = HANDLERS[name] as (call: BoxCall, input: object) => unknown
   const answered = await handler(whole as BoxCall, input)
   return isResponse(answered) ? answered : json(answered)

@@ -11,6 +11,7 @@ import { nearest } from '../nearest.js'
 import type { FoundRow } from '../postgres/sql/walk.js'
 import type { Term } from './answers/index.js'
 import { dataTerm, type DataTerm } from './data-term.js'
+import type { Fingerprints } from './fingerprints.js'
 import { parseExact } from './exact.js'
 import { Problem } from './problem.js'
 import { see, type Redact } from './redact.js'
@@ -54,6 +55,7 @@ const MOST_DATA = 8
 export interface Glasses {
   readonly redact: Redact | undefined
   report(error: unknown): void
+  readonly fingerprints: Pick<Fingerprints, 'read'>
 }
 
 export function parseQuery(text: string, clock: Clock, glasses: Glasses): Query {
@@ -71,7 +73,7 @@ export function parseQuery(text: string, clock: Clock, glasses: Glasses): Query 
     else said.set(qualifier, valuesOf(term))
   }
   if (data.length > MOST_DATA) throw invalid(`a query has at most ${MOST_DATA} parts that look into data`)
-  const { filter, fits } = toFilter(said, clock)
+  const { filter, fits } = toFilter(said, clock, glasses)
   const keys = glasses.redact && said.get('key')
   const judges = [
     ...fits,
@@ -126,6 +128,7 @@ const SINGLE: Readonly<
 function toFilter(
   said: ReadonlyMap<Qualifier, readonly string[]>,
   clock: Clock,
+  { fingerprints }: Glasses,
 ): { filter: Filter; fits: ((row: FoundRow) => boolean)[] } {
   const criteria: Record<string, unknown> = {}
   const fits: ((row: FoundRow) => boolean)[] = []
@@ -134,7 +137,7 @@ function toFilter(
     else if (qualifier === 'before' || qualifier === 'after')
       criteria[qualifier] = readTime(one(qualifier, values), clock)
     else if (qualifier === 'box') criteria['box'] = one(qualifier, values)
-    else if (qualifier === 'fingerprint') criteria['fingerprint'] = values
+    else if (qualifier === 'fingerprint') criteria['fingerprint'] = values.map((value) => fingerprints.read(value))
     else if (qualifier === 'blocking') criteria['blocking'] = isTrue(one(qualifier, values))
     else if (qualifier !== 'data') {
       if (values.length === 1) criteria[qualifier] = values[0]

@@ -44,6 +44,8 @@ export interface Refused {
   readonly lane: string | undefined
   readonly reason: QuarantineReason
   readonly detail: string
+  /** The fields that its schema refused, if it did. */
+  readonly fields?: readonly string[] | undefined
   readonly body: string | undefined
   readonly bytes: Uint8Array | undefined
   readonly hash: string
@@ -119,7 +121,7 @@ export function prepare(
   const parsed = validate(schema, data)
   const finish = (checked: Validated): Prepared | Refused =>
     'problem' in checked
-      ? refuse('invalid', checked.problem)
+      ? { ...refuse('invalid', checked.problem), fields: checked.fields }
       : withIdentities({ ...prepared, data }, () => checked.value, options.consumers)
   return parsed instanceof Promise ? parsed.then(finish) : finish(parsed)
 }

@@ -133,10 +133,21 @@ function tellNew(runtime: Runtime, { consumer, refused }: Quarantined): void {
     ...(refused.bytes && { bytes: refused.bytes }),
   }
   runtime.metrics.consumer(consumer).quarantined(refused.reason)
-  // Without the detail: schemas, codecs and identities say it, and may quote what they were given.
-  const about = { ...aboutMessage(message), id: refused.id, consumer, reason: refused.reason }
+  const about = { ...aboutMessage(message), id: refused.id, consumer, reason: refused.reason, ...whyOf(refused) }
   runtime.log.warn(about, 'message quarantined')
   tell(runtime, 'quarantined', entry)
+}
+
+/** What the box itself says of the envelope. */
+const OURS: readonly QuarantineReason[] = ['conflict', 'too-old', 'too-large', 'unrouted', 'not-allowed']
+
+/** For logs, so that a person knows what to mend. Schemas, codecs and identities may quote what they were given: not their words. */
+function whyOf({ reason, detail, fields, origin }: Refused): object {
+  return {
+    ...(origin && { via: origin.name }),
+    ...(fields && fields.length > 0 && { fields }),
+    ...(OURS.includes(reason) && { why: detail }),
+  }
 }
 
 function messageOf(refused: Refused): Message {

@@ -48,6 +48,7 @@ export const GRANTS: Readonly<Record<Exclude<Role, 'owner' | 'viewer'>, Readonly
     consumer: ALL,
     subscription: 'select, insert, delete',
     schema_version: 'select',
+    secret: 'select',
     audit: 'select, insert (action, detail, actor)',
   },
   janitor: {

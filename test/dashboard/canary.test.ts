@@ -178,7 +178,7 @@ test('groups of failures have a query that finds them, and words without what va
     ['mail', 3],
     ['ledger', 1],
   ])
-  const found = await ask(open({ shop: box }), 'messages', { box: 'shop', q: groups[0]!.query }, { who: 'reader' })
+  const found = await ask(open({ shop: box }), 'messages', { box: 'shop', q: groups[0]!.query }, { who: 'looker' })
   expect((found.answer as { items: Item[] }).items.map(({ id }) => id).sort()).toEqual(['d1', 'd2', 'd3'])
   expect(groups[0]!.message).toContain('‹n› ms')
 })

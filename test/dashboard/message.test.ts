@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Reject, type Incoming } from 'oncebox'
 import type { Dashboard } from 'oncebox/dashboard'
-import type { Conflict, Failures, MessageAnswer } from 'oncebox/dashboard/client'
+import type { Conflict, Conversation, Failures, MessageAnswer } from 'oncebox/dashboard/client'
 import { useServer, type Bench } from '../inbox/fixture.js'
 import { waitUntil } from '../support/wait.js'
 import { ask, open } from './fixture.js'
@@ -46,6 +46,31 @@ describe('a message without a source', () => {
     expect(await ask(ops, 'answer', asked)).toMatchObject({ status: 200, answer: { done: true } })
     await box.drain()
     expect(await box.fates('plain')).toMatchObject([{ state: 'handled' }])
+  })
+})
+
+describe('a conversation', () => {
+  test('has the events that are still in the outbox, and they have theirs', async () => {
+    await using shop = await server.open({ source: 'shop' })
+    const sink = { name: 'bus', publish: () => Promise.reject(new Error('away')), close: () => Promise.resolve() }
+    shop.to(sink, { types: ['placed'] })
+    shop.consumer('order', {
+      order: async (_, ctx) => {
+        await ctx.send('placed', {}, { id: 'placed-1' })
+        await ctx.send('unwanted', {}, { id: 'unwanted-1' })
+      },
+    })
+    await shop.receive({ id: 'o-0', type: 'order', source: 'web', data: {} })
+    await shop.drain().catch(() => undefined)
+    const own = open({ shop })
+    const { answer } = await ask(own, 'conversation', { ...at, id: 'o-0', source: 'web' })
+    const event = { box: 'shop', source: 'shop', cause: 'o-0', state: 'pending', outbox: true }
+    expect((answer as Conversation).caused).toEqual([
+      expect.objectContaining({ ...event, type: 'placed', consumer: 'bus', id: 'placed-1' }),
+      expect.objectContaining({ ...event, type: 'unwanted', consumer: '', id: 'unwanted-1' }),
+    ])
+    const of = await ask(own, 'conversation', { ...at, id: 'placed-1', source: 'shop' })
+    expect(of).toMatchObject({ status: 200, answer: { cause: { id: 'o-0', consumer: 'order' }, caused: [] } })
   })
 })
 

@@ -106,6 +106,21 @@ const MOUNTS: Readonly<Record<string, (make: (options?: Partial<DashboardOptions
     await app.register(toFastify(make()), { prefix: base })
     return listening(app)
   },
+  'Next.js, called as it calls a route': (make, base) => {
+    const ops = make({ base })
+    // app/ops/inbox/[[...path]]/route.ts has GET and POST; the path comes in a promise, too, and everything else is a page of its own.
+    const route = { GET: (request: Request, _: object) => ops.fetch(request), POST: (request: Request, _: object) => ops.fetch(request) }
+    return listen(toNodeListener({
+      async fetch(request) {
+        const { pathname } = new URL(request.url)
+        const isOurs = pathname === base || pathname.startsWith(`${base}/`)
+        const method = route[request.method as keyof typeof route]
+        if (!isOurs || !method) return new Response(null, { status: isOurs ? 405 : 404 })
+        // A request of its own making, which no bridge knows.
+        return method(new Request(request), { params: Promise.resolve({ path: pathname.slice(base.length + 1).split('/') }) })
+      },
+    }))
+  },
   Hono: async (make, base) => {
     const app = new Hono()
     const ops = make({ base })

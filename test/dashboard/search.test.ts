@@ -7,7 +7,7 @@ import { useServer } from '../inbox/fixture.js'
 import { ask, fill, LARGE, open, type Asked, type Filled } from './fixture.js'
 
 /** Nothing is redacted. */
-const PLAIN = { redact: undefined, report: () => undefined }
+const PLAIN = { redact: undefined, report: () => undefined, fingerprints: { read: (given: string) => given } }
 const server = useServer('dashboard_search')
 const NOW = Date.UTC(2026, 10, 16, 12, 30)
 const clock = { nowMs: NOW, zone: 60 }

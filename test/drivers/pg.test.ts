@@ -423,7 +423,8 @@ describe('a lent client', () => {
         const note = function (this: unknown, notice: unknown): void {
           heard.push(this, notice)
         }
-        tx[add]('notice', note)
+        const put = (): pg.PoolClient => (tx[add] as typeof tx.on).call(tx, 'notice', note)
+        expect(put() === tx).toBe(true)
         if (!/once/i.test(add)) expect(tx.listeners('notice')).toContain(note)
         await tx.query(raise)
         expect(heard).toHaveLength(2)
@@ -431,7 +432,7 @@ describe('a lent client', () => {
         expect(heard[1]).toMatchObject({ message: 'x' })
         tx.off('notice', note)
         // Before it was ever called, too: once wraps what it is given another time.
-        tx[add]('notice', note).removeListener('notice', note)
+        put().off('notice', note)
         await tx.query(raise)
         expect(heard, add).toHaveLength(2)
       }

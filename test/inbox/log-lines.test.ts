@@ -89,8 +89,9 @@ describe('what is told of a message', () => {
     expect(about('again')).toEqual([{ id: 'again', type: 'again', attempt: 1, error: 'no luck', retryBy: 'box', retryInMs: expect.any(Number), ...pay }]) // prettier-ignore
     expect(about('bad')).toEqual([{ id: 'bad', type: 'bad', attempt: 1, error: 'never', ...pay }])
     expect(about('call')).toMatchObject([{ id: 'call', type: 'call', reason: 'effect-unknown', ...pay }])
-    expect(about('strict')).toEqual([{ id: 'strict', type: 'strict', reason: 'invalid', ...pay, consumer: '' }])
-    expect(about('nobody')).toEqual([{ id: 'nobody', type: 'nobody', reason: 'unrouted', ...pay, consumer: '' }])
+    expect(about('strict')).toEqual([{ id: 'strict', type: 'strict', reason: 'invalid', fields: ['secret'], ...pay, consumer: '' }]) // prettier-ignore
+    const why = 'no consumer takes messages of type nobody'
+    expect(about('nobody')).toEqual([{ id: 'nobody', type: 'nobody', reason: 'unrouted', why, ...pay, consumer: '' }])
     expect(about('event')).toEqual([{ id: 'event', type: 'sent', sink: 'events', error: 'refused', ...IDS }])
     expect(logger.lines.filter(({ text }) => text === 'a hook failed')).toHaveLength(6)
     expect(inspect(logger.lines, { depth: 10, maxStringLength: Infinity })).not.toContain(CANARY)

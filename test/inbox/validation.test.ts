@@ -157,6 +157,26 @@ describe('quarantine', () => {
     expect(details.join()).toContain('at position 7')
   })
 
+  test('the log says what to mend: which fields, or why, and nothing of what is in them', async () => {
+    const logger = recorder()
+    const priced = z.object({ items: z.array(z.object({ price: z.number() })), by: z.record(z.string(), z.number()) })
+    await using box = await server.open({ logger, messages: { priced, note: messages.note }, maxBytes: 200 })
+    box.consumer('a', { priced: () => undefined, note: () => undefined })
+    const data = { items: [{ price: 1 }, { price: 'CANARY' }], by: { 'kowalski@example.com': 'CANARY' } }
+    await box.receive([
+      { id: '1', type: 'priced', data },
+      note('2', { data: 'CANARY'.repeat(50) }),
+      note('3', { type: 'elsewhere' }),
+    ] as never)
+    const lines = logger.lines.filter(({ text }) => text === 'message quarantined').map(({ about }) => about)
+    expect(lines).toMatchObject([
+      { id: '1', reason: 'invalid', fields: ['items.1.price', 'by.‹key›'] },
+      { id: '2', reason: 'too-large', why: expect.stringMatching(/^the body has 302 bytes, the limit \(maxBytes\) is 200/) },
+      { id: '3', reason: 'unrouted' },
+    ]) // prettier-ignore
+    expect(JSON.stringify(logger.lines)).not.toMatch(/CANARY|kowalski/)
+  })
+
   test('the same refused message twice is kept once; without an id it goes by its body', async () => {
     await using box = await server.open({ messages })
     box.consumer('a', { strict: () => undefined })

@@ -113,6 +113,7 @@ export const SAMPLES: ReadonlyMap<string, Sample> = new Map<string, Sample>([
   ['SINKS', sample(admin.SINKS, { goneMs: 90_000 }, '')],
   ['SET_PAUSED', sample(admin.SET_PAUSED, { name: 'orders', paused: true }, '')],
   ['AUDIT', sample(audit.AUDIT, { action: 'retry', detail: '{}', actor: null }, '')],
+  ['SECRET', sample(dashboard.SECRET, { name: 'fingerprints' }, '')],
   ['READ_AUDIT', sample(audit.READ_AUDIT, { before: '1000', limit: 10 }, 'audit_pkey')],
 
   ['WALK_END', sample(bulk.WALK_END, null, 'quarantine_pkey outbox_pkey')],
@@ -165,6 +166,7 @@ export const SAMPLES: ReadonlyMap<string, Sample> = new Map<string, Sample>([
   ['BEHIND', sample(dashboard.BEHIND, { lanes: [['ledger', 'k7'], ['ledger', 'k9']], limit: 11 }, 'work_lane message_pkey')],
   ['QUARANTINE_REASONS', sample(dashboard.QUARANTINE_REASONS, { limit: 500 }, 'quarantine_reason work_parked')],
   ['DELIVERIES', sample(dashboard.DELIVERIES, { limit: 500, goneMs: 1_000 }, 'delivery_live delivery_waiting delivery_parked delivery_failed outbox_pkey')],
+  ['CAUSED_EVENTS', sample(dashboard.CAUSED_EVENTS, { id: '1', from: Date.now() - 60_000, limit: 500 }, 'outbox_pkey')],
   ['CAUSED', sample(dashboard.CAUSED, { ids: ['1'], from: Date.now() - 60_000, limit: 500 }, 'message_received')],
 
   ['FAILURE_GROUPS', sample(failures.FAILURE_GROUPS, { consumer: null, groups: 100, limit: 10_000, shown: 50 }, 'work_failure message_pkey')],

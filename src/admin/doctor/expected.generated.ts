@@ -1,4 +1,4 @@
-// Generated from the migrations by `node scripts/describe-schema.mjs`, which `npm run build` runs. Of e9dade6a87b43e00.
+// Generated from the migrations by `node scripts/describe-schema.mjs`, which `npm run build` runs. Of 9d5d72f5c842cd4c.
 import type { ObjectRow } from '../../postgres/sql/doctor-server.js'
 
 /** What the migrations make: kind, name, detail. */
@@ -193,6 +193,8 @@ export const EXPECTED: readonly (readonly [ObjectRow['kind'], string, string])[]
   ["column", "removed_sink.sink", "text collate C not null"],
   ["column", "schema_version.compatible_from", "integer not null"],
   ["column", "schema_version.version", "integer not null"],
+  ["column", "secret.name", "text not null"],
+  ["column", "secret.value", "text not null"],
   ["column", "shard.due_at", "timestamp with time zone not null default"],
   ["column", "shard.shard", "integer not null"],
   ["column", "shard.sink", "text collate C not null"],
@@ -285,6 +287,7 @@ export const EXPECTED: readonly (readonly [ObjectRow['kind'], string, string])[]
   ["index", "reading_pkey", "CREATE UNIQUE INDEX reading_pkey ON ob.reading USING btree (one)"],
   ["index", "removed_sink_pkey", "CREATE UNIQUE INDEX removed_sink_pkey ON ob.removed_sink USING btree (sink)"],
   ["index", "schema_version_pkey", "CREATE UNIQUE INDEX schema_version_pkey ON ob.schema_version USING btree (version)"],
+  ["index", "secret_pkey", "CREATE UNIQUE INDEX secret_pkey ON ob.secret USING btree (name)"],
   ["index", "shard_pkey", "CREATE UNIQUE INDEX shard_pkey ON ob.shard USING btree (sink, shard)"],
   ["index", "sink_declaration_pkey", "CREATE UNIQUE INDEX sink_declaration_pkey ON ob.sink_declaration USING btree (sink, process)"],
   ["index", "sink_pkey", "CREATE UNIQUE INDEX sink_pkey ON ob.sink USING btree (name)"],
@@ -319,6 +322,7 @@ export const EXPECTED: readonly (readonly [ObjectRow['kind'], string, string])[]
   ["table", "reading", ""],
   ["table", "removed_sink", ""],
   ["table", "schema_version", ""],
+  ["table", "secret", ""],
   ["table", "shard", ""],
   ["table", "sink", ""],
   ["table", "sink_declaration", ""],

@@ -152,6 +152,8 @@ export interface Link {
   readonly receivedAt: string
   /** The id that it names as its cause. */
   readonly cause?: string
+  /** An event, which is still in the outbox of its box: `consumer` is the sink that it is to be published to, if there is one. */
+  readonly outbox?: true
 }
 
 export interface Conflict {

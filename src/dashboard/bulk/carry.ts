@@ -10,6 +10,7 @@ import { isConflict, isUnavailable, sqlState } from '../../postgres/errors.js'
 import type { WalkEnd } from '../../postgres/sql/bulk.js'
 import { END_BULK, FOLLOW_BULK, LEAVE_BULK, type BulkRow } from '../../postgres/sql/bulk-work.js'
 import { someCause } from '../../failure.js'
+import { fingerprintsFor } from '../fingerprints.js'
 import type { Inside } from '../options.js'
 import { toProblem } from '../problem.js'
 import { parseQuery, type Glasses } from '../query.js'
@@ -26,7 +27,8 @@ const AFTERWARDS_LOOK_MS = 500
 const WINDOW = 50
 const PATIENCE_MS = 2_000
 
-export interface CarryParts extends Glasses {
+export interface CarryParts extends Omit<Glasses, 'fingerprints'> {
+  secret(): Promise<string>
   readonly inside: Inside
   readonly token: string
   /** Ends when the process lets go of it. */
@@ -148,7 +150,7 @@ async function run(parts: CarryParts, hold: Hold): Promise<Ending | 'left' | und
   const { inside, turn } = parts
   const { runtime } = inside.stage
   const carried = carriedOf(parts, hold.row)
-  const wanted = orderedBy(parts, carried, hold.row)
+  const wanted = await orderedBy(parts, carried, hold.row)
   let plan = hold.row.plan === null ? await beginPlan(runtime, wanted) : (JSON.parse(hold.row.plan) as Plan)
   let done = Number(hold.row.done)
   const most = Number(hold.row.most)
@@ -184,7 +186,13 @@ function carriedOf({ inside, token }: CarryParts, { id, verb, reason }: BulkRow)
   return { inside, id, token, verb, reason: reason ?? undefined }
 }
 
-function orderedBy(glasses: Glasses, carried: Carried, { query, read, zone, counted }: BulkRow): Wanted {
+/** Whoever asked for it may have written it with aliases, or with what is behind them. */
+async function orderedBy(
+  { redact, report, secret }: CarryParts,
+  carried: Carried,
+  { query, read, zone, counted }: BulkRow,
+): Promise<Wanted> {
+  const glasses: Glasses = { redact, report, fingerprints: fingerprintsFor(await secret(), true) }
   const { filter } = parseQuery(query, { nowMs: Number(read), zone: Number(zone) }, glasses)
   return wantedOf(filter, changeOf(carried), JSON.parse(counted) as WalkEnd)
 }

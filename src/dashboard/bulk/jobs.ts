@@ -58,7 +58,9 @@ export interface Jobs {
   ): Promise<ListedJob>
 }
 
-export interface JobsDeps extends Glasses {
+export interface JobsDeps extends Omit<Glasses, 'fingerprints'> {
+  /** By which aliases of fingerprints are read. */
+  secret(): Promise<string>
   readonly inside: Inside
   readonly reads: Runtime
   /** It changes nothing, not for others either. */
@@ -85,7 +87,7 @@ interface Own {
   wake(): void
 }
 
-export function createJobs({ inside, reads, readOnly, redact, report }: JobsDeps): Jobs {
+export function createJobs({ inside, reads, readOnly, redact, report, secret }: JobsDeps): Jobs {
   const { db } = inside.stage.runtime
   const carried = new Map<string, Own>()
   const turn = beginTurn()
@@ -95,7 +97,9 @@ export function createJobs({ inside, reads, readOnly, redact, report }: JobsDeps
   const begin = (row: BulkRow, token: string): void => {
     let wake = (): void => undefined
     const changed = (): Promise<void> => new Promise((resolve) => (wake = resolve))
-    const work = carry({ inside, token, turn, changed, redact, report }, row).finally(() => carried.delete(row.id))
+    const work = carry({ inside, token, turn, changed, redact, report, secret }, row).finally(() =>
+      carried.delete(row.id),
+    )
     carried.set(row.id, { work, wake: () => wake() })
   }
   /** Carries on what nobody does any more. */

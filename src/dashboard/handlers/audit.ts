@@ -2,6 +2,7 @@
 import { audit as read } from '../../admin/audit.js'
 import type { Audit } from '../answers/index.js'
 import { maySeeBodies, type BoxCall } from '../desk.js'
+import type { Fingerprints } from '../fingerprints.js'
 import { cursorInvalid } from '../problem.js'
 import type { RouteInput } from '../routes.js'
 import { scan } from '../scan.js'
@@ -21,10 +22,23 @@ export async function audit(call: BoxCall, { cursor, limit = BY_DEFAULT }: Route
       ...(by !== undefined && { by }),
       ...(role !== undefined && { role }),
       ...(login !== undefined && { login }),
-      detail: maySeeBodies(viewer) ? detail : withoutSecrets(detail),
+      detail: withoutWords(maySeeBodies(viewer) ? detail : withoutSecrets(detail), viewer.fingerprints),
     })),
     ...(page.cursor !== undefined && { cursor: desk.signer.seal(bearer, page.cursor) }),
   }
+}
+
+/** Fingerprints tell of the words of errors. */
+function withoutWords(
+  detail: Readonly<Record<string, unknown>>,
+  fingerprints: Fingerprints,
+): Readonly<Record<string, unknown>> {
+  const { filter } = detail
+  if (typeof filter === 'string') return { ...detail, filter: fingerprints.showQuery(filter) }
+  const { fingerprint } = (filter ?? {}) as { fingerprint?: unknown }
+  if (fingerprint === undefined) return detail
+  const shown = [fingerprint].flat().map((one) => fingerprints.show(one as string))
+  return { ...detail, filter: { ...(filter as object), fingerprint: shown } }
 }
 
 /** Details that are known to quote nothing; of filters, the criteria that do not. */

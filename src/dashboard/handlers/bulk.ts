@@ -8,8 +8,7 @@ import type { Counted, Job, Jobs } from '../answers/index.js'
 import { changeOf } from '../bulk/batch.js'
 import type { ListedJob, Order } from '../bulk/jobs.js'
 import { countAll } from '../bulk/count.js'
-import { maySeeBodies, type BoxCall } from '../desk.js'
-import type { Viewer } from '../expose.js'
+import { maySeeBodies, type BoxCall, type BoxViewer } from '../desk.js'
 import type { WalkEnd } from '../../postgres/sql/bulk.js'
 import { Problem } from '../problem.js'
 import { RATE_ABOVE, type RouteInput } from '../routes.js'
@@ -131,10 +130,13 @@ export async function jobs({ part, viewer }: BoxCall): Promise<Jobs> {
   return { jobs: shownJobs(viewer, await part.jobs.list()) }
 }
 
-export function shownJobs(viewer: Viewer, listed: readonly ListedJob[]): Job[] {
+export function shownJobs(viewer: BoxViewer, listed: readonly ListedJob[]): Job[] {
   return listed.map((job) => shown(viewer, job))
 }
 
-function shown(viewer: Viewer, { secret, query, ...job }: ListedJob): Job {
-  return { ...job, ...((!secret || maySeeBodies(viewer)) && { query }) }
+function shown(viewer: BoxViewer, { secret, query, ...job }: ListedJob): Job {
+  return {
+    ...job,
+    ...((!secret || maySeeBodies(viewer)) && query !== undefined && { query: viewer.fingerprints.showQuery(query) }),
+  }
 }

@@ -13,7 +13,7 @@ import { readJson } from '../../postgres/statement.js'
 import { runUnjitted } from '../../postgres/unjitted.js'
 import type { Runtime } from '../../runtime.js'
 import type { FailureGroup, Failures } from '../answers/index.js'
-import type { BoxCall } from '../desk.js'
+import type { BoxCall, BoxViewer } from '../desk.js'
 import { time, toHead, type Viewer } from '../expose.js'
 import { commonWords, fingerprintOf } from '../../fingerprint.js'
 import { MASK } from '../mask.js'
@@ -111,9 +111,10 @@ async function seenSamples(viewer: Viewer, reads: Runtime, groups: readonly Grou
   return seen.map((one) => one ?? { mask: () => MASK })
 }
 
-function toAnswer(viewer: Viewer, group: Group, seen: Pick<Seen, 'mask'>): FailureGroup {
-  const { fingerprint, newest, types, hours, count, atLeast, first, last } = group
+function toAnswer(viewer: BoxViewer, group: Group, seen: Pick<Seen, 'mask'>): FailureGroup {
+  const { newest, types, hours, count, atLeast, first, last } = group
   const { consumer, source, id } = newest
+  const fingerprint = viewer.fingerprints.show(group.fingerprint)
   const words = { name: newest.name ?? 'Error', code: newest.code ?? undefined, message: newest.message ?? '' }
   const head = toHead(viewer, words, seen)
   return {

@@ -10,7 +10,7 @@ import type { MessageKey } from '../../postgres/sql/rules.js'
 import type { FoundRow } from '../../postgres/sql/walk.js'
 import type { Runtime } from '../../runtime.js'
 import type { Attempt, Effect, Fate, MessageAnswer } from '../answers/index.js'
-import { maySeeBodies, type BoxCall } from '../desk.js'
+import { maySeeBodies, type BoxCall, type BoxViewer } from '../desk.js'
 import { part as partOf, seenBy, time, toItem, toPayload, toTree, type Viewer } from '../expose.js'
 import { notFound, Problem } from '../problem.js'
 import type { Seen } from '../redact.js'
@@ -74,7 +74,7 @@ interface More {
 
 const NOTHING: More = { history: [], effects: [], now: undefined }
 
-export async function toFates(viewer: Viewer, { db }: Runtime, rows: readonly FoundRow[]): Promise<Fate[]> {
+export async function toFates(viewer: BoxViewer, { db }: Runtime, rows: readonly FoundRow[]): Promise<Fate[]> {
   if (rows.length === 0) return []
   const keys = rows.map(({ consumer, source, id }): MessageKey => [consumer, source, id])
   const [attempts, effects, fates] = await Promise.all([
@@ -89,7 +89,7 @@ export async function toFates(viewer: Viewer, { db }: Runtime, rows: readonly Fo
   )
 }
 
-export function toFate(viewer: Viewer, row: FoundRow, { history, effects, now }: More): Fate {
+export function toFate(viewer: BoxViewer, row: FoundRow, { history, effects, now }: More): Fate {
   const seen = seenBy(viewer, row)
   const bodies = maySeeBodies(viewer)
   const { correlationId, causationId, time: sent } = messageOf(row, undefined)
@@ -113,7 +113,8 @@ export function toFate(viewer: Viewer, row: FoundRow, { history, effects, now }:
     body: toPayload(viewer, seen, row),
     ...(row.result != null && { result: resultOf(viewer, row.result, seen) }),
     ...(row.error != null && { failure: toTree(viewer, parseFailure(row.error), seen) }),
-    ...(item.state === 'dead' && now?.fingerprint != null && { fingerprint: now.fingerprint }),
+    ...(item.state === 'dead' &&
+      now?.fingerprint != null && { fingerprint: viewer.fingerprints.show(now.fingerprint) }),
     history: tried,
     effects: called,
     ...(dueAt !== undefined && { dueAt }),

@@ -1,6 +1,6 @@
 /** Statements of the dashboard. All of them read, and none reads further than its limit says, however much there is. */
 import { statement, type Flag, type Json } from '../statement.js'
-import { laneOf, messageOf, STATE, workOf, type MessageKey } from './rules.js'
+import { EVENT_STATE, laneOf, messageOf, STATE, workOf, type MessageKey } from './rules.js'
 
 /** Bounds what follows in the transaction: no statement of it takes longer. */
 export const BOUND_READS = statement<{ ms: string }>(`
@@ -32,6 +32,11 @@ export interface FateRow {
   /** Of a dead one: the group of failures that it is in. Null if an older version has recorded it. */
   readonly fingerprint: string | null
 }
+
+/** A secret of the box. No row: there is none of this name. Index: the primary key. */
+export const SECRET = statement<{ name: string }, { value: string }>(
+  `select s.value from ob.secret s where s.name = $1::text::jsonb->>'name'`,
+)
 
 /** What has become of messages. Out: with the key's position; no row for what retention has taken. Indexes: the primary keys. */
 export const FATES = statement<readonly MessageKey[], FateRow>(`
@@ -246,3 +251,35 @@ select c.consumer, coalesce(c.origin_source, c.source) source, coalesce(c.origin
   (extract(epoch from c.received_at) * 1000.0)::bigint::text received, c.cause, (select count(*) from examined)::text examined
 from caused c ${workOf('c')} ${laneOf('w')}
 order by c.received_at`)
+
+/**
+ * Events in the outbox that a message caused: `consumer` is the sink. Where to begin is found by bisection, since events are numbered
+ * as they are sent; no more than `limit` of those sent from a time on are looked at. Out: `examined` in every row. Index: outbox_pkey.
+ */
+export const CAUSED_EVENTS = statement<{ id: string; from: number; limit: number }, CausedRow>(`
+with recursive input as materialized (
+  select given->>'id' id, (given->>'limit')::int most, 'epoch'::timestamptz + (given->>'from')::float8 * interval '1 ms' since
+  from (select $1::text::jsonb given) x
+),
+bounds(low, high) as (
+  select 0::bigint, coalesce((select max(n) from ob.outbox), 0)
+  union all
+  select case when r.before then r.n else b.low end, case when r.before then b.high else (b.low + b.high + 1) / 2 - 1 end
+  from bounds b cross join lateral (
+    select o.n, o.created_at < (select since from input) before from ob.outbox o
+    where o.n >= (b.low + b.high + 1) / 2 order by o.n limit 1) r
+  where b.low < b.high
+),
+examined as materialized (
+  select o.n, o.source, o.id, o.type, o.envelope, o.created_at from ob.outbox o
+  where o.n > (select low from bounds where low >= high) order by o.n limit (select most from input)
+),
+caused as materialized (
+  select e.* from input cross join examined e
+  where e.envelope::jsonb->'headers'->>'causationid' = input.id limit 200
+)
+select coalesce(d.sink, '') consumer, c.source, c.id, c.type, ${EVENT_STATE} state,
+  (extract(epoch from c.created_at) * 1000.0)::bigint::text received, (select id from input) cause,
+  (select count(*) from examined)::text examined
+from caused c left join ob.delivery d on d.n = c.n
+order by c.n, d.sink`)

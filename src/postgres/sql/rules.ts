@@ -30,6 +30,13 @@ export function frontOf(consumer: string, lane: string): string {
   order by front.failed_at desc nulls last, front.seq desc limit 1`
 }
 
+/**
+ * The same of an event with the delivery `d`, or none: it is there once for each sink it is still to be published to, and once if it has
+ * been published to all.
+ */
+export const EVENT_STATE = `case
+    when d.parked is not null then d.parked when d.sink is null then 'handled' else 'pending' end`
+
 /** What `parked` or its absence says of a message with the work `w`, or none, in the lane `l`, or none. */
 export const STATE = `case
     when w.id is null then 'handled'

@@ -1,9 +1,6 @@
 /** Walks through the outbox. How they work is in walk.ts. */
+import { EVENT_STATE } from './rules.js'
 import { bothWays, CRITERIA, MAX_BIGINT, type Way } from './walk.js'
-
-/** An event is there once for each sink it is still to be published to, and once if it has been published to all. */
-const OUTBOX_STATE = `case
-    when d.parked is not null then d.parked when d.sink is null then 'handled' else 'pending' end`
 
 const OUTBOX_FITS = `coalesce(s.state = any (input.states)
     and (input.consumer is null or d.sink = input.consumer)
@@ -20,7 +17,7 @@ const OUTBOX_COLUMNS = `f.fits::text, o.n::text, coalesce(d.sink, '') consumer, 
   (extract(epoch from o.created_at) * 1000.0)::bigint::text received`
 
 const OUTBOX_JUDGED = `
-  cross join lateral (select ${OUTBOX_STATE} state) s
+  cross join lateral (select ${EVENT_STATE} state) s
   cross join lateral (select ${OUTBOX_FITS} fits) f`
 
 const OUTBOX_POSITION = ({ past, number }: Omit<Way, 'order'>, sink: string): string => `

@@ -49,6 +49,12 @@ export function keyOf({ box, source, id }: Pick<Link, 'box' | 'source' | 'id'>):
   return JSON.stringify([box, source, id])
 }
 
+/** Who has it: a consumer, or the outbox for a sink. */
+export function placeOf({ box, consumer, outbox }: Link, here: string): string {
+  const own = !outbox ? consumer : consumer === '' ? 'outbox' : `outbox → ${consumer}`
+  return box === here ? own : `${box} · ${own}`
+}
+
 export function flowOf(known: Known, current: Pick<Fate, 'consumer' | 'n'>, now: number): Flow {
   const roots = rootsOf(known, current)
   const all = [...walk(roots)].slice(0, MOST_ROWS)
@@ -81,7 +87,8 @@ function rootsOf({ fates, box, conversation, more }: Known, current: Pick<Fate, 
     seen.add(key)
     const told = more.get(key)
     const inner = isFirst && told ? told.caused.map(grow) : []
-    return { link, isHere: false, inner, canOpen: isFirst && told === undefined }
+    // Nobody has got it yet.
+    return { link, isHere: false, inner, canOpen: isFirst && told === undefined && !link.outbox }
   }
   const [first] = fates
   if (first) seen.add(keyOf({ box, ...first }))
@@ -110,8 +117,8 @@ function* walk(
   }
 }
 
-function linkOf({ consumer, source, id, type, state, receivedAt }: Fate, box: string): Link {
-  return { box, consumer, source, id, type, state, receivedAt }
+function linkOf({ consumer, source, id, type, state, receivedAt, outbox }: Fate, box: string): Link {
+  return { box, consumer, source, id, type, state, receivedAt, ...(outbox && { outbox }) }
 }
 
 function isOver(state: StateName): boolean {
@@ -129,7 +136,7 @@ function wordsOf(
   { link, endedAt }: Node,
   { start, end, begin }: { start: number; end: number; begin: number },
 ): string {
-  if (link.state === 'pending') return 'waits'
+  if (link.state === 'pending') return link.outbox ? 'to be sent' : 'waits'
   if (link.state === 'processing') return 'runs'
   if (endedAt !== undefined) return duration(end - start)
   return start === begin ? duration(0) : `+${duration(start - begin)}`

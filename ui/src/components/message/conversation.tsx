@@ -1,7 +1,7 @@
 /** What caused a message, and what it caused, in all boxes: a tree, with a bar for each on one axis of time. */
 import { useSignal } from '@preact/signals'
 import { api, type Conversation, type Fate, type Link } from '../../api.js'
-import { flowOf, keyOf, type Row } from '../../logic/conversation.js'
+import { flowOf, keyOf, placeOf, type Row } from '../../logic/conversation.js'
 import { duration } from '../../logic/format.js'
 import { useLoad } from '../../load.js'
 import { now } from '../../now.js'
@@ -16,7 +16,7 @@ import { SkeletonRows } from '../skeleton.js'
 
 export function ConversationPanel({ fates, current }: { fates: readonly Fate[]; current: Fate }) {
   const { id, source } = current
-  const own = fates.filter((fate) => fate.source === source && fate.n === undefined && !fate.outbox)
+  const own = fates.filter((fate) => fate.source === source && fate.n === undefined)
   const load = useLoad(own.length === 0 ? undefined : `${box.value}\n${source}\n${id}`, (signal) =>
     api.conversation({ box: box.value, id, source }, { signal }),
   )
@@ -68,7 +68,7 @@ function Waiting() {
 
 function FlowRow({ row, onOpen }: { row: Row; onOpen(): void }) {
   const { link, elbows, isHere, from, width, words, canOpen } = row
-  const where = link.box === box.value ? link.consumer : `${link.box} · ${link.consumer}`
+  const where = placeOf(link, box.value)
   return (
     <li class="flow-row" {...(isHere && { 'aria-current': 'true' as const })}>
       <span class="nm">
