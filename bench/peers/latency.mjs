@@ -36,7 +36,7 @@ const CONTENDERS = {
     }
   },
 
-  /** Notifications by its trigger, one job at a time for each of 24 workers: a local queue only delays jobs. */
+  /** Notifications by its trigger, one job at a time for each of 24 workers, without a local queue. */
   async 'graphile-worker'() {
     const { Logger, makeWorkerUtils, run } = await import('graphile-worker')
     const logger = new Logger(() => (level, message) => level === 'error' && console.error(message))
