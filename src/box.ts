@@ -86,7 +86,10 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
   const elsewhere = new Elsewhere()
   /** What is on its way through a front door. */
   const arriving = new Set<Promise<unknown>>()
-  const arrive = async (incoming: readonly Incoming[], how: Omit<DeliverOptions, 'consumers' | 'elsewhere'>): Promise<Outcome[]> => {
+  const arrive = async (
+    incoming: readonly Incoming[],
+    how: Omit<DeliverOptions, 'consumers' | 'elsewhere'>,
+  ): Promise<Outcome[]> => {
     const consumers = [...workers.values()].map((w) => w.inline)
     const work = tapArrivals(incoming, deliver(runtime, incoming, { consumers, elsewhere, ...how }))
     arriving.add(work)
