@@ -91,8 +91,8 @@ export function fingerprintBytes(bytes: Uint8Array | string): string {
 }
 
 /**
- * Keys sorted by UTF-16 code units, no white space: the same data always gives the same text. Every message that runs on
- * arrival goes through here, so it is one pass, and JSON.stringify is asked only for what needs escapes.
+ * Keys sorted by UTF-16 code units, no white space: the same data always gives the same text. Every event that is sent
+ * goes through here, so it is one pass, and JSON.stringify is asked only for what needs escapes.
  */
 function canonical(value: unknown, depth: number): string | undefined {
   if (typeof value === 'string') return quote(value)

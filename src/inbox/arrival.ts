@@ -1,5 +1,5 @@
 /** Arrivals: messages that run as they come, and what is to be answered of each of them. */
-import { dataOf, hashOf } from '../body.js'
+import { dataOf } from '../body.js'
 import { toMessage } from '../message.js'
 import { validate } from '../validate.js'
 import type { HeldMessage } from './held.js'
@@ -53,8 +53,8 @@ export async function arrive(worker: Worker, messages: readonly Prepared[]): Pro
   const arrivals: Arrival[] = []
   for (const message of messages) {
     const data = dataOf(message)
-    // Now, for its handler may change the data.
-    const prepared = { ...message, data, hash: hashOf({ ...message, data }) }
+    // Its handler may change the data: whoever has to compare it reads the body again.
+    const prepared = { ...message, data: undefined }
     const parsed = validate(runtime.schemaOf(prepared.type), data)
     const checked = parsed instanceof Promise ? await parsed : parsed
     const [, source, id] = identityOf(prepared, consumer.name)

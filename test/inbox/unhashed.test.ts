@@ -63,6 +63,47 @@ describe('a copy of a message that waits', () => {
   })
 })
 
+const arrivals = Object.entries(DOORS).flatMap(([door, knock]) =>
+  Object.entries(COPIES).map(([copy, [body, same]]) => ({ door, knock, copy, body, same })),
+)
+
+describe('a copy of a message that ran on arrival', () => {
+  test.for(arrivals)('by $door, with $copy', async ({ knock, body, same }) => {
+    await using box = await server.open()
+    let runs = 0
+    box.consumer('a', {
+      note({ data }) {
+        runs++
+        // It is a handler's to change: what is compared is what came.
+        ;(data as { a: unknown }).a = 'changed'
+      },
+    })
+    expect((await box.handle({ id: '1', type: 'note', body: STORED })).status).toBe('handled')
+    expect(await box.sql('select hash, unhashed from ob.message')).toEqual([{ hash: null, unhashed: true }])
+    expect(await knock(box, body)).toBe(same ? 'duplicate' : 'quarantined')
+    expect(runs).toBe(1)
+  })
+
+  test.for(Object.entries(COPIES))('that failed, with %s', async ([, [body, same]]) => {
+    await using box = await server.open()
+    const seen: unknown[] = []
+    box.consumer(
+      'a',
+      {
+        note({ data }) {
+          seen.push(structuredClone(data))
+          ;(data as { a: unknown }).a = 'changed'
+          if (seen.length === 1) throw new Error('not yet')
+        },
+      },
+      { mode: 'inline' },
+    )
+    expect((await box.handle({ id: '1', type: 'note', body: STORED })).status).toBe('failed')
+    expect((await box.handle({ id: '1', type: 'note', body })).status).toBe(same ? 'handled' : 'quarantined')
+    expect(seen).toHaveLength(same ? 2 : 1)
+  })
+})
+
 test('a version before this one takes an unhashed row for one that is not to be compared', async () => {
   await using box = await server.open()
   box.consumer('a', { note: () => undefined })

@@ -166,7 +166,7 @@ export async function mark(
 ): Promise<readonly (Mark | undefined)[]> {
   const { calm, untyped, others, ...horizon } = marking
   const asked = others?.answered ? undefined : others?.takers
-  const [row] = await db.run(MARK, { ...horizon, others: asked, messages: messages.map(arrivalRow) }, tx)
+  const [row] = await db.run(MARK, { ...horizon, others: asked, messages: messages.map(markRow) }, tx)
   const { all, some } = row!
   if (row!.others === 'true') throw new OthersMet('there are other takers')
   if (others) others.answered = true
@@ -194,7 +194,12 @@ export function keyOf({ source, id }: Pick<Keyed, 'source' | 'id'>): string {
   return `${source}\0${id}`
 }
 
-export function arrivalRow({ prepared, source, id }: Keyed): ArrivalRow {
+/** With its fingerprint, for statements that compare it. */
+export function arrivalRow(message: Keyed): ArrivalRow {
+  return journalRow(message, hashOf(message.prepared))
+}
+
+function journalRow({ prepared, source, id }: Keyed, hash: ArrivalRow['h']): ArrivalRow {
   const renamed = id !== prepared.id || source !== prepared.source
   return {
     s: source,
@@ -202,13 +207,19 @@ export function arrivalRow({ prepared, source, id }: Keyed): ArrivalRow {
     t: prepared.type,
     k: prepared.key,
     b: prepared.body,
-    h: hashOf(prepared),
+    h: hash,
     e: prepared.envelope,
     at: prepared.time,
     os: renamed ? prepared.source : undefined,
     oi: renamed ? prepared.id : undefined,
     w: prepared.reworded,
   }
+}
+
+/** What is marked is compared by its text, if a copy comes: it has no fingerprint, unless its source has chosen one. */
+function markRow(message: Keyed): ArrivalRow {
+  const { hash } = message.prepared
+  return journalRow(message, hash === null ? '' : hash)
 }
 
 /** Without what only the journal of a new message needs. */

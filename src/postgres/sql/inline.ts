@@ -16,7 +16,7 @@ export interface ArrivalRow {
   /** The key: source and id. */
   readonly s: string
   readonly i: string
-  /** Type, key, body, hash in hex, envelope. */
+  /** Type, key, body, envelope; and the fingerprint in hex, null if bodies are not to be compared: for MARK see there. */
   readonly t: string
   readonly k?: string | undefined
   readonly b: string
@@ -49,6 +49,7 @@ export interface OtherTakers {
 interface MarkInput extends Horizon {
   readonly restore: boolean
   readonly others?: OtherTakers | undefined
+  /** The fingerprint is empty if bodies are not to be compared. Null, or none: nobody has computed that of the body. */
   readonly messages: readonly ArrivalRow[]
 }
 
@@ -74,15 +75,16 @@ given as materialized (
   select parsed.*, ob.is_fresh(parsed.at, (j->>'retainMs')::float8, j->>'untimed',
       (select f.sent_before from ob.forgotten f where f.consumer = j->>'consumer')) fresh
   from input, (
-    select ord, x->>'s' source, x->>'i' id, x->>'t' type, x->>'k' key, x->>'b' body, decode(x->>'h', 'hex') hash,
+    select ord, x->>'s' source, x->>'i' id, x->>'t' type, x->>'k' key, x->>'b' body, x->>'h' hash,
       x->>'e' envelope, x->>'os' origin_source, x->>'oi' origin_id, (x->>'at')::timestamptz at
     from input, jsonb_array_elements(j->'messages') with ordinality a(x, ord) offset 0
   ) parsed
 ),
 inserted as (
   insert into ob.message as m
-    (consumer, source, id, type, key, body, hash, envelope, origin_source, origin_id)
-  select j->>'consumer', source, id, type, key, body, hash, envelope, origin_source, origin_id
+    (consumer, source, id, type, key, body, hash, unhashed, envelope, origin_source, origin_id)
+  select j->>'consumer', source, id, type, key, body, decode(nullif(hash, ''), 'hex'), case when hash is null then true end,
+    envelope, origin_source, origin_id
   from input, given where fresh order by source collate "C", id collate "C"
   on conflict do nothing returning m.source, m.id, m.n
 ),
