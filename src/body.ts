@@ -64,8 +64,8 @@ function count(text: string, mark: string): number {
 /** A message as far as its body goes. Most are stored and not looked at: what nobody asks for is not worked out. */
 export interface Unread {
   readonly body: string
-  /** Undefined if nobody has read it yet. */
-  readonly data: unknown
+  /** Undefined if nobody has read it yet, or somebody has taken it. */
+  data: unknown
   /** The fingerprint in hex, null if bodies are not to be compared. Undefined: that of the data. */
   readonly hash: string | null | undefined
 }
@@ -75,9 +75,16 @@ export function dataOf({ body, data }: Pick<Unread, 'body' | 'data'>): unknown {
   return data === undefined ? (JSON.parse(body) as unknown) : data
 }
 
-export function hashOf(message: Unread): string | null {
-  // What is too deep to be walked is refused before.
-  return message.hash === undefined ? fingerprint(dataOf(message))! : message.hash
+/** The data for a handler, which may change it: whoever comes next gets their own. */
+export function takeData(message: Pick<Unread, 'body' | 'data'>): unknown {
+  const data = dataOf(message)
+  message.data = undefined
+  return data
+}
+
+/** By the body: a schema or an `identity` may have changed the data. What is too deep to be walked is refused before. */
+export function hashOf({ body, hash }: Pick<Unread, 'body' | 'hash'>): string | null {
+  return hash === undefined ? fingerprint(JSON.parse(body))! : hash
 }
 
 /** SHA-256 of the canonical JSON, in hex; undefined if the data is nested too deep to be walked. */

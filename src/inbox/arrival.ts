@@ -1,5 +1,5 @@
 /** Arrivals: messages that run as they come, and what is to be answered of each of them. */
-import { dataOf } from '../body.js'
+import { takeData } from '../body.js'
 import { toMessage } from '../message.js'
 import { validate } from '../validate.js'
 import type { HeldMessage } from './held.js'
@@ -51,10 +51,8 @@ export class Arrivals {
 export async function arrive(worker: Worker, messages: readonly Prepared[]): Promise<Arrival[]> {
   const { runtime, consumer } = worker
   const arrivals: Arrival[] = []
-  for (const message of messages) {
-    const data = dataOf(message)
-    // Its handler may change the data: whoever has to compare it reads the body again.
-    const prepared = { ...message, data: undefined }
+  for (const prepared of messages) {
+    const data = takeData(prepared)
     const parsed = validate(runtime.schemaOf(prepared.type), data)
     const checked = parsed instanceof Promise ? await parsed : parsed
     const [, source, id] = identityOf(prepared, consumer.name)

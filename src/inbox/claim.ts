@@ -33,7 +33,7 @@ export async function claimMessages(
   consumer: ConsumerDeclaration,
   token: string,
   due: Due & { readonly limit: number; readonly low: string | undefined },
-): Promise<{ readonly claim: Claim; readonly isAll: boolean } | undefined> {
+): Promise<{ readonly claim: Claim; readonly isAll: boolean; readonly earliest: number } | undefined> {
   const { name, options } = consumer
   const asked = { consumer: name, token, leaseMs: options.leaseMs, bytes: CLAIM_BYTES, ...due }
   const rows = await runtime.db.run(CLAIM, asked)
@@ -41,7 +41,8 @@ export async function claimMessages(
   const messages = await decodeRows(runtime, rows)
   // Groups that touch their rows in the same order do not deadlock; messages of one key are likely to share rows.
   if (messages.length > 1) messages.sort(byKey)
-  return { claim: looseClaim(runtime, consumer, token, { messages }), isAll: isAll(rows, due.limit) }
+  const claim = looseClaim(runtime, consumer, token, { messages })
+  return { claim, isAll: isAll(rows, due.limit), earliest: Number(rows[0]!.earliest) }
 }
 
 /** Whether nothing else was due: the claim ended neither at its limit nor, at three bytes for a character, at its bytes. */

@@ -71,13 +71,6 @@ export class Claims {
       await Promise.allSettled(this.releasing)
       this.#lastAway = performance.now()
     }
-    if (this.#consumer.options.order === 'none') {
-      const found = await this.#messages(until)
-      if (found) this.#low.messages.remember(earliestOf(found))
-      if (found || performance.now() - this.#lastLanes < LANES_LOOK_MS) return found
-      this.#lastLanes = performance.now()
-      return this.#lanes(until)
-    }
     // Messages without a key must not starve behind those with one, nor the other way round.
     this.#lanesFirst = !this.#lanesFirst
     if (this.#lanesFirst) return (await this.#lanes(until)) ?? (await this.#messages(until))
@@ -107,7 +100,7 @@ export class Claims {
   }
 
   /** A claim may stand though its answer was lost: then it is given back. */
-  async #claim(claim: (token: string) => Promise<Claim | undefined>): Promise<Claim | undefined> {
+  async #claim<T>(claim: (token: string) => Promise<T>): Promise<T> {
     const token = randomUUID()
     const asked = performance.now()
     try {
@@ -134,32 +127,27 @@ export class Claims {
     if (release.length > 0) await db.run(RELEASE_LANES, { ...who, release, undo: [] })
   }
 
-  #lanes(until: string | undefined): Promise<Claim | undefined> {
+  async #lanes(until: string | undefined): Promise<Claim | undefined> {
+    const isOrdered = this.#consumer.options.order === 'key'
+    if (!isOrdered && performance.now() - this.#lastLanes < LANES_LOOK_MS) return undefined
     const asked = { limit: this.#pace.claimSize, depth: this.#depth, until, calm: this.calm }
-    return this.#low.lanes.claim((low) =>
-      this.#claim(async (token) => {
-        const found = await claimLanes(this.#runtime, this.#consumer, token, { ...asked, low })
-        if (found) this.#low.lanes.remember(found.earliest)
-        return found?.claim
-      }),
+    const found = await this.#low.lanes.claim((low) =>
+      this.#claim((token) => claimLanes(this.#runtime, this.#consumer, token, { ...asked, low })),
     )
+    // Where there was one there may be more.
+    if (!found) this.#lastLanes = performance.now()
+    return found?.claim
   }
 
   async #messages(until: string | undefined): Promise<Claim | undefined> {
     const size = this.#pace.claimSize
     const asked = { limit: size, until, calm: this.calm }
     const found = await this.#low.messages.claim((low) =>
-      this.#claim(async (token) => {
-        const some = await claimMessages(this.#runtime, this.#consumer, token, { ...asked, low })
-        if (some?.isAll) this.#complete.add(some.claim)
-        return some?.claim
-      }),
+      this.#claim((token) => claimMessages(this.#runtime, this.#consumer, token, { ...asked, low })),
     )
-    this.#pace.claimed(found?.queue.length ?? 0, size)
-    return found
+    this.#pace.claimed(found?.claim.queue.length ?? 0, size)
+    // An ordered consumer has lanes besides.
+    if (found?.isAll && this.#consumer.options.order === 'none') this.#complete.add(found.claim)
+    return found?.claim
   }
-}
-
-function earliestOf({ queue }: Claim): number {
-  return Math.min(...queue.map(({ message }) => message.receivedAt.getTime()))
 }

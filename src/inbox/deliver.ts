@@ -113,9 +113,10 @@ interface Call extends DeliverOptions {
 function askForOthers(call: Call): OthersQuestion {
   const { types, only } = call
   const running = pairsOf(call)
-  const covered = [...running]
+  const covered = running.map(([consumer, type]) => ({ consumer, type }))
   for (const { consumer } of call.now) {
-    if (types.every((type) => consumer.handlerOf(type) !== undefined)) covered.push([consumer.name, '*'])
+    if (types.every((type) => consumer.handlerOf(type) !== undefined))
+      covered.push({ consumer: consumer.name, type: '*' })
   }
   return { takers: { types: [...types, '*'], covered, only, keyless: keylessOf(call, running) }, answered: false }
 }

@@ -1,5 +1,5 @@
 /** Known: what a consumer knows of a message, and what is to be said of one that is not new. */
-import { fingerprint, fingerprintBytes, hashOf } from '../body.js'
+import { decodeBody, fingerprint, hashOf } from '../body.js'
 import type { QuarantineReason } from '../message.js'
 import { IS_FRESH, type Horizon } from '../postgres/sql/inline.js'
 import { CLASSIFY, CONFIRM, type KnownRow, type Question } from '../postgres/sql/receive.js'
@@ -33,18 +33,17 @@ export interface Known {
 }
 
 /** `type` undefined: the caller does not know it. */
-type Asked = Pick<Prepared, 'id' | 'source' | 'ids' | 'body' | 'data' | 'hash'> & { readonly type: string | undefined }
+type Asked = Pick<Prepared, 'id' | 'source' | 'ids' | 'body' | 'hash'> & { readonly type: string | undefined }
 
 export async function classify(
   runtime: Runtime,
   pairs: readonly { readonly consumer: string; readonly message: Asked }[],
   tx?: unknown,
 ): Promise<(Known | undefined)[]> {
-  const hashes = pairs.map(({ message }) => hashOf(message))
   const rows = await runtime.db.run(
     CLASSIFY,
-    pairs.map(({ consumer, message }, at): Question => {
-      const key = [...identityOf(message, consumer), hashes[at]!, fingerprintBytes(message.body)] as const
+    pairs.map(({ consumer, message }): Question => {
+      const key = [...identityOf(message, consumer), hashOf(message), message.body] as const
       return hasIdentity(message, consumer) ? [...key, message.id, message.source] : [...key, null, null, message.type]
     }),
     tx,
@@ -56,10 +55,16 @@ export async function classify(
     const reworded = body !== null
     known[Number(at)] = {
       ...{ ...rest, ...times, reworded, synchronous: synchronous === 'true' },
-      same: same === 'true' && (!reworded || fingerprint(JSON.parse(body)) === hashes[Number(at)]),
+      same: same === 'true' && (!reworded || isSameData(body, pairs[Number(at)]!.message.body)),
     }
   }
   return known
+}
+
+/** Two texts of the same data. What was stored on the way into another encoding may be no JSON any more. */
+function isSameData(stored: string, came: string): boolean {
+  const read = decodeBody(stored)
+  return !('problem' in read) && fingerprint(read.data) === fingerprint(JSON.parse(came))
 }
 
 /**

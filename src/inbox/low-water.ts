@@ -12,29 +12,30 @@ export class LowWater {
   #low: { readonly at: string; readonly until: number } | undefined
 
   /** Undefined if the next claim has to look at everything. */
-  get hint(): string | undefined {
+  get #hint(): string | undefined {
     return this.#low && performance.now() < this.#low.until ? this.#low.at : undefined
-  }
-
-  /** A claim has found this to be the earliest that was due, in ms since 1970. What a claim with a hint finds says nothing. */
-  remember(earliest: number): void {
-    if (this.hint !== undefined) return
-    this.#low = {
-      at: new Date(earliest - LATE_MARGIN_MS).toISOString(),
-      until: performance.now() + LATE_LOOK_MS,
-    }
   }
 
   forget(): void {
     this.#low = undefined
   }
 
-  /** Claims from the hint on, and if nothing is there, whatever is due. */
-  async claim<T>(claim: (low: string | undefined) => Promise<T | undefined>): Promise<T | undefined> {
-    const low = this.hint
-    const found = await claim(low)
-    if (found !== undefined || low === undefined) return found
+  /**
+   * Claims from the hint on, and if nothing is there, whatever is due. `earliest`: when the first of what was due had fallen due,
+   * in ms since 1970. Only a claim without a hint can say so: one with a hint may end after its time, and has not looked below it.
+   */
+  async claim<T extends { readonly earliest: number }>(
+    claim: (low: string | undefined) => Promise<T | undefined>,
+  ): Promise<T | undefined> {
+    const low = this.#hint
+    const found = low === undefined ? undefined : await claim(low)
+    if (found !== undefined) return found
     this.forget()
-    return claim(undefined)
+    const all = await claim(undefined)
+    if (all) {
+      const at = new Date(all.earliest - LATE_MARGIN_MS).toISOString()
+      this.#low = { at, until: performance.now() + LATE_LOOK_MS }
+    }
+    return all
   }
 }

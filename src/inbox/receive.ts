@@ -242,10 +242,10 @@ async function classifyRest(
   if (parked.length > 0) {
     const keys = parked.map(({ consumer, message }) => identityOf(message, consumer))
     const rows = await runtime.db.run(UNPARK_FAILED, keys)
-    const ours = new Set(rows.map(({ consumer, source, id }) => String([consumer, source, id])))
+    const ours = new Set(rows.map(({ consumer, source, id }) => JSON.stringify([consumer, source, id])))
     // What is not waiting any more is being run on arrival, or was: it is asked about again.
     parked.forEach(({ at, consumer }, index) => {
-      if (!ours.has(String(keys[index]))) perMessage[at]!.set(consumer, heldByArrival(consumer))
+      if (!ours.has(JSON.stringify(keys[index]))) perMessage[at]!.set(consumer, heldByArrival(consumer))
     })
   }
   return again

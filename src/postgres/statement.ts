@@ -23,8 +23,9 @@ export function readJson<T>(text: Json<T>): T {
 }
 
 /**
- * A parameter with texts behind its JSON, after U+001E, which JSON cannot contain: one after the other, cut out by their place. To write
- * texts into the JSON and to read them out of it again would take the server longer than all else that it does with them.
+ * A parameter with JSON texts behind its JSON, each after U+001E, which JSON cannot contain. They are cut out by their place, or, where
+ * the server's encoding has changed their length, at U+001E. To write texts into the JSON and to read them out of it again would
+ * take the server longer than all else that it does with them.
  */
 export class WithTexts<Head> {
   readonly head: Head & { readonly bounds: string }
@@ -37,17 +38,17 @@ export class WithTexts<Head> {
   }
 }
 
-/** Where each begins, in bytes, and where the last one ends. */
+/** Where each begins, in bytes, and where one behind the last would. */
 function boundsOf(texts: readonly string[]): string {
   let at = 0
-  return ['0', ...texts.map((text) => String((at += Buffer.byteLength(text))))].join(' ')
+  return ['0', ...texts.map((text) => String((at += Buffer.byteLength(text) + 1)))].join(' ')
 }
 
 /** What a statement is given for `$1`. */
 export function toText(param: unknown): string {
   if (!(param instanceof WithTexts)) return JSON.stringify(param)
   const { head, texts } = param as WithTexts<object>
-  return `${JSON.stringify(head)}\u001e${texts.join('')}`
+  return [JSON.stringify(head), ...texts].join('\u001e')
 }
 
 declare const types: unique symbol

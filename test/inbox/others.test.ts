@@ -83,6 +83,21 @@ test('a consumer that registers before a call has its first connection gets the 
   }
 })
 
+test.for([
+  { here: 'crm', takes: ['signup'], elsewhere: 'signup', wants: 'signup' },
+  { here: 'invoice', takes: ['email', 'invoice'], elsewhere: 'email', wants: 'invoice' },
+  { here: 'signup', takes: ['crm', 'signup'], elsewhere: 'crm', wants: 'signup' },
+])('a consumer of another process has the name of a type or a consumer here: $here, $elsewhere', async (names) => {
+  await using box = await server.open()
+  const { here, takes, elsewhere, wants } = names
+  box.consumer(here, Object.fromEntries(takes.map((type) => [type, () => undefined])))
+  const other = createBox({ db: fromPg(server.pool), schema: box.schema, logger: recorder() })
+  other.consumer(elsewhere, { [wants]: () => undefined })
+  await other.migrate()
+  await box.handle(takes.map((type) => ({ id: type, type, data: null })))
+  expect(await storedFor(box, elsewhere)).toEqual([wants])
+})
+
 test('a consumer that is gone again costs nothing more, and one that comes back is found', async () => {
   await using box = await server.open()
   box.consumer('here', { note: () => undefined }, { mode: 'inline' })

@@ -1,6 +1,12 @@
 /** What is stored without a fingerprint: copies are told from conflicts all the same, by every front door and every version. */
+import pg from 'pg'
 import { describe, expect, test } from 'vitest'
+import { unchecked, type Message, type MessageMap, type StandardSchemaV1 } from 'oncebox'
+import { fromPg } from 'oncebox/pg'
+import { createTestBox } from 'oncebox/testing'
 import { fingerprint } from '../../src/body.js'
+import { bindDatabase } from '../../src/postgres/database.js'
+import { FAIL_INLINE } from '../../src/postgres/sql/inline.js'
 import { type Bench, useServer } from './fixture.js'
 
 const server = useServer('unhashed')
@@ -102,6 +108,123 @@ describe('a copy of a message that ran on arrival', () => {
     expect((await box.handle({ id: '1', type: 'note', body })).status).toBe(same ? 'handled' : 'quarantined')
     expect(seen).toHaveLength(same ? 2 : 1)
   })
+})
+
+describe('what looks at the data may change it', () => {
+  const items = {
+    text: '{"items":["b","a"],"to":"ada"}',
+    reworded: '{"to":"ada","items":["b","a"]}',
+    other: '{"items":["a","b"],"to":"ada"}',
+  }
+  /** As some validators work: in place. */
+  const stripped: StandardSchemaV1<{ items: string[] }> = {
+    '~standard': {
+      version: 1,
+      vendor: 'test',
+      validate(value) {
+        const data = value as { items: string[]; to?: unknown }
+        data.items.sort()
+        delete data.to
+        return { value: data }
+      },
+    },
+  }
+  const lookers = {
+    'a schema': [{ note: stripped }, {}],
+    'an identity': [
+      { note: unchecked() },
+      { identity: ({ data }: Message) => (data as { items: string[] }).items.sort().join() },
+    ],
+  } as const
+  const doors = ['receive', 'handle'] as const
+  const all = Object.keys(lookers).flatMap((looker) =>
+    doors.flatMap((first) => doors.map((then) => ({ looker: looker as keyof typeof lookers, first, then }))),
+  )
+
+  test.for(all)('$looker, $first and then $then', async ({ looker, first, then }) => {
+    const [messages, options] = lookers[looker]
+    await using box = await server.open({ messages: messages as MessageMap })
+    box.consumer('a', { note: () => undefined }, options)
+    await box[first]({ id: '1', type: 'note', body: items.text })
+    await box.drain()
+    expect((await box[then]({ id: '1', type: 'note', body: items.text })).status).toBe('duplicate')
+    expect((await box[then]({ id: '1', type: 'note', body: items.reworded })).status).toBe('duplicate')
+    expect((await box[then]({ id: '1', type: 'note', body: items.other })).status).toBe('quarantined')
+  })
+
+  test('a handler of another consumer', async () => {
+    await using box = await server.open()
+    const seen: unknown[] = []
+    for (const name of ['a', 'b']) {
+      box.consumer(name, {
+        note({ data }) {
+          seen.push(structuredClone(data))
+          ;(data as { to: unknown }).to = 'eve'
+        },
+      })
+    }
+    await box.handle({ id: '1', type: 'note', body: items.text })
+    expect(seen).toEqual([JSON.parse(items.text), JSON.parse(items.text)])
+    expect((await box.handle({ id: '1', type: 'note', body: items.text })).status).toBe('duplicate')
+  })
+})
+
+test('a sender that gives the id which a business key would have cannot hide another body', async () => {
+  await using box = await server.open()
+  box.consumer('a', { pay: () => undefined }, { identity: ({ data }) => (data as { key: string }).key })
+  const pay = (cents: number) => ({ id: 'pay:K3', source: '', type: 'pay', data: { key: 'K3', cents } })
+  expect((await box.handle(pay(1))).status).toBe('handled')
+  expect((await box.handle(pay(1))).status).toBe('duplicate')
+  expect((await box.handle(pay(2))).status).toBe('quarantined')
+  expect((await box.receive(pay(3))).status).toBe('quarantined')
+})
+
+test('a failure on arrival is not written onto another message that was stored under its id', async () => {
+  await using box = await server.open()
+  box.consumer('a', { note: () => undefined })
+  await box.receive({ id: '1', type: 'note', source: 's', body: STORED })
+  const db = bindDatabase(fromPg(server.pool), box.schema)
+  const failed = (body: string) => ({
+    consumer: 'a',
+    message: { s: 's', i: '1', t: 'note', b: body, h: fingerprint(JSON.parse(body))! },
+    attempts: 1,
+    delayMs: 0,
+    parked: 'dead',
+    error: '{}',
+    history: true,
+    fingerprint: undefined,
+    ms: undefined,
+    worker: undefined,
+  })
+  expect(await db.run(FAIL_INLINE, failed('{"other":true}'))).toEqual([])
+  expect(await box.fate('1')).toMatchObject({ state: 'pending', attempts: 0, error: null })
+  expect(await db.run(FAIL_INLINE, failed(STORED))).toEqual([{ attempts: '1' }])
+})
+
+test('a server in another encoding, which changes the length of a text, keeps every body whole', async () => {
+  const name = `eucjp_${process.pid}`
+  await server.pool.query(`create database ${name} encoding 'EUC_JP' lc_collate 'C' lc_ctype 'C' template template0`)
+  const url = new URL(server.url)
+  url.pathname = `/${name}`
+  const pool = new pg.Pool({ connectionString: url.href, max: 3 })
+  try {
+    await using box = await createTestBox({ db: fromPg(pool) })
+    const seen: unknown[] = []
+    box.consumer('a', { note: ({ data }) => void seen.push(data) })
+    // U+00A6 comes back as U+FFE4, which takes a byte more.
+    const bodies = ['"\u00a6"', '12', '"日本"', '34']
+    const batch = bodies.map((body, n) => ({ id: String(n), type: 'note', body }))
+    expect((await box.receive(batch)).map(({ status }) => status)).toEqual(batch.map(() => 'stored'))
+    expect((await box.receive(batch)).map(({ status }) => status)).toEqual(batch.map(() => 'duplicate'))
+    await box.drain()
+    expect(seen).toEqual(['\uffe4', 12, '日本', 34])
+    const inline = { id: 'inline', type: 'note', body: '{"a":"\u00a6"}' }
+    expect((await box.handle(inline)).status).toBe('handled')
+    expect((await box.handle(inline)).status).toBe('duplicate')
+  } finally {
+    await pool.end()
+    await server.pool.query(`drop database ${name} with (force)`)
+  }
 })
 
 test('a version before this one takes an unhashed row for one that is not to be compared', async () => {

@@ -189,7 +189,7 @@ export const SAMPLES: ReadonlyMap<string, Sample> = new Map<string, Sample>([
 
   ['MARK', sample(inline.MARK, {
     ...HORIZON, restore: false, messages: [ARRIVED, { ...ARRIVED, i: '1' }],
-    others: { types: ['t1', '*'], covered: [['orders', 't1']], only: ['mail'], keyless: ['orders'] },
+    others: { types: ['t1', '*'], covered: [{ consumer: 'orders', type: 't1' }], only: ['mail'], keyless: ['orders'] },
   }, '')],
   ['TAKE_OVER', sample(inline.TAKE_OVER, { consumer: 'orders', restore: false, messages: [ARRIVED, { ...ARRIVED, i: '1' }] }, 'work_pkey message_pkey')],
   ['IS_FRESH', sample(inline.IS_FRESH, { ...HORIZON, at: NOW }, '')],

@@ -1,4 +1,5 @@
 /** The lowest version of each client that is promised, on the oldest and the newest PostgreSQL that are. */
+import type { PoolClient } from 'pg'
 import pgLowest from 'pg-lowest'
 import { PGlite as LowestPGlite } from 'pglite-lowest'
 import type { PGlite } from '@electric-sql/pglite'
@@ -39,6 +40,33 @@ describe.each([14, 18])('PostgreSQL %i', (major) => {
       const own = pool()
       onTestFinished(() => own.end())
       await liveOnce(fromPg(own))
+    })
+
+    test('a config of a statement can be used again, and is left as it was', async () => {
+      const own = pool()
+      onTestFinished(() => own.end())
+      const config = { name: 'again', text: 'select $1::text as x' }
+      const answers = await lent(fromPg(own), async (tx) => {
+        const rows: unknown[] = []
+        for (const x of ['a', 'b', 'c']) rows.push((await tx.query(config, [x])).rows[0])
+        return rows
+      })
+      expect(answers).toEqual([{ x: 'a' }, { x: 'b' }, { x: 'c' }])
+      expect(config).not.toHaveProperty('callback')
+    })
+
+    test('a value that cannot be sent fails its statement, once', async () => {
+      const own = pool()
+      own.on('error', () => {})
+      onTestFinished(() => own.end())
+      const unheard: unknown[] = []
+      const note = (error: unknown): void => void unheard.push(error)
+      process.on('unhandledRejection', note)
+      onTestFinished(() => void process.off('unhandledRejection', note))
+      const sending = lent(fromPg(own), (tx) => tx.query('select $1::text', [{ cents: 10n }]))
+      await expect(sending).rejects.toThrow()
+      await own.query('select 1')
+      expect(unheard).toEqual([])
     })
 
     test('every statement', async () => {
@@ -86,4 +114,14 @@ async function parseAll<Tx, TxIn>(driver: Driver<Tx, TxIn>): Promise<void> {
     await prepared.catch((error: unknown) => refused.push(`${name}: ${String(error)}`))
   }
   expect(refused).toEqual([])
+}
+
+/** Runs work with a client as a handler gets it. */
+function lent<T>(driver: ReturnType<typeof fromPg<PoolClient>>, work: (tx: PoolClient) => Promise<T>): Promise<T> {
+  return driver.transaction(async (tx) => {
+    const loan = driver.lend!(tx)
+    const answer = await work(loan.tx as PoolClient)
+    await loan.giveBack()
+    return answer
+  })
 }

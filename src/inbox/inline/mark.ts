@@ -2,6 +2,7 @@
 import { hashOf } from '../../body.js'
 import { isConflict } from '../../postgres/errors.js'
 import { OnceboxError } from '../../errors.js'
+import { MAX_BATCH_BYTES } from '../../figures.js'
 import {
   DROP_MARKS,
   FAIL_INLINE,
@@ -59,7 +60,7 @@ export function marksOf(worker: Worker, arrivals: Arrivals, others?: OthersQuest
     // For a copy in flight, which holds its mark.
     lockTimeout: '5ms',
     stretch: MARKED_STRETCH,
-    atOnce: (pace) => pace.share(queue.map(({ type }) => type)),
+    atOnce: (pace) => Math.min(pace.share(queue.map(({ type }) => type)), fitting(queue)),
     async enter(messages, { tx, lockTimeout }) {
       const marking = { ...horizonOf(consumer), calm: calm(), restore: lockTimeout === undefined, others }
       const marks = await mark(runtime, marking, messages, tx)
@@ -90,7 +91,7 @@ export function marksOf(worker: Worker, arrivals: Arrivals, others?: OthersQuest
     },
     async isSettled(done) {
       const pairs = done.map(({ message: { prepared } }) => ({ consumer: consumer.name, message: prepared }))
-      return (await classify(runtime, pairs)).every((known) => known?.state === 'handled')
+      return (await classify(runtime, pairs)).every((known) => known?.state === 'handled' && known.same)
     },
     async fail(message, verdict) {
       const recorded = { ...verdict, retryBy: consumer.options.retryBy }
@@ -110,6 +111,13 @@ export function marksOf(worker: Worker, arrivals: Arrivals, others?: OthersQuest
       return taken
     },
   }
+}
+
+/** How many of them one statement can carry. */
+function fitting(queue: readonly Arrival[]): number {
+  let bytes = 0
+  const end = queue.findIndex(({ prepared }) => (bytes += prepared.body.length) > MAX_BATCH_BYTES)
+  return end < 0 ? queue.length : Math.max(1, end)
 }
 
 /** Takes back the marks of those that did not run. */

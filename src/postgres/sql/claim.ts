@@ -29,7 +29,7 @@ export interface ClaimedRow {
 }
 
 /**
- * Claims due messages. Out: the claimed messages, the first ones whose bodies come to no more than `bytes` and the body that
+ * Claims due messages. Out: the claimed messages, with when the `earliest` of what was due had fallen due, in ms; the first ones whose bodies come to no more than `bytes` and the body that
  * passes them: whoever sends large ones must not choose how much a worker reads at once.
  *
  * A claim counts nothing: it only notes that a token was still there (`suspect`), which means that the last worker
@@ -43,11 +43,11 @@ export interface ClaimedRow {
  */
 export const CLAIM = statement<
   ClaimOf & Due & { leaseMs: number; limit: number; bytes: number; low: string | undefined },
-  ClaimedRow
+  ClaimedRow & { earliest: string }
 >(`
 with input as materialized (select $1::text::jsonb j, set_config('synchronous_commit', 'off', true)),
 due as materialized (
-  select ctid place, consumer, source, id, seq, attempts, token is not null suspect from ob.work
+  select ctid place, consumer, source, id, seq, due_at, attempts, token is not null suspect from ob.work
   where consumer = (select j->>'consumer' from input) and lane is null and parked is null
     and due_at <= ob.now() and due_at >= (select coalesce((j->>'low')::timestamptz, '-infinity') from input)
     and due_at <= (select coalesce((j->>'until')::timestamptz, 'infinity') from input)
@@ -71,7 +71,8 @@ claimed as (
 )
 select source, id, n::text, attempts::text, suspect::text, type, key, body, envelope,
        origin_source "originSource", origin_id "originId",
-       (extract(epoch from received_at) * 1000.0)::bigint::text received
+       (extract(epoch from received_at) * 1000.0)::bigint::text received,
+       (select (extract(epoch from min(due_at)) * 1000.0)::bigint::text from due) earliest
 from found where seq in (select seq from claimed)
 order by seq`)
 

@@ -1,7 +1,7 @@
 /** Statements of the effects journal. But for the read, none runs in a handler's transaction. */
-import { ofTheBox } from './rules.js'
+import { isCopy, ofTheBox } from './rules.js'
 import { statement } from '../statement.js'
-import type { ArrivalRow } from './inline.js'
+import { AS_IT_CAME, type ArrivalRow } from './inline.js'
 
 /** Whose effect it is: the key of a message in its consumer's journal. */
 export interface EffectSubject {
@@ -233,10 +233,7 @@ was as materialized (
     and w.lane is null and (w.parked = 'failed' or w.parked is null and (w.token is null
       or w.due_at <= ob.now() and (j->>'calm')::boolean is not true))
     and exists (select 1 from ob.message t where t.consumer = w.consumer and t.source = w.source and t.id = w.id
-      and (t.hash is null and (t.unhashed is not true or t.body = m->>'b' or (m->>'w')::boolean)
-        or m->>'h' is null or t.hash = decode(m->>'h', 'hex') or m->>'oi' is not null
-        and (t.origin_id, t.origin_source) is distinct from (m->>'oi', m->>'os'))
-      and t.type = m->>'t')
+      and ${isCopy('t', AS_IT_CAME)} and t.type = m->>'t')
   for update of w
 ),
 again as (

@@ -1,5 +1,5 @@
 /** Statements for handling a message on arrival, and for `once` in the caller's own transaction. */
-import { ofTheBox } from './rules.js'
+import { isCopy, ofTheBox } from './rules.js'
 import { statement, type Flag, type Json } from '../statement.js'
 import type { FailureDetails, OpenedBy } from './settle.js'
 
@@ -34,12 +34,12 @@ export interface ArrivalRow {
 /** What tells a known message from another one. */
 export type KnownRow = Omit<ArrivalRow, 'k' | 'e' | 'at'>
 
-/** Whom messages would have to be stored for besides: subscriptions to one of `types` that are not `covered`, as pairs. */
+/** Whom messages would have to be stored for besides: subscriptions to one of `types` that are not `covered`. */
 export interface OtherTakers {
   /** With `*`. */
   readonly types: readonly string[]
-  /** Subscriptions of consumers that run these messages now. */
-  readonly covered: readonly (readonly [consumer: string, type: string])[]
+  /** Subscriptions of consumers that run these messages now. As objects: of arrays, `@>` compares neither order nor number. */
+  readonly covered: readonly { readonly consumer: string; readonly type: string }[]
   /** Only these consumers; undefined for all. */
   readonly only?: readonly string[] | undefined
   /** Consumers that run now and have no business key here: one that has one in another process counts, too. */
@@ -98,7 +98,7 @@ select
     select jsonb_agg(jsonb_build_array(source, id, n::text)) from inserted), '[]')::text end some,
   case when j->'others' is not null then exists (
       select 1 from ob.subscription s where j->'others'->'types' @> to_jsonb(s.type)
-        and not j->'others'->'covered' @> jsonb_build_array(jsonb_build_array(s.consumer, s.type))
+        and not j->'others'->'covered' @> jsonb_build_array(jsonb_build_object('consumer', s.consumer, 'type', s.type))
         and (j->'others'->'only' is null or j->'others'->'only' @> to_jsonb(s.consumer)))
     or exists (
       select 1 from ob.consumer o where o.identity and j->'others'->'keyless' @> to_jsonb(o.name)) end::text others,
@@ -125,7 +125,7 @@ export const TAKE_OVER = statement<
 >(`
 with input as materialized (select $1::text::jsonb j),
 given as materialized (
-  select j->>'consumer' consumer, x->>'s' source, x->>'i' id, x->>'t' type, decode(x->>'h', 'hex') hash,
+  select j->>'consumer' consumer, x->>'s' source, x->>'i' id, x->>'t' type, x->>'h' hash,
     x->>'os' origin_source, x->>'oi' origin_id, x->>'b' body, (x->>'w')::boolean reworded
   from input, unnest(array(select jsonb_array_elements(j->'messages') from input)) x
 ),
@@ -135,9 +135,7 @@ again as (
     and (w.parked = 'failed' or w.parked is null and (w.token is null or w.due_at <= ob.now()
       and (select (j->>'calm')::boolean is not true from input)))
     and exists (select 1 from ob.message m where m.consumer = w.consumer and m.source = w.source and m.id = w.id
-      and (m.hash is null and (m.unhashed is not true or m.body = given.body or given.reworded)
-        or given.hash is null or m.hash = given.hash or given.origin_id is not null
-        and (m.origin_id, m.origin_source) is distinct from (given.origin_id, given.origin_source))
+      and ${isCopy('m', { hash: 'given.hash', body: 'given.body', reworded: 'given.reworded', originId: 'given.origin_id', originSource: 'given.origin_source' })}
       and (m.type = given.type or (select (j->>'untyped')::boolean from input)))
   returning w.consumer, w.source, w.id, w.attempts
 )
@@ -175,10 +173,19 @@ delete from ob.message m where m.ctid = any (array(
   select own.ctid from input, jsonb_array_elements(j->'drop') x cross join lateral (select m.ctid from ob.message m
     where m.consumer = j->>'consumer' and m.source = x->>0 and m.id = x->>1 limit 1) own))`)
 
+/** A message in the JSON `m`, an `ArrivalRow`. */
+export const AS_IT_CAME = {
+  hash: `m->>'h'`,
+  body: `m->>'b'`,
+  reworded: `(m->>'w')::boolean`,
+  originId: `m->>'oi'`,
+  originSource: `m->>'os'`,
+}
+
 /**
  * Records a failure on arrival: the message, and work that waits for its source ('failed'), for the box, or for a person
  * ('dead', 'quarantined'). `attempts` are added. Raises 40001 if retention has forgotten messages of this age. No row back:
- * another copy handled it meanwhile, or holds it. What the box has stored it runs again itself: its sender was told so, and
+ * another copy handled it meanwhile, or holds it, or another message was stored under its id. What the box has stored it runs again itself: its sender was told so, and
  * has forgotten it.
  *
  * Work is inserted only where this statement inserted the message. A known one is updated in place: an upsert guarded by
@@ -224,6 +231,8 @@ again as (
   from input
   where not exists (select 1 from inserted) and w.consumer = j->>'consumer' and w.source = m->>'s' and w.id = m->>'i'
     and (w.parked = 'failed' or w.parked is null and (w.token is null or w.due_at <= ob.now()))
+    and exists (select 1 from ob.message t where t.consumer = w.consumer and t.source = w.source and t.id = w.id
+      and ${isCopy('t', AS_IT_CAME)} and t.type = m->>'t')
   returning w.consumer, w.source, w.id, w.attempts
 ),
 recorded as (select * from first union all select * from again),

@@ -2,7 +2,7 @@
 import type { QuarantineReason } from '../../message.js'
 import { statement, type Flag, type Json } from '../statement.js'
 import type { ReceiveParam } from './receive-param.js'
-import { ofTheBox, same, STATE, subscribed, wakeLanes, type MessageKey } from './rules.js'
+import { isAnother, ofTheBox, same, STATE, subscribed, wakeLanes, type MessageKey } from './rules.js'
 
 export interface ReceiveAnswer {
   /** The consumers of each type. */
@@ -21,7 +21,8 @@ export interface ReceiveAnswer {
  * drawn after the lane is locked, so within a lane it follows the order of commits: counting the lanes locks them all.
  * Nothing is joined where counts show that all is new: the planner takes what an insert returns for one row, and would
  * compare each of a thousand messages with each of a thousand lanes. Bodies are cut out where they are inserted, and kept
- * out of all that is sorted: work_mem holds few of them.
+ * out of all that is sorted: work_mem holds few of them. Where the server's encoding has changed their length (EUC_JP does so to one
+ * character), they are split instead.
  * Raises 40001 if retention has forgotten messages of this age meanwhile, and OB003 with the name of a consumer that has
  * a business key which this process cannot compute. It has looked when `checked` is counted.
  */
@@ -31,11 +32,15 @@ with input as materialized (
          set_config('lock_timeout', given->>'wait', true)
   from (select head, head::jsonb given from (select split_part($1::text, chr(30), 1) head offset 0) x offset 0) x
 ),
-written as materialized (select convert_to($1::text, 'UTF8') bytes),
+written as materialized (
+  select bytes, octet_length(bytes) = start - 2 + bounds[cardinality(bounds)] exact
+  from input, (select convert_to($1::text, 'UTF8') bytes offset 0) x
+),
+split as materialized (select string_to_array($1::text, chr(30)) parts),
 message as materialized (
   select ord, m.id collate "C" id, coalesce(m.source, given->>'source') collate "C" source,
          coalesce(m.type, given->>'type') collate "C" type, m.key collate "C" key, start + m.begins begins,
-         m.ends - m.begins size, m.hash, m.envelope, m.at::timestamptz at, m.rare
+         m.ends - m.begins - 1 size, m.hash, m.envelope, m.at::timestamptz at, m.rare
   from input, rows from (unnest(bounds), unnest(bounds[2:]), jsonb_array_elements_text(given->'ids'),
     jsonb_array_elements_text(given->'sources'), jsonb_array_elements_text(given->'types'),
     jsonb_array_elements_text(given->'keys'), jsonb_array_elements_text(given->'hashes'),
@@ -71,10 +76,11 @@ inserted as (
   insert into ob.message as t
     (consumer, source, id, type, key, body, hash, unhashed, envelope, origin_source, origin_id)
   select consumer, source, id, type, key,
-         convert_from(substr((select bytes from written), begins, size), 'UTF8'), decode(nullif(hash, ''), 'hex'),
+         case when (select exact from written) then convert_from(substr((select bytes from written), begins, size), 'UTF8')
+              else (select parts[ord + 1] from split) end, decode(nullif(hash, ''), 'hex'),
          case when hash is null then true end, envelope, origin_source, origin_id
   from (
-    select f.consumer, f.source, f.id, m.type, m.key, m.begins, m.size, m.hash, m.envelope,
+    select m.ord::int ord, f.consumer, f.source, f.id, m.type, m.key, m.begins, m.size, m.hash, m.envelope,
            case when f.id is distinct from m.id or f.source <> m.source then m.source end origin_source,
            case when f.id is distinct from m.id or f.source <> m.source then m.id end origin_id
     from fresh f join message m using (ord)
@@ -130,14 +136,14 @@ export interface KnownRow {
 }
 
 /**
- * The key, the fingerprint, and the SHA-256 of the body as it is. The producer's id and source are there only where `id` is a business key, which has the type
+ * The key, the fingerprint, and the body as it is. The producer's id and source are there only where `id` is a business key, which has the type
  * in it: two messages about one fact may differ, one message may not. The type is missing if the caller does not know it; a message
  * that was recorded as handled may have an empty one.
  */
 export type Question = readonly [
   ...MessageKey,
   hash: string | null,
-  textHash?: string | null,
+  body?: string | null,
   originId?: string | null,
   originSource?: string | null,
   type?: string | undefined,
@@ -151,8 +157,7 @@ export const CLASSIFY = statement<readonly Question[], KnownRow>(`
 select (asked.ord - 1)::text "at", m.result,
        ((m.hash is null or x->>3 is null or m.hash = decode(x->>3, 'hex') or judged.another)
          and (x->>7 is null or m.type in (x->>7, '')))::text same,
-       case when m.unhashed and x->>3 is not null and not judged.another
-         and sha256(convert_to(m.body, 'UTF8')) <> decode(x->>4, 'hex') then m.body end body,
+       case when m.unhashed and x->>3 is not null and not judged.another and m.body <> x->>4 then m.body end body,
        case when ${ofTheBox('w')} or judged.state not in ('processing', 'pending') then judged.state
          when judged.state = 'processing' then 'arriving' else 'failed' end state,
        w.reason, w.error, (current_setting('synchronous_standby_names') <> '')::text synchronous,
@@ -164,7 +169,7 @@ left join ob.work w on ${same('w', 'm')}
 left join ob.lane l on l.consumer = w.consumer and l.key = w.lane
 left join ob.consumer o on o.name = m.consumer
 cross join lateral (select ${STATE} state,
-  x->>5 is not null and (m.origin_id, m.origin_source) is distinct from (x->>5, x->>6) another) judged`)
+  ${isAnother('m', 'x->>5', 'x->>6')} another) judged`)
 
 /**
  * A commit that writes next to nothing, and waits for the synchronous standbys like every other: when it is answered, all

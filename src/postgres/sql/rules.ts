@@ -11,6 +11,31 @@ export function same(one: string, other: string): string {
   return `${one}.consumer = ${other}.consumer and ${one}.source = ${other}.source and ${one}.id = ${other}.id`
 }
 
+/** What tells a copy of a message from another one: pieces of SQL. The origin is null where the key is the producer's. */
+interface Came {
+  readonly hash: string
+  readonly body: string
+  /** Both are known to say the same in other words. */
+  readonly reworded: string
+  readonly originId: string
+  readonly originSource: string
+}
+
+/**
+ * The row `m` of the journal is of what came: a fingerprint, or the text, is the same, one of them is not to be compared, or they are
+ * two messages about one fact.
+ */
+export function isCopy(m: string, { hash, body, reworded, originId, originSource }: Came): string {
+  return `(${m}.hash is null and (${m}.unhashed is not true or ${m}.body = ${body} or ${reworded})
+        or ${hash} is null or ${m}.hash = decode(${hash}, 'hex') or ${isAnother(m, originId, originSource)})`
+}
+
+/** The row `m` of the journal is of another message, with the same business key. */
+export function isAnother(m: string, originId: string, originSource: string): string {
+  return `(${originId} is not null and (coalesce(${m}.origin_id, ${m}.id), coalesce(${m}.origin_source, ${m}.source))
+          is distinct from (${originId}, ${originSource}))`
+}
+
 /** One row by its key. As lateral subqueries, or a generic plan might hash the whole table. */
 export function messageOf(row: string): string {
   return `cross join lateral (select * from ob.message m where ${same('m', row)} limit 1) m`

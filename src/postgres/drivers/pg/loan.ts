@@ -182,32 +182,43 @@ function track({ session, watch }: Lent, args: unknown[]): unknown {
 /** By pg's callback: its promise, and those that it takes to watch it, would be four more for each statement. */
 function promised(session: Session, [statement, values]: unknown[], answered: Answered): Promise<unknown> {
   const { client } = session
-  let resolve!: (result: unknown) => void
-  const answer = new (client._Promise ?? Promise)<unknown>((done) => {
-    resolve = done
-  })
+  let end!: { resolve: (result: unknown) => void; reject: (error: unknown) => void }
+  const answer = new (client._Promise ?? Promise)<unknown>((resolve, reject) => {
+    end = { resolve, reject }
+  }).catch(leadBack)
+  let isTold = false
   const told: Callback = (error, result) => {
+    // Some versions tell once more of a statement that they could not send, when its connection closes.
+    if (isTold) return
+    isTold = true
     if (!error) {
       answered()
-      return resolve(result)
+      return end.resolve(result)
     }
     answered(error)
-    resolve(whenTold(session, error))
+    void statusKnown(session, error).then(() => end.reject(error))
     // A rejection that nobody awaits shows in the transaction's status; it must not end the process.
     answer.catch(ignore)
   }
-  ;(client.query as Method).call(client, statement, values, told)
+  // Versions before 8.23.1 write the callback into the config, which its owner may use again.
+  const own: unknown = typeof statement === 'object' && statement !== null ? Object.create(statement) : statement
+  ;(client.query as Method).call(client, own, values, told)
   return answer
 }
 
-/** pg rejects before it reads the status that follows an error, by which the next statement is judged. */
-async function whenTold(session: Session, error: unknown): Promise<never> {
-  if (sqlState(error) === undefined || isConnectionLoss(error)) throw error
+/** As pg does: the stack leads to who has sent the statement, not to the socket. */
+function leadBack(error: unknown): never {
+  if (error instanceof Error) Error.captureStackTrace(error)
+  throw error
+}
+
+/** pg tells of an error before it reads the status that follows, by which the next statement is judged. */
+async function statusKnown(session: Session, error: unknown): Promise<void> {
+  if (sqlState(error) === undefined || isConnectionLoss(error)) return
   const end = performance.now() + STATUS_MS
   while (session.watch.unanswered === 0 && session.client.readyForQuery === false && performance.now() < end) {
     await new Promise(setImmediate)
   }
-  throw error
 }
 
 function watchCallback(callback: Callback, answered: Answered): Callback {
