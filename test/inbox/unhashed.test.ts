@@ -1,7 +1,7 @@
 /** What is stored without a fingerprint: copies are told from conflicts all the same, by every front door and every version. */
 import pg from 'pg'
 import { describe, expect, test } from 'vitest'
-import { unchecked, type Message, type MessageMap, type StandardSchemaV1 } from 'oncebox'
+import { unchecked, type Message, type StandardSchemaV1 } from 'oncebox'
 import { fromPg } from 'oncebox/pg'
 import { createTestBox } from 'oncebox/testing'
 import { fingerprint } from '../../src/body.js'
@@ -143,7 +143,7 @@ describe('what looks at the data may change it', () => {
 
   test.for(all)('$looker, $first and then $then', async ({ looker, first, then }) => {
     const [messages, options] = lookers[looker]
-    await using box = await server.open({ messages: messages as MessageMap })
+    await using box = await server.open({ messages })
     box.consumer('a', { note: () => undefined }, options)
     await box[first]({ id: '1', type: 'note', body: items.text })
     await box.drain()

@@ -120,7 +120,7 @@ async function parseAll<Tx, TxIn>(driver: Driver<Tx, TxIn>): Promise<void> {
 function lent<T>(driver: ReturnType<typeof fromPg<PoolClient>>, work: (tx: PoolClient) => Promise<T>): Promise<T> {
   return driver.transaction(async (tx) => {
     const loan = driver.lend!(tx)
-    const answer = await work(loan.tx as PoolClient)
+    const answer = await work(loan.tx)
     await loan.giveBack()
     return answer
   })
