@@ -154,6 +154,7 @@ export const OUTSIDE: Readonly<Record<string, string>> = {
   HELD_BACK: 'a piece of other statements',
   COUNTED: 'a piece of other statements',
   FINISHED: 'a piece of other statements',
+  AS_IT_CAME: 'pieces of other statements',
   STATE: 'a piece of other statements',
   EVENT_STATE: 'a piece of other statements',
   MARKED: 'a word',

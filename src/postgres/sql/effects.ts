@@ -1,7 +1,7 @@
 /** Statements of the effects journal. But for the read, none runs in a handler's transaction. */
-import { isCopy, ofTheBox } from './rules.js'
+import { AS_IT_CAME, isCopy, ofTheBox } from './rules.js'
 import { statement } from '../statement.js'
-import { AS_IT_CAME, type ArrivalRow } from './inline.js'
+import type { ArrivalRow } from './inline.js'
 
 /** Whose effect it is: the key of a message in its consumer's journal. */
 export interface EffectSubject {

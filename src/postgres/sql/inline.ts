@@ -1,5 +1,5 @@
 /** Statements for handling a message on arrival, and for `once` in the caller's own transaction. */
-import { isCopy, ofTheBox } from './rules.js'
+import { AS_IT_CAME, isCopy, ofTheBox } from './rules.js'
 import { statement, type Flag, type Json } from '../statement.js'
 import type { FailureDetails, OpenedBy } from './settle.js'
 
@@ -172,15 +172,6 @@ with input as materialized (select $1::text::jsonb j)
 delete from ob.message m where m.ctid = any (array(
   select own.ctid from input, jsonb_array_elements(j->'drop') x cross join lateral (select m.ctid from ob.message m
     where m.consumer = j->>'consumer' and m.source = x->>0 and m.id = x->>1 limit 1) own))`)
-
-/** A message in the JSON `m`, an `ArrivalRow`. */
-export const AS_IT_CAME = {
-  hash: `m->>'h'`,
-  body: `m->>'b'`,
-  reworded: `(m->>'w')::boolean`,
-  originId: `m->>'oi'`,
-  originSource: `m->>'os'`,
-}
 
 /**
  * Records a failure on arrival: the message, and work that waits for its source ('failed'), for the box, or for a person

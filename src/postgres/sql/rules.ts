@@ -36,6 +36,15 @@ export function isAnother(m: string, originId: string, originSource: string): st
           is distinct from (${originId}, ${originSource}))`
 }
 
+/** A message in the JSON `m`, as statements on arrival are given it. */
+export const AS_IT_CAME: Came = {
+  hash: `m->>'h'`,
+  body: `m->>'b'`,
+  reworded: `(m->>'w')::boolean`,
+  originId: `m->>'oi'`,
+  originSource: `m->>'os'`,
+}
+
 /** One row by its key. As lateral subqueries, or a generic plan might hash the whole table. */
 export function messageOf(row: string): string {
   return `cross join lateral (select * from ob.message m where ${same('m', row)} limit 1) m`
