@@ -597,6 +597,26 @@ test('handlers of one call run one after the other, in the order of the messages
   await waitUntil(() => running === 0)
 })
 
+test('an array whose bodies are too large for one statement is handled some at a time', async () => {
+  await using box = await server.open()
+  const transactions = new Set<unknown>()
+  box.consumer(
+    'a',
+    {
+      async note(_, { tx }) {
+        const { rows } = await tx.query<{ xid: string }>('select pg_current_xact_id()::text as xid')
+        transactions.add(rows[0]!.xid)
+      },
+    },
+    { mode: 'inline', group: { messages: 500, ms: 60_000 } },
+  )
+  const large = Array.from({ length: 20 }, (_, n) => ({ id: `large-${n}`, type: 'note', data: 'x'.repeat(900_000) }))
+  const outcomes = await box.handle(large)
+  expect(outcomes.map(({ status }) => status)).toEqual(large.map(() => 'handled'))
+  // Eight megabytes each.
+  expect(transactions.size).toBe(3)
+})
+
 function isCode(code: string): (error: unknown) => boolean {
   return (error) => error instanceof OnceboxError && error.code === code
 }
