@@ -79,7 +79,7 @@ function spaced(ms: number, act: () => unknown): { call(): void; close(): void }
     await act()
     const left = ms - (performance.now() - started)
     if (left <= 0) return rested()
-    timer = setTimeout(rested, left)
+    timer = setTimeout(rested, Math.ceil(left))
     timer.unref()
   }
   const rested = (): void => {

@@ -12,7 +12,7 @@ import { scratchSchemaName } from '../support/postgres.js'
 import { waitUntil } from '../support/wait.js'
 
 const server = useServer('strangers')
-const LOOK_MS = 5
+const LOOK_MS = 2
 
 test('a flood of notifications makes a box look no more often than every few milliseconds, and once after the last', async () => {
   const db = bindDatabase(fromPg(server.pool), scratchSchemaName())
