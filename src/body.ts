@@ -66,7 +66,7 @@ export interface Unread {
   readonly body: string
   /** Undefined if nobody has read it yet, or somebody has taken it. */
   data: unknown
-  /** The fingerprint in hex, null if bodies are not to be compared. Undefined: that of the data. */
+  /** The fingerprint in hex, null if bodies are not to be compared. Undefined: that of the body, which nobody has made yet. */
   readonly hash: string | null | undefined
 }
 
