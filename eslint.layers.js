@@ -34,7 +34,7 @@ const MAY_IMPORT = {
   leaf: [],
   telemetry: ['leaf'],
   worker: ['leaf', 'postgres', 'seam'],
-  postgres: ['leaf', 'worker'],
+  postgres: ['leaf'],
   metrics: ['leaf', 'postgres', 'telemetry'],
   clients: ['leaf', 'postgres'],
   seam: ['leaf'],

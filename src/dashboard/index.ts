@@ -4,7 +4,7 @@
  *     const ops = dashboard(box, { authorize: (request) => (isAdmin(request) ? { may: 'all', by: nameOf(request) } : null) })
  *     app.use('/ops/inbox', toNodeListener(ops))
  *
- * find the route → host, site, method → who asks → may they → input → answer
+ * host → route and method → site → who asks → may they → input → answer
  *
  * The table of routes is in routes.ts; what each does, in handlers/.
  */
