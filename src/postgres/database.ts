@@ -78,7 +78,7 @@ export function bindDatabase<Tx, TxIn>(driver: Driver<Tx, TxIn>, schema: string)
     async deaf(ms, transactions) {
       // Urgent: handlers may hold every connection of the pool, and wait for this.
       const rows = await ask(DEAF, { ms, transactions }, { limitMs: Math.min(limits.shortMs, LOOK_MS), urgent: true })
-      return new Set(rows.map(({ xid }) => xid))
+      return new Map(rows.map(({ xid, deaf }) => [xid, deaf === 'true']))
     },
   })
 

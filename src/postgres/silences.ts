@@ -2,13 +2,19 @@
  * Silences: finds transactions whose connection has died in silence, while handlers or a COMMIT wait for an answer.
  *
  * Time alone cannot tell a dead connection from a slow statement, so the server is asked over another connection: one
- * whose session is gone, or waits for its client in its turn, will never answer. Only before the transaction has an id,
- * when nothing but BEGIN and a short statement can be under way, time has to do.
+ * whose session is gone, or has waited for its client in its turn, will never answer. Both have to have waited for a while:
+ * the last answer may be on its way. Only before the transaction has an id, when nothing but BEGIN and a short statement can
+ * be under way, time has to do.
  */
+import { sleep } from '../backoff.js'
 import type { Driver } from './driver.js'
 import { silent } from './errors.js'
 
 const TRIES = 3
+
+/** So long an answer may take that the server has given, or a statement to arrive there. */
+const ON_ITS_WAY_MS = 1_000
+const LOOK_AGAIN_MS = 50
 
 interface Open {
   readonly tx: unknown
@@ -19,8 +25,8 @@ export interface Watched {
   readonly driver: Driver<unknown, unknown>
   /** What a short statement may take. */
   shortMs(): number
-  /** Which of these transactions are dead to a client that has waited for so long. */
-  deaf(ms: number, transactions: readonly string[]): Promise<ReadonlySet<string>>
+  /** Those of these transactions that the server is not at work for: true if they are dead to a client that has waited for so long. */
+  deaf(ms: number, transactions: readonly string[]): Promise<ReadonlyMap<string, boolean>>
 }
 
 export class Silences {
@@ -59,22 +65,32 @@ export class Silences {
     this.#timer = undefined
   }
 
-  /** Asks at once whether the connection is dead, and closes it if so. */
+  /**
+   * Finds out whether the connection is dead, and closes it if so. At once if the server is at work for it; what else is owed
+   * an answer gets it, or it is dead.
+   */
   async isDead(tx: unknown): Promise<Error | undefined> {
     const xid = this.#open.get(tx)?.xid
-    const ms = this.#silentMs(tx)
-    if (xid === undefined || ms === 0) return undefined
-    const deaf = await this.#deafForSure(ms, xid)
-    return deaf && this.#silentMs(tx) > 0 ? this.#hangUp(tx, ms) : undefined
+    if (xid === undefined) return undefined
+    await readable()
+    if (this.#silentMs(tx) === 0) return undefined
+    const since = this.#silentSince(tx)
+    for (;;) {
+      const waited = performance.now() - since
+      const deaf = await this.#deafForSure(xid)
+      if (deaf === undefined || this.#hasAnswered(tx, since)) return undefined
+      if (waited > ON_ITS_WAY_MS) return deaf ? this.#hangUp(tx) : undefined
+      await sleep(LOOK_AGAIN_MS)
+    }
   }
 
   /** The question may meet a connection that died as well, which is closed for it; then it is asked again. */
-  async #deafForSure(ms: number, xid: string): Promise<boolean> {
+  async #deafForSure(xid: string): Promise<boolean | undefined> {
     for (let tries = 1; tries <= TRIES; tries++) {
-      const deaf = await this.#watched.deaf(ms, [xid]).catch(() => undefined)
-      if (deaf !== undefined) return deaf.has(xid)
+      const deaf = await this.#watched.deaf(ON_ITS_WAY_MS, [xid]).catch(() => undefined)
+      if (deaf !== undefined) return deaf.get(xid)
     }
-    return false
+    return undefined
   }
 
   async #look(): Promise<void> {
@@ -90,30 +106,45 @@ export class Silences {
   }
 
   async #askAbout(shortMs: number): Promise<void> {
-    const waiting: { tx: unknown; xid: string }[] = []
+    await readable()
+    const waiting: { tx: unknown; xid: string; since: number }[] = []
     for (const { tx, xid } of this.#open.values()) {
-      const ms = this.#silentMs(tx)
-      if (xid === undefined && ms > shortMs) this.#hangUp(tx, ms)
-      else if (xid !== undefined && ms > shortMs / 2) waiting.push({ tx, xid })
+      const since = this.#silentSince(tx)
+      const ms = performance.now() - since
+      if (xid === undefined && ms > shortMs) this.#hangUp(tx)
+      else if (xid !== undefined && ms > shortMs / 2) waiting.push({ tx, xid, since })
     }
     if (waiting.length === 0) return
     const deaf = await this.#watched.deaf(
       shortMs / 2,
       waiting.map(({ xid }) => xid),
     )
-    for (const { tx, xid } of waiting) {
-      const ms = this.#silentMs(tx)
-      if (deaf.has(xid) && ms > shortMs / 2) this.#hangUp(tx, ms)
+    for (const { tx, xid, since } of waiting) {
+      if (deaf.get(xid) === true && !this.#hasAnswered(tx, since)) this.#hangUp(tx)
     }
+  }
+
+  /** Since when the server owes an answer: now, if it owes none. */
+  #silentSince(tx: unknown): number {
+    return performance.now() - this.#silentMs(tx)
+  }
+
+  #hasAnswered(tx: unknown, since: number): boolean {
+    return this.#silentMs(tx) === 0 || this.#silentSince(tx) > since + 1
   }
 
   #silentMs(tx: unknown): number {
     return this.#watched.driver.silentMs?.(tx) ?? 0
   }
 
-  #hangUp(tx: unknown, ms: number): Error {
-    const reason = silent(ms)
+  #hangUp(tx: unknown): Error {
+    const reason = silent(this.#silentMs(tx))
     this.#watched.driver.hangUp?.(tx, reason)
     return reason
   }
+}
+
+/** A process that was kept busy has not read yet what was answered meanwhile. */
+function readable(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
 }

@@ -268,4 +268,30 @@ describe.each(['pg', 'postgres.js'] as const)('%s', (driver) => {
     await waitUntil(async () => (await written()).length === 2, PATIENCE)
     expect(blamed()).toEqual([])
   })
+
+  test('a process that is kept busy takes no connection for dead whose answer it has not read', async () => {
+    const { box, write, written, blamed } = await open(driver)
+    const calls: string[] = []
+    box.consumer(
+      'busy',
+      {
+        note: async ({ id }, { tx }) => {
+          calls.push(id)
+          await write(tx, id)
+          const answer = write(tx, `${id} again`)
+          // Sent before the processor is taken, for longer than it takes to doubt a connection.
+          await new Promise(setImmediate)
+          const until = performance.now() + 0.7 * LEASE_MS
+          while (performance.now() < until);
+          await answer
+        },
+      },
+      { leaseMs: 2 * LEASE_MS, concurrency: 1, group: { messages: 1 } },
+    )
+    await box.start()
+    await box.receive(messages(3))
+    await waitUntil(async () => (await written()).length === 6, PATIENCE)
+    expect(calls).toEqual(['m0', 'm1', 'm2'])
+    expect(blamed()).toEqual([])
+  })
 })

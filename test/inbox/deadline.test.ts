@@ -50,6 +50,30 @@ describe('the deadline', () => {
     })
   })
 
+  test.for([
+    ['one after the other', 1],
+    ['side by side', 4],
+  ] as const)('also while it sends short statements, %s: its connection lives', async ([, lines]) => {
+    await using box = await server.open()
+    box.consumer(
+      'a',
+      {
+        async note(_message, { tx }) {
+          const line = async (): Promise<never> => {
+            for (;;) await tx.query('select 1')
+          }
+          await Promise.allSettled(Array.from({ length: lines }, line))
+        },
+      },
+      { timeoutMs: 30, retry: { attempts: 1 }, group: { messages: 1 } },
+    )
+    await box.receive(notes(10))
+    await box.drain()
+    for (const { id } of notes(10)) {
+      expect(await box.fate(id)).toMatchObject({ state: 'dead', attempts: 1, error: { code: 'HANDLER_TIMEOUT' } })
+    }
+  })
+
   test.for(['stored', 'inline', 'direct'] as const)(
     'a handler that goes on after its deadline can write nothing any more: %s',
     async (mode) => {

@@ -25,16 +25,17 @@ select current_setting('default_transaction_isolation') isolation,
 where $1::text is not null`)
 
 /**
- * Which of these transactions are dead to their client, that has waited for an answer in each for more than `ms`. Out:
- * those that are over, or whose session waits for its client in its
- * turn; the latter are ended, so that their locks go. No row back: the server is at work for all of them.
+ * Which of these transactions, in each of which a client waits for an answer, the server is not at work for. Out: those that
+ * are over, which are `deaf`, and those whose session waits for its client in its turn. The latter are deaf if they have for
+ * more than `ms`, and are ended then, so that their locks go. No row back: the server is at work for all of them.
  */
-export const DEAF = statement<{ ms: number; transactions: readonly string[] }, { xid: string }>(`
+export const DEAF = statement<{ ms: number; transactions: readonly string[] }, { xid: string; deaf: Flag }>(`
 with input as materialized (
   select transaction::xid8 xid, make_interval(secs => ($1::text::jsonb->>'ms')::float8 / 1000::float8) silence
   from jsonb_array_elements_text($1::text::jsonb->'transactions') transaction
 )
-select input.xid::text xid, pg_terminate_backend(session.pid)::text ended
+select input.xid::text xid, case when session.state_change < clock_timestamp() - silence
+  then pg_terminate_backend(session.pid) else session.pid is null end::text deaf
 from input left join pg_stat_activity session on session.backend_xid = input.xid::xid
 where case when session.pid is null then pg_xact_status(input.xid) <> 'in progress'
-  else session.state like 'idle in transaction%' and session.state_change < clock_timestamp() - silence end`)
+  else session.state like 'idle in transaction%' end`)
