@@ -7,6 +7,7 @@
 import type { Incoming, Outcome } from '../message.js'
 import { OTHER_CONSUMERS } from '../postgres/sql/receive.js'
 import type { Origin, Runtime } from '../runtime.js'
+import type { Choose } from './compare.js'
 import { identityUnknown, type ConsumerDeclaration } from './consumer.js'
 import { runDirect } from './direct.js'
 import { handleFor } from './inline/handle.js'
@@ -26,7 +27,7 @@ export interface DeliverOptions {
   /** Only for these consumers. */
   readonly only?: readonly string[] | undefined
   readonly unrouted?: 'quarantine' | 'skip' | undefined
-  readonly fingerprint?: ((message: Incoming) => unknown) | undefined
+  readonly fingerprint?: Choose | undefined
   /** From a source: it would deliver again, for ever, what made the whole batch fail. */
   readonly bySource?: boolean
   /** The source that brings them. */

@@ -1,9 +1,10 @@
 /** Known: what a consumer knows of a message, and what is to be said of one that is not new. */
-import { decodeBody, fingerprint, hashOf } from '../body.js'
+import { hashOf } from '../body.js'
 import type { QuarantineReason } from '../message.js'
 import { IS_FRESH, type Horizon } from '../postgres/sql/inline.js'
 import { CLASSIFY, CONFIRM, type KnownRow, type Question } from '../postgres/sql/receive.js'
 import type { Runtime } from '../runtime.js'
+import { saysTheSame, type Came } from './compare.js'
 import type { ConsumerDeclaration } from './consumer.js'
 import { hasIdentity, identityOf } from './identity.js'
 import { fromResult, parseFailure, quarantined, type Ackable } from './outcome.js'
@@ -15,9 +16,9 @@ export const CONFLICT = 'the id is known with another body, or another type'
 
 /** What is known of a message for a consumer. */
 export interface Known {
-  /** Same type, and same body as far as both fingerprints tell. */
+  /** Same type, and a copy by what is compared. */
   readonly same: boolean
-  /** Its body has another text. */
+  /** That had to be found out: neither its fingerprint nor its text is the same. */
   readonly reworded: boolean
   /** `arriving`: it runs on arrival, and its source still has it: unless it is handled, it waits for the source. */
   readonly state: KnownRow['state']
@@ -33,7 +34,7 @@ export interface Known {
 }
 
 /** `type` undefined: the caller does not know it. */
-type Asked = Pick<Prepared, 'id' | 'source' | 'ids' | 'body' | 'hash'> & { readonly type: string | undefined }
+type Asked = Came & Pick<Prepared, 'id' | 'source' | 'ids'> & { readonly type: string | undefined }
 
 export async function classify(
   runtime: Runtime,
@@ -50,21 +51,15 @@ export async function classify(
   )
   // Filled: callers ask `every`, which would pass over holes, and take what is unknown for handled.
   const known = new Array<Known | undefined>(pairs.length).fill(undefined)
-  for (const { at, same, body, synchronous, age, retain, ...rest } of rows) {
+  for (const { at, same, body, key, envelope, synchronous, age, retain, ...rest } of rows) {
     const times = { ageMs: Number(age), retainMs: retain === null ? undefined : Number(retain) }
     const reworded = body !== null
     known[Number(at)] = {
       ...{ ...rest, ...times, reworded, synchronous: synchronous === 'true' },
-      same: same === 'true' && (!reworded || isSameData(body, pairs[Number(at)]!.message.body)),
+      same: same === 'true' && (!reworded || saysTheSame({ body, key, envelope }, pairs[Number(at)]!.message)),
     }
   }
   return known
-}
-
-/** Two texts of the same data. What was stored on the way into another encoding may be no JSON any more. */
-function isSameData(stored: string, came: string): boolean {
-  const read = decodeBody(stored)
-  return !('problem' in read) && fingerprint(read.data) === fingerprint(JSON.parse(came))
 }
 
 /**

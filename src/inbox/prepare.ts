@@ -6,7 +6,8 @@ import { isUnchecked, type Incoming, type QuarantineReason } from '../message.js
 import type { Origin, Runtime } from '../runtime.js'
 import type { Headers } from '../telemetry/headers.js'
 import { validate, type Validated } from '../validate.js'
-import { dataOf, decodeBody, fingerprint, fingerprintBytes, isTooDeep, type Unread } from '../body.js'
+import { dataOf, decodeBody, fingerprintBytes, isTooDeep, type Unread } from '../body.js'
+import { chosenHash, type Choose } from './compare.js'
 import type { ConsumerDeclaration } from './consumer.js'
 import { readEnvelope, readStray, storable, type Envelope } from './envelope.js'
 import { withIdentities } from './identity.js'
@@ -14,6 +15,8 @@ import { withIdentities } from './identity.js'
 /** An incoming message, checked and decoded, in the form that the statements take. */
 export interface Prepared extends Unread {
   readonly incoming: Incoming
+  /** What its source compares. */
+  readonly choose: Choose | undefined
   readonly id: string
   readonly source: string
   readonly type: string
@@ -31,7 +34,7 @@ export interface Prepared extends Unread {
   readonly origin: Origin | undefined
   /** Since when it has waited in quarantine, if it leaves it by itself. */
   readonly heldSince?: string
-  /** Found out by who has judged it: the copy on record says the same in another text. */
+  /** Found out by who has judged it: the copy on record says the same in other words. */
   reworded?: boolean
 }
 
@@ -48,7 +51,10 @@ export interface Refused {
   readonly fields?: readonly string[] | undefined
   readonly body: string | undefined
   readonly bytes: Uint8Array | undefined
+  /** Tells it from others that are kept under its id. */
   readonly hash: string
+  /** By which copies of it are told once it is released, as for `Prepared`. Undefined: by all of its data. */
+  readonly compared: string | null | undefined
   readonly envelope: string | null
   readonly origin: Origin | undefined
 }
@@ -57,7 +63,7 @@ export interface PrepareOptions {
   readonly consumers: readonly ConsumerDeclaration[]
   /** What came over a link, and what a person releases, is not held to the size limit again. */
   readonly anySize?: boolean
-  readonly fingerprint?: ((message: Incoming) => unknown) | undefined
+  readonly fingerprint?: Choose | undefined
   /** What is no message at all is refused. Otherwise it throws: whoever handed it in can mend it, a broker cannot. */
   readonly bySource?: boolean
   /** Not held to its schema: it carries no data. */
@@ -82,7 +88,7 @@ export function prepare(
   const body = misplaced ? unreadable(incoming, misplaced) : readBody(incoming)
   if (body.mistake && !options.bySource) throw body.mistake
   const refuse = (reason: QuarantineReason, detail: string): Refused =>
-    refusal(incoming, envelope, body, { reason, detail, origin: options.origin })
+    refusal(incoming, envelope, body, { reason, detail, compared: comparedBy(incoming, options), origin: options.origin })
 
   // Before all else: what is refused for another reason would be released with the rest once that reason is gone.
   if (envelope.type !== '' && options.origin?.types?.has(envelope.type) === false) {
@@ -101,6 +107,7 @@ export function prepare(
 
   const prepared = {
     incoming,
+    choose: options.fingerprint,
     id: envelope.id!,
     source: envelope.source,
     type: envelope.type,
@@ -108,7 +115,7 @@ export function prepare(
     lane: envelope.lane,
     body: read.body,
     data: read.data,
-    hash: options.fingerprint && chosenHash(incoming, options.fingerprint),
+    hash: comparedBy(incoming, options),
     envelope: envelope.rest,
     time: envelope.time,
     ids: undefined,
@@ -168,7 +175,7 @@ function refuseThing(thing: unknown, options: PrepareOptions): Refused {
   const problem = `a message must be an object { id, type, data }; got ${String(thing)}`
   if (!options.bySource) throw new OnceboxError('MESSAGE_INVALID', problem)
   const empty: Incoming = { id: undefined, type: '', body: show(thing) }
-  const why = { reason: 'invalid', detail: problem, origin: options.origin } as const
+  const why = { reason: 'invalid', detail: problem, compared: undefined, origin: options.origin } as const
   return refusal(empty, readEnvelope(empty, options), readBody(empty), why)
 }
 
@@ -181,23 +188,16 @@ function show(value: unknown): string {
   }
 }
 
-/** As its source chooses. Undefined, so that all of the data counts: the source cannot choose, or its choice is nested too deep. */
-function chosenHash(incoming: Incoming, choose: (message: Incoming) => unknown): string | null | undefined {
-  try {
-    const chosen = choose(incoming)
-    if (chosen === false) return null
-    const text = JSON.stringify(chosen)
-    return text === undefined ? null : fingerprint(JSON.parse(text) as unknown)
-  } catch {
-    return undefined
-  }
+/** Undefined, so that all of the data counts: its source has not chosen. */
+function comparedBy(incoming: Incoming, { fingerprint }: PrepareOptions): string | null | undefined {
+  return fingerprint && chosenHash(incoming, fingerprint)
 }
 
 function refusal(
   incoming: Incoming,
   envelope: Envelope,
   body: Body,
-  why: Pick<Refused, 'reason' | 'detail' | 'origin'>,
+  why: Pick<Refused, 'reason' | 'detail' | 'compared' | 'origin'>,
 ): Refused {
   const { raw } = body
   const text = typeof raw === 'string' ? raw : decodeText(raw)

@@ -68,6 +68,7 @@ function toKept(one: Quarantined): Kept {
     body: refused.body,
     bytes: refused.bytes && Buffer.from(refused.bytes).toString('base64'),
     ...{ hash: refused.hash, envelope: refused.envelope },
+    fingerprint: refused.compared === null ? '' : refused.compared,
     account: refused.origin?.account,
     keepMs: keepMs(refused),
   }
@@ -76,8 +77,8 @@ function toKept(one: Quarantined): Kept {
 
 /** With the type in its key. */
 function toldApart(one: Kept): Kept {
-  const { hash: fingerprint, type } = one.row
-  return { ...one, row: { ...one.row, fingerprint, hash: hash('sha256', `${fingerprint} ${type}`, 'hex') } }
+  const { hash: untyped, type } = one.row
+  return { ...one, row: { ...one.row, untyped, hash: hash('sha256', `${untyped} ${type}`, 'hex') } }
 }
 
 function keyOf({
@@ -119,7 +120,8 @@ function sizeOf({ body, bytes, envelope }: Refused): number {
 
 /** A prepared message that turned out to be unacceptable after all. */
 export function refuse(prepared: Prepared, reason: QuarantineReason, detail: string): Refused {
-  return { ...prepared, hash: hashOf(prepared) ?? '', reason, detail, bytes: undefined }
+  const compared = hashOf(prepared)
+  return { ...prepared, hash: compared ?? '', compared, reason, detail, bytes: undefined }
 }
 
 function tellNew(runtime: Runtime, { consumer, refused }: Quarantined): void {

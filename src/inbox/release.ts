@@ -58,7 +58,7 @@ const LOCK_WAIT = { batch: '1s', alone: '100ms' }
 /** So often a deadlock or a serialization failure is tried again before each goes by itself. */
 const TRIES = 4
 
-/** Refused after they were prepared: their fingerprint is the one that their source chose. */
+/** Of those that a version before this one refused, these have the fingerprint of their source for a hash. */
 const PREPARED: readonly string[] = ['conflict', 'too-old', 'unrouted']
 
 export function createRelease(runtime: Runtime, options: ReleaseOptions): Release {
@@ -116,9 +116,11 @@ async function prepareRows(
 }
 
 /** With the fingerprint that it had, and its age: by itself nothing leaves that has waited for too long. */
-function asItWas(prepared: Prepared, { reason, hash, since }: QuarantinedRow, { by }: ReleaseOptions): Prepared {
-  const fingerprint = PREPARED.includes(reason) ? hash || null : prepared.hash
-  return { ...prepared, hash: fingerprint, ...(by === 'start' && { heldSince: since }) }
+function asItWas(prepared: Prepared, row: QuarantinedRow, { by }: ReleaseOptions): Prepared {
+  const { reason, since } = row
+  const fingerprint = row.fingerprint ?? (PREPARED.includes(reason) ? row.hash : null)
+  const hash = fingerprint === null ? prepared.hash : fingerprint || null
+  return { ...prepared, hash, ...(by === 'start' && { heldSince: since }) }
 }
 
 /** All of them at once; if somebody is in the way, one after the other. */

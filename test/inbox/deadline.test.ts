@@ -70,7 +70,7 @@ describe('the deadline', () => {
     await box.receive(notes(10))
     await box.drain()
     for (const { id } of notes(10)) {
-      expect(await box.fate(id)).toMatchObject({ state: 'dead', attempts: 1, error: { code: 'HANDLER_TIMEOUT' } })
+      expect(await box.fate(id!)).toMatchObject({ state: 'dead', attempts: 1, error: { code: 'HANDLER_TIMEOUT' } })
     }
   })
 

@@ -92,6 +92,7 @@ const QUARANTINED = {
     type: 't1',
     key: undefined,
     reason: 'conflict',
+    fingerprint: undefined,
     detail: 'why',
     body: '{}',
   },
@@ -236,7 +237,7 @@ export const SAMPLES: ReadonlyMap<string, Sample> = new Map<string, Sample>([
 
   ['QUARANTINE', sample(quarantine.QUARANTINE, { messages: [QUARANTINED], limit: ROOM }, 'quarantine_once')],
   ['QUARANTINE_OF_NOBODY', sample(quarantine.QUARANTINE_OF_NOBODY, { messages: [{ ...QUARANTINED, consumer: '' }], limit: ROOM }, 'quarantine_once')],
-  ['QUARANTINE_APART', sample(quarantine.QUARANTINE_APART, { messages: [{ ...QUARANTINED, fingerprint: 'cd' }], limit: ROOM }, 'quarantine_once')],
+  ['QUARANTINE_APART', sample(quarantine.QUARANTINE_APART, { messages: [{ ...QUARANTINED, untyped: 'cd' }], limit: ROOM }, 'quarantine_once')],
   ['QUARANTINE_ACCOUNTS', sample(quarantine.QUARANTINE_ACCOUNTS, ['topic'], '')],
 
   ['ELECT_READER', sample(reading.ELECT_READER, null, '')],

@@ -166,6 +166,7 @@ export interface QuarantinedRow {
   readonly body: string | null
   readonly bytes: string | null
   readonly hash: string
+  readonly fingerprint: string | null
   readonly envelope: string | null
   readonly via: string | null
   readonly since: string
@@ -185,7 +186,7 @@ sized as materialized (
   from input, jsonb_array_elements_text(given->'rows') x join ob.quarantine q on q.n = x::bigint
 )
 select q.n::text, q.consumer, q.source, q.id, q.type, q.key, q.reason, q.body, encode(q.bytes, 'base64') bytes,
-  encode(coalesce(q.fingerprint, q.hash), 'hex') hash, q.envelope, q.via, to_json(q.received_at)#>>'{}' since,
+  encode(q.hash, 'hex') hash, encode(q.fingerprint, 'hex') fingerprint, q.envelope, q.via, to_json(q.received_at)#>>'{}' since,
   exists (select 1 from sized s, input where s.before >= (given->>'bytes')::bigint)::text more
 from input, sized join ob.quarantine q using (n) where sized.before < (given->>'bytes')::bigint order by q.n`)
 

@@ -28,8 +28,10 @@ export interface QuarantineRow {
   readonly bytes: string | undefined
   /** Tells it from others under its id, in hex. */
   readonly hash: string
-  /** That of its data, where the hash is another. */
-  readonly fingerprint?: string
+  /** By which copies of it are told once it is released, in hex; empty if nothing is compared. Undefined: by all of its data. */
+  readonly fingerprint: string | undefined
+  /** The hash without the type, where that is in it. */
+  readonly untyped?: string
   readonly envelope: string | null | undefined
   readonly account: string | undefined
   readonly keepMs: number | undefined
@@ -125,7 +127,7 @@ message as materialized (
 
 /**
  * Puts those of them in quarantine that were missing from the answer because a message of another type has their key. In: with
- * `fingerprint`, and a `hash` that has the type in it. A statement of its own: inside the one that met the other row, that row
+ * a `hash` that has the type in it, and the one that is `untyped`. A statement of its own: inside the one that met the other row, that row
  * is still invisible. Out: as for QUARANTINE. Index: quarantine_once.
  */
 export const QUARANTINE_APART = statement<Input, QuarantineAnswer>(`${INPUT},
@@ -133,7 +135,7 @@ message as materialized (
   select distinct on (x->>'consumer', x->>'source', x->>'id', x->>'reason', x->>'hash') x, ord
   from input, jsonb_array_elements(given->'messages') with ordinality a(x, ord)
   where not exists (select 1 from ob.quarantine q
-    where ${SAME_ID} and q.hash = decode(x->>'fingerprint', 'hex') and q.type = x->>'type')
+    where ${SAME_ID} and q.hash = decode(x->>'untyped', 'hex') and q.type = x->>'type')
   order by x->>'consumer', x->>'source', x->>'id', x->>'reason', x->>'hash', ord
 ),${ROOM},${INSERT}${WIDEN}${ANSWER}`)
 

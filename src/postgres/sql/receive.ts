@@ -2,7 +2,7 @@
 import type { QuarantineReason } from '../../message.js'
 import { statement, type Flag, type Json } from '../statement.js'
 import type { ReceiveParam } from './receive-param.js'
-import { isAnother, ofTheBox, same, STATE, subscribed, wakeLanes, type MessageKey } from './rules.js'
+import { isCopy, ofTheBox, same, STATE, subscribed, wakeLanes, type MessageKey } from './rules.js'
 
 export interface ReceiveAnswer {
   /** The consumers of each type. */
@@ -119,10 +119,13 @@ select jsonb_build_object(
 export interface KnownRow {
   /** Its position in the question. */
   readonly at: string
-  /** Same type, and same body as far as both fingerprints tell. */
+  /** Of the same type. */
   readonly same: Flag
-  /** If it has no fingerprint and another text than the one that is asked about: the caller compares what both say. */
+  /** If neither its fingerprint nor its text is that of the one that is asked about: the caller compares what both say. */
   readonly body: string | null
+  /** With the body. */
+  readonly key: string | null
+  readonly envelope: string | null
   /** `arriving`: it runs on arrival, and its source still has it. */
   readonly state: 'handled' | 'pending' | 'processing' | 'arriving' | 'failed' | 'dead' | 'discarded' | 'quarantined'
   readonly result: string | null
@@ -149,15 +152,18 @@ export type Question = readonly [
   type?: string | undefined,
 ]
 
+/** What tells a copy in a question `x`. */
+const ASKED = { hash: 'x->>3', body: 'x->>4', reworded: 'false', originId: 'x->>5', originSource: 'x->>6' }
+
 /**
  * What became of messages that are known already. Always a statement of its own: inside the statement that waited for
  * a conflicting row, that row is still invisible. Out: one row for each that exists. Index: the primary keys.
  */
 export const CLASSIFY = statement<readonly Question[], KnownRow>(`
 select (asked.ord - 1)::text "at", m.result,
-       ((m.hash is null or x->>3 is null or m.hash = decode(x->>3, 'hex') or judged.another)
-         and (x->>7 is null or m.type in (x->>7, '')))::text same,
-       case when m.unhashed and x->>3 is not null and not judged.another and m.body <> x->>4 then m.body end body,
+       (x->>7 is null or m.type in (x->>7, ''))::text same,
+       case when not copy then m.body end body, case when not copy then m.key end key,
+       case when not copy then m.envelope end envelope,
        case when ${ofTheBox('w')} or judged.state not in ('processing', 'pending') then judged.state
          when judged.state = 'processing' then 'arriving' else 'failed' end state,
        w.reason, w.error, (current_setting('synchronous_standby_names') <> '')::text synchronous,
@@ -168,8 +174,7 @@ cross join lateral (select * from ob.message m
 left join ob.work w on ${same('w', 'm')}
 left join ob.lane l on l.consumer = w.consumer and l.key = w.lane
 left join ob.consumer o on o.name = m.consumer
-cross join lateral (select ${STATE} state,
-  ${isAnother('m', 'x->>5', 'x->>6')} another) judged`)
+cross join lateral (select ${STATE} state, coalesce(${isCopy('m', ASKED)}, false) copy) judged`)
 
 /**
  * A commit that writes next to nothing, and waits for the synchronous standbys like every other: when it is answered, all

@@ -22,16 +22,16 @@ interface Came {
 }
 
 /**
- * The row `m` of the journal is of what came: a fingerprint, or the text, is the same, one of them is not to be compared, or they are
- * two messages about one fact.
+ * The row `m` of the journal is of what came: a fingerprint, or the text, is the same, or is known to say the same, one of them is
+ * not to be compared, or they are two messages about one fact. Null or false: the caller has to compare them, in classify().
  */
 export function isCopy(m: string, { hash, body, reworded, originId, originSource }: Came): string {
-  return `(${m}.hash is null and (${m}.unhashed is not true or ${m}.body = ${body} or ${reworded})
+  return `(${m}.hash is null and (${m}.unhashed is not true or ${m}.body = ${body}) or ${reworded}
         or ${hash} is null or ${m}.hash = decode(${hash}, 'hex') or ${isAnother(m, originId, originSource)})`
 }
 
 /** The row `m` of the journal is of another message, with the same business key. */
-export function isAnother(m: string, originId: string, originSource: string): string {
+function isAnother(m: string, originId: string, originSource: string): string {
   return `(${originId} is not null and (coalesce(${m}.origin_id, ${m}.id), coalesce(${m}.origin_source, ${m}.source))
           is distinct from (${originId}, ${originSource}))`
 }
