@@ -4,6 +4,7 @@
  * A notification is a statement of its own, after the commit. It goes out at once, so that a message that comes alone waits
  * for nothing; while they come faster than `NOTIFY_MS`, one stands for all that came since the last.
  */
+import { sleep } from '../backoff.js'
 import type { Database } from '../postgres/database.js'
 import { NOTIFY } from '../postgres/sql/receive.js'
 
@@ -12,6 +13,9 @@ import { NOTIFY } from '../postgres/sql/receive.js'
  * would cost as much as the commits.
  */
 const NOTIFY_MS = 2
+
+/** At the end, the last notification is waited for no longer than this: nothing but a poll of the others depends on it. */
+const LAST_MS = 1_000
 
 /** Anybody in the database may notify us: however often they do, we look no more often than this. */
 const HEAR_MS = 2
@@ -23,6 +27,7 @@ export interface Waker {
   subscribe(listener: () => void): () => void
   /** Starts listening to other processes; a driver that cannot listen leaves it to polling. */
   listen(failed: (error: unknown) => void): Promise<void>
+  /** Sends what is still to be told, and listens no more. */
   close(): Promise<void>
 }
 
@@ -54,19 +59,28 @@ export function createWaker(db: Database): Waker {
       }
     },
     async close() {
-      tell.close()
       hear.close()
+      await sleep(LAST_MS, tell.flush())
       await unlisten?.()
       unlisten = undefined
     },
   }
 }
 
+interface Spaced {
+  call(): void
+  /** What was called for and has not begun does not happen. */
+  close(): void
+  /** What was called for happens now. Resolves when it is over. */
+  flush(): Promise<void>
+}
+
 /** Calls `act` at once, and once more for all calls that come before it is over and so long has passed. */
-function spaced(ms: number, act: () => unknown): { call(): void; close(): void } {
+function spaced(ms: number, act: () => unknown): Spaced {
   let resting = false
   let again = false
   let timer: NodeJS.Timeout | undefined
+  let acting: unknown
 
   const call = (): void => {
     again = resting
@@ -76,7 +90,8 @@ function spaced(ms: number, act: () => unknown): { call(): void; close(): void }
   }
   const begin = async (): Promise<void> => {
     const started = performance.now()
-    await act()
+    acting = act()
+    await acting
     const left = ms - (performance.now() - started)
     if (left <= 0) return rested()
     timer = setTimeout(rested, Math.ceil(left))
@@ -86,11 +101,19 @@ function spaced(ms: number, act: () => unknown): { call(): void; close(): void }
     resting = false
     if (again) call()
   }
+  const close = (): void => {
+    clearTimeout(timer)
+    resting = again = false
+  }
   return {
     call,
-    close() {
-      clearTimeout(timer)
-      resting = again = false
+    close,
+    async flush() {
+      await acting
+      const waits = again
+      close()
+      // Where there was no need to rest, the next has begun.
+      await (waits ? act() : acting)
     },
   }
 }

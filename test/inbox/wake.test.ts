@@ -11,13 +11,17 @@ import { note, useServer, type Bench } from './fixture.js'
 const server = useServer('wake', { max: 20 })
 
 /** When each notification of a box came. */
-async function listen(box: Bench): Promise<{ at: number[]; close(): Promise<void> }> {
+async function listen(box: Bench): Promise<{ at: number[]; payloads: string[]; close(): Promise<void> }> {
   const client = new pg.Client({ connectionString: server.url })
   await client.connect()
   const at: number[] = []
-  client.on('notification', () => at.push(performance.now()))
+  const payloads: string[] = []
+  client.on('notification', ({ payload = '' }) => {
+    at.push(performance.now())
+    payloads.push(payload)
+  })
   await client.query(`listen "oncebox_${box.schema}"`)
-  return { at, close: () => client.end() }
+  return { at, payloads, close: () => client.end() }
 }
 
 describe('notifications', () => {
@@ -48,6 +52,24 @@ describe('notifications', () => {
       expect(heard.at).toHaveLength(3)
     } finally {
       await waker.close()
+      await heard.close()
+    }
+  })
+
+  test('what is still to be told when a box stops is told before', async () => {
+    await using box = await server.open()
+    const heard = await listen(box)
+    const waker = createWaker(bindDatabase(fromPg(server.pool), box.schema))
+    try {
+      waker.wake()
+      // Too soon after the first for a notification of its own.
+      waker.wake()
+      await waker.close()
+      // Notifications come in the order of their commits.
+      await box.sql(`select pg_notify('oncebox_${box.schema}', 'last')`)
+      await waitUntil(() => heard.payloads.at(-1) === 'last', { everyMs: 1 })
+      expect(heard.payloads).toEqual(['', '', 'last'])
+    } finally {
       await heard.close()
     }
   })
