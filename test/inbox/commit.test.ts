@@ -78,8 +78,11 @@ test.for(MODES)('a connection lost before COMMIT arrived: nothing is there, and 
 })
 
 describe('a COMMIT that never arrived is not taken for what a copy has done meanwhile', () => {
-  /** Another process, which asks what became of its COMMIT only when the gate is open. */
-  const openOther = async (box: Bench) => {
+  /**
+   * Another process, which asks what became of its COMMIT only when the gate is open: of a server that knows no transaction of
+   * so high a number, if there was a failover.
+   */
+  const openOther = async (box: Bench, failover = false) => {
     const proxy = await startProxy(server.url)
     const pool = new pg.Pool({ connectionString: proxy.url, max: 4 })
     pool.on('error', () => {})
@@ -90,6 +93,7 @@ describe('a COMMIT that never arrived is not taken for what a copy has done mean
       if (text === bindTo(box.schema)(TRANSACTION_STATUS)) {
         asked.open()
         await go.opened
+        if (failover) return db.query(text, [JSON.stringify({ xid: String(2n ** 62n) })])
       }
       return db.query(text, ...rest)
     }
@@ -124,6 +128,28 @@ describe('a COMMIT that never arrived is not taken for what a copy has done mean
     expect(await box.handle(note('1', { redelivered }))).toMatchObject({ status: 'handled', result: 'second' })
     go.open()
     expect(await first).toMatchObject({ status: 'duplicate', ack: true, result: 'second' })
+    expect((await box.effects()).map(({ consumer }) => consumer)).toEqual(['second'])
+  })
+
+  test.for([
+    ['the same', 1, { status: 'handled' }],
+    ['another', 2, { status: 'quarantined', reason: 'conflict' }],
+  ] as const)('which a failover has lost, where %s body of its id was handled', async ([, n, told]) => {
+    await using box = await server.open()
+    const { other, proxy, asked, go } = await openOther(box, true)
+    for (const [one, by] of [
+      [other, 'first'],
+      [box, 'second'],
+    ] as const) {
+      one.consumer('a', { note: (message, { tx }) => box.write(tx, by, message).then(() => by) }, { mode: 'inline' })
+    }
+    await box.migrate()
+    void proxy.cutAtCommit('before')
+    const first = other.handle(note('1', { data: { n: 1 } }))
+    await asked.opened
+    expect(await box.handle(note('1', { data: { n } }))).toMatchObject({ status: 'handled', result: 'second' })
+    go.open()
+    expect(await first).toMatchObject(told)
     expect((await box.effects()).map(({ consumer }) => consumer)).toEqual(['second'])
   })
 

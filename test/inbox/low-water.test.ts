@@ -3,8 +3,11 @@ import { createBox } from 'oncebox'
 import { fromPg } from 'oncebox/pg'
 import { expect, test } from 'vitest'
 import { LowWater } from '../../src/inbox/low-water.js'
+import { bindTo } from '../../src/postgres/database.js'
+import { CLAIM, NEXT_DUE } from '../../src/postgres/sql/claim.js'
+import { CLAIM_LANES } from '../../src/postgres/sql/lanes.js'
 import { waitUntil } from '../support/wait.js'
-import { note, notes, recorder, useServer } from './fixture.js'
+import { gate, note, notes, recorder, useServer } from './fixture.js'
 
 const server = useServer('low_water')
 
@@ -63,5 +66,49 @@ test('a consumer that keeps no order any more looks at its lanes while other mes
     await waitUntil(() => seen.includes('old'))
   } finally {
     await later.stop()
+  }
+})
+
+test('an ordered consumer that has found messages without a key rouses somebody for those with one', async () => {
+  await using box = await server.open()
+  const polls = gate()
+  const db = fromPg(server.pool)
+  const bind = bindTo(box.schema)
+  let looks = 0
+  const query: typeof db.query = async (text, ...rest) => {
+    if (text === bind(NEXT_DUE)) await polls.opened
+    const rows = await db.query(text, ...rest)
+    if (text === bind(CLAIM) || text === bind(CLAIM_LANES)) looks++
+    return rows
+  }
+  // Without polls and notifications, which would find it too.
+  const deaf = new Proxy(db, {
+    get(_, name) {
+      const member: unknown = Reflect.get(db, name, db)
+      if (name === 'listen') return undefined
+      if (name === 'query') return query
+      return typeof member === 'function' ? (member.bind(db) as unknown) : member
+    },
+  })
+  const worker = createBox({ db: deaf, schema: box.schema, logger: recorder() })
+  const both = gate()
+  const inside: string[] = []
+  const handler = async ({ id }: { readonly id: string }): Promise<void> => {
+    inside.push(id)
+    if (inside.length === 2) both.open()
+    await both.opened
+  }
+  // Slots look at messages and at lanes in turn: after four that found nothing, at messages first.
+  worker.consumer('a', { note: handler }, { order: 'key', concurrency: 4, leaseMs: 60_000 })
+  await worker.start()
+  try {
+    await waitUntil(() => looks === 8)
+    await worker.receive([note('without'), note('with', { key: 'k' })])
+    await waitUntil(() => inside.length === 2, { timeoutMs: 15_000 })
+    expect(inside).toEqual(['without', 'with'])
+  } finally {
+    both.open()
+    polls.open()
+    await worker.stop()
   }
 })
