@@ -100,17 +100,20 @@ export interface Lease {
   extendAll(): Promise<boolean>
 }
 
+/** What became of a message. */
+export type Ended = (message: HeldMessage, fate: Recorded | Done, late?: CommitUnknown) => void
+
 /** The same claim, and `ended` is told what becomes of its messages. */
-export function watched(claim: Claim, ended: (fate: Recorded | Done, late?: CommitUnknown) => void): Claim {
+export function watched(claim: Claim, ended: Ended): Claim {
   return {
     ...claim,
     settled(done, late) {
       claim.settled(done, late)
-      for (const one of done) ended(one, late)
+      for (const one of done) ended(one.message, one, late)
     },
     async fail(message, verdict) {
       const recorded = await claim.fail(message, verdict)
-      if (recorded) ended(recorded)
+      if (recorded) ended(message, recorded)
       return recorded
     },
   }

@@ -88,7 +88,12 @@ export function prepare(
   const body = misplaced ? unreadable(incoming, misplaced) : readBody(incoming)
   if (body.mistake && !options.bySource) throw body.mistake
   const refuse = (reason: QuarantineReason, detail: string): Refused =>
-    refusal(incoming, envelope, body, { reason, detail, compared: comparedBy(incoming, options), origin: options.origin })
+    refusal(incoming, envelope, body, {
+      reason,
+      detail,
+      compared: comparedBy(incoming, options),
+      origin: options.origin,
+    })
 
   // Before all else: what is refused for another reason would be released with the rest once that reason is gone.
   if (envelope.type !== '' && options.origin?.types?.has(envelope.type) === false) {

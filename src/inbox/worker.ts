@@ -110,7 +110,7 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
     const [row] = await runtime.db.run(DRAIN_UNTIL, null)
     let progressed = false
     const watch = (claim: Claim): Claim =>
-      watched(claim, (fate) => {
+      watched(claim, (_, fate) => {
         // What failed comes to an end after some attempts; what only asked for another time need not.
         if (!('retryBy' in fate) || fate.failure || fate.parked) progressed = true
       })

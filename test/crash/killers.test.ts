@@ -2,7 +2,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { Incoming } from 'oncebox'
 import { waitUntil, type Child } from '../support/processes.js'
-import { inversions, misses, openArena, supervise, type Arena, type ConsumerSpec } from './arena.js'
+import { deliverFrom, inversions, misses, openArena, supervise, type Arena, type ConsumerSpec } from './arena.js'
 
 const COUNT = 100
 const BAD = 37
@@ -94,6 +94,49 @@ describe.each(['exit', 'kill'])('a message that ends its worker by %s', (die) =>
     expect(await arena.work(consumer.name)).toMatchObject(
       lost.map((id) => ({ id, parked: id === ids[BAD] ? 'dead' : null, attempts: id === ids[BAD] ? ATTEMPTS : 0 })),
     )
+  })
+})
+
+describe('a message that ends its worker on arrival, redelivered with its neighbours', () => {
+  test('is dead after its attempts, and takes none of them with it', { timeout: 120_000 }, async () => {
+    const name = 'arrives'
+    const consumer = { name, options: { group, retry, leaseMs: 1_000, mode: 'inline' } }
+    await arena.register([consumer])
+    const batch = Array.from({ length: 20 }, (_, seq): Incoming => ({
+      id: `${name}-${seq}`,
+      type: name,
+      data: { seq, ...(seq === 7 && { die: 'kill' }) },
+      redelivered: true,
+    }))
+    let left = batch
+    let deaths = 0
+    while (left.length > 0) {
+      const worker = await arena.worker({ consumers: [consumer], start: false })
+      // As a broker that hears nothing of a batch, and of those that are not acknowledged, delivers them again.
+      const delivered = deliverFrom(worker, 'handle', [left]).then(([answer]) => {
+        if (!Array.isArray(answer)) return 'rejected'
+        left = left.filter((_, at) => !answer[at]!.ack)
+        return 'answered'
+      })
+      const died = worker.exited.then(() => 'died')
+      delivered.catch(() => undefined)
+      if ((await Promise.race([delivered, died])) === 'died') deaths++
+      else await arena.endWorkers()
+    }
+    const [killer] = batch.splice(7, 1)
+    const effects = await arena.effects(name)
+    expect(
+      misses(
+        effects,
+        batch.map(({ id }) => id!),
+      ),
+    ).toEqual({ doubled: [], lost: [] })
+    expect(effects.every(({ attempt }) => attempt === 1)).toBe(true)
+    expect(await arena.work(name)).toMatchObject([
+      { id: killer!.id, parked: 'dead', attempts: ATTEMPTS, code: 'WORKER_DIED' },
+    ])
+    // Once with the others, where nobody is blamed, and once for each attempt on its own.
+    expect(deaths).toBe(ATTEMPTS + 1)
   })
 })
 

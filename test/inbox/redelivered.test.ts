@@ -1,7 +1,9 @@
 /** Messages that come again, or are stored and handed over at once: who has them, and what counts. */
 import { describe, expect, test } from 'vitest'
+import type { Message, Outcome } from 'oncebox'
+import type { PgClient } from 'oncebox/pg'
 import { waitUntil } from '../support/wait.js'
-import { gate, note, useServer } from './fixture.js'
+import { gate, note, notes, useServer } from './fixture.js'
 
 const server = useServer('redelivered', { max: 20 })
 const DAY = 86_400_000
@@ -60,6 +62,98 @@ describe('redelivered on arrival', () => {
     expect(await box.handle(again)).toMatchObject({ status: 'failed' })
     expect(await box.fate('1')).toMatchObject({ attempts: 2 })
     expect(await box.handle(again)).toMatchObject({ status: 'dead' })
+  })
+})
+
+describe('several redelivered on arrival', () => {
+  const again = (count: number) => notes(count, { redelivered: true })
+  const statuses = (outcomes: readonly Outcome[]) => outcomes.map(({ status }) => status)
+
+  test('that nobody knows share a transaction', async () => {
+    await using box = await server.open()
+    const transactions = new Set<unknown>()
+    box.consumer(
+      'a',
+      {
+        async note(message, { tx }) {
+          await box.write(tx, 'a', message)
+          transactions.add((await tx.query('select pg_current_xact_id()::text xid', [])).rows[0].xid)
+          return message.id
+        },
+      },
+      { mode: 'inline', group: { ms: 60_000 } },
+    )
+    const outcomes = await box.handle(again(5))
+    expect(outcomes).toMatchObject(again(5).map(({ id }) => ({ status: 'handled', result: id })))
+    expect(transactions.size).toBe(1)
+    expect(await box.ids()).toEqual(again(5).map(({ id }) => id))
+    expect((await box.handle(again(5))).every(({ status }) => status === 'duplicate')).toBe(true)
+  })
+
+  test('run in order where one of them is known, and waits', async () => {
+    await using box = await server.open()
+    let fails = true
+    const handler = (message: Message, { tx }: { tx: PgClient }): Promise<void> => {
+      if (fails) throw new Error('not yet')
+      return box.write(tx, 'a', message)
+    }
+    box.consumer('a', { note: handler }, { mode: 'inline', retry: { baseMs: 0 } })
+    await box.handle(note('n3'))
+    fails = false
+    expect(statuses(await box.handle(again(5)))).toEqual(again(5).map(() => 'handled'))
+    expect(await box.ids()).toEqual(again(5).map(({ id }) => id))
+  })
+
+  test('of which one fails: it is told, and waits for its source; the others are handled', async () => {
+    await using box = await server.open()
+    const handler = (message: Message, { tx }: { tx: PgClient }): Promise<void> => {
+      if (message.id === 'n3') throw new Error('no')
+      return box.write(tx, 'a', message)
+    }
+    box.consumer('a', { note: handler }, { mode: 'inline' })
+    const outcomes = await box.handle(again(5))
+    expect(outcomes.map(({ status, ack }) => [status, ack])).toEqual(
+      again(5).map(({ id }) => (id === 'n3' ? ['failed', false] : ['handled', true])),
+    )
+    expect(await box.fate('n3')).toMatchObject({ state: 'failed', attempts: 1 })
+    expect(await box.ids()).toEqual(['n1', 'n2', 'n4', 'n5'])
+  })
+
+  test('of which one is too old, or another body of a known id: each is judged, and the others are handled', async () => {
+    await using box = await server.open()
+    box.consumer('a', { note: (message, { tx }) => box.write(tx, 'a', message) }, { mode: 'inline', retainMs: DAY })
+    await box.handle(note('n2'))
+    const old = new Date(Date.now() - 3 * DAY)
+    const outcomes = await box.handle([
+      note('n1', { redelivered: true }),
+      note('n2', { redelivered: true, data: { other: true } }),
+      note('n3', { redelivered: true }),
+      note('n4', { redelivered: true, time: old }),
+      note('n5', { redelivered: true }),
+    ])
+    expect(outcomes.map((outcome) => ('reason' in outcome ? outcome.reason : outcome.status))).toEqual([
+      'handled',
+      'conflict',
+      'handled',
+      'too-old',
+      'handled',
+    ])
+  })
+
+  test('of which a worker died are suspects: each runs by itself, its attempt counted', async () => {
+    await using box = await server.open()
+    const transactions = new Set<unknown>()
+    let dies = true
+    const handler = async (message: Message, { tx }: { tx: PgClient }): Promise<void> => {
+      if (dies && message.id === 'n3') box.crashAt('handled')
+      if (!dies) transactions.add((await tx.query('select pg_current_xact_id()::text xid', [])).rows[0].xid)
+    }
+    box.consumer('a', { note: handler }, { mode: 'inline' })
+    await box.handle(again(5)).catch(() => undefined)
+    dies = false
+    await box.clock.advance(31_000)
+    expect(statuses(await box.handle(again(5)))).toEqual(again(5).map(() => 'handled'))
+    expect(transactions.size).toBe(5)
   })
 })
 

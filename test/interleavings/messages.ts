@@ -10,6 +10,7 @@ import { CLAIM, EXTEND, EXTEND_ONE } from '../../src/postgres/sql/claim.js'
 import { REMOVE_DISCARDED, REMOVE_HANDLED, REMOVE_LANES } from '../../src/postgres/sql/consumers.js'
 import {
   ADOPT,
+  ADOPT_NEW,
   ANSWER_EFFECT,
   FORGET_EFFECT,
   INTEND,
@@ -431,6 +432,16 @@ export const LOOSE_PARTIES: Party[] = [
     async act(hand, scene) {
       const claim = { consumer: scene.consumer, token: hand.token, leaseMs: LEASE_MS, lockTimeout: '60s', reason: null }
       const rows = await hand.run(ADOPT, { ...claim, message: copy(scene, 'm') })
+      return rows.length > 0 ? { id: 'm', leased: hand.token } : {}
+    },
+  },
+  {
+    name: 'ADOPT_NEW',
+    statements: ['ADOPT_NEW'],
+    async act(hand, scene) {
+      const claim = { token: hand.token, leaseMs: LEASE_MS, lockTimeout: '60s', reason: null }
+      const horizon = { consumer: scene.consumer, retainMs: RETAIN_MS, untimed: 'accept' }
+      const rows = await hand.run(ADOPT_NEW, { ...claim, ...horizon, messages: [copy(scene, 'm')] })
       return rows.length > 0 ? { id: 'm', leased: hand.token } : {}
     },
   },

@@ -6,7 +6,7 @@ import { LOOSE_PARTIES, LOOSE_STATES, type Deed, type Party, type State } from '
 import { boxDatabase, SCHEMA } from './schema.js'
 
 /** Those that can take a message from each other. */
-const CAST = ['MARK', 'FAIL_INLINE count', 'ADOPT', 'CLAIM', 'SETTLE', 'RECEIVE', 'PRUNE']
+const CAST = ['MARK', 'FAIL_INLINE count', 'ADOPT', 'ADOPT_NEW', 'CLAIM', 'SETTLE', 'RECEIVE', 'PRUNE']
 const STATES = ['new', 'pending', 'failed', 'claimed by A', 'claimed by A, expired', 'handled, old']
 
 const parties = LOOSE_PARTIES.filter(({ name }) => CAST.includes(name))

@@ -187,6 +187,9 @@ export const SAMPLES: ReadonlyMap<string, Sample> = new Map<string, Sample>([
     by: 'me',
   }, 'work_parked message_pkey')],
   ['ADOPT', sample(effects.ADOPT, { ...CLAIM_OF, message: ARRIVED, leaseMs: 1_000, lockTimeout: '1s', reason: 'arrival' }, 'work_pkey message_pkey')],
+  ['ADOPT_NEW', sample(effects.ADOPT_NEW, {
+    ...CLAIM_OF, ...HORIZON, messages: [ARRIVED, { ...ARRIVED, i: '1' }], leaseMs: 1_000, lockTimeout: '1s', reason: 'arrival',
+  }, 'message_pkey')],
 
   ['MARK', sample(inline.MARK, {
     ...HORIZON, restore: false, messages: [ARRIVED, { ...ARRIVED, i: '1' }],

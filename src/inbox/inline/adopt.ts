@@ -6,50 +6,106 @@
  */
 import { isConflict } from '../../postgres/errors.js'
 import { randomUUID } from 'node:crypto'
-import { ADOPT } from '../../postgres/sql/effects.js'
+import type { Retrial } from '../../hooks.js'
+import { ADOPT, ADOPT_NEW } from '../../postgres/sql/effects.js'
 import type { Arrival } from '../arrival.js'
 import { looseClaim } from '../claim.js'
+import type { ConsumerDeclaration } from '../consumer.js'
 import { isLost } from '../fail.js'
 import { hold, runNext } from '../group.js'
 import { setAttempts, watched, type HeldMessage } from '../held.js'
 import { failed, handled, type Ackable } from '../outcome.js'
-import type { Worker } from '../run.js'
-import { arrivalRow } from './mark.js'
+import { horizonOf } from '../known.js'
+import type { Run, Worker } from '../run.js'
+import { arrivalRow, keyOf, markRow } from './mark.js'
 
 /** How long to wait for the mark of a copy in flight. */
 const LOCK_WAIT = '5ms'
 
 /** Answers undefined if somebody else has it, or had it before it was through. */
 export async function runAdopted(worker: Worker, arrival: Arrival): Promise<Ackable | undefined> {
-  const { runtime, consumer } = worker
   const token = randomUUID()
   const row = await adopt(worker, arrival, token)
   if (row === undefined) return undefined
   const message: HeldMessage = { ...arrival, n: row.n, suspect: row.suspect === 'true' }
   setAttempts(message, Number(row.attempts))
   // What the box has stored it goes on with itself: its sender has forgotten it.
-  const retryBy = row.stored === 'true' ? 'box' : consumer.options.retryBy
-  const claim = looseClaim(runtime, consumer, token, { messages: [message], retryBy })
-  let answer: Ackable | undefined
-  const noted = watched(claim, (fate, late) => {
-    if ('retryBy' in fate) answer = failed(consumer.name, fate)
-    else answer = { ...handled(consumer.name, fate.result), ...(late?.warned && { ack: false }) }
+  const retryBy = row.stored === 'true' ? 'box' : worker.consumer.options.retryBy
+  const answers = await runClaimed(worker, { messages: [message], token, retryBy })
+  return answers.get(message)
+}
+
+/**
+ * Runs the leading ones of these that nobody knows, under one claim: should the worker die, all of them are suspects, and run
+ * alone from then on. Answers for those that were ours, as `runAdopted` does. None: the first is known, or held.
+ */
+export async function runUnknown(
+  worker: Worker,
+  arrivals: readonly Arrival[],
+): Promise<ReadonlyMap<Arrival, Ackable | undefined>> {
+  const token = randomUUID()
+  const numbers = new Map((await adoptNew(worker, arrivals, token)).map((row) => [keyOf(row), row.n]))
+  const ours = arrivals.filter((arrival) => numbers.has(keyOf(arrival)))
+  if (ours.length === 0) return new Map()
+  const messages = ours.map((arrival): HeldMessage => ({ ...arrival, n: numbers.get(keyOf(arrival))!, suspect: false }))
+  const answers = await runClaimed(worker, { messages, token, retryBy: worker.consumer.options.retryBy })
+  return new Map(ours.map((arrival, at) => [arrival, answers.get(messages[at]!)]))
+}
+
+interface Claimed {
+  readonly messages: readonly HeldMessage[]
+  readonly token: string
+  readonly retryBy: Retrial['retryBy']
+}
+
+/** Runs all of them as stored ones run. What there is no answer for is somebody else's, or was given back. */
+async function runClaimed(
+  worker: Worker,
+  { messages, token, retryBy }: Claimed,
+): Promise<ReadonlyMap<HeldMessage, Ackable>> {
+  const { runtime, consumer } = worker
+  const answers = new Map<HeldMessage, Ackable>()
+  const claim = looseClaim(runtime, consumer, token, { messages: [...messages], retryBy })
+  const noted = watched(claim, (message, fate, late) => {
+    const answer =
+      'retryBy' in fate
+        ? failed(consumer.name, fate)
+        : { ...handled(consumer.name, fate.result), ...(late?.warned && { ack: false }) }
+    answers.set(message, answer)
   })
-  await hold(worker, noted, runNext).catch((error: unknown) => {
+  await hold(worker, noted, runToEnd).catch((error: unknown) => {
     if (!isLost(error)) throw error
   })
-  return answer
+  return answers
+}
+
+/** Whoever sent them waits for all of them. */
+async function runToEnd(run: Run): Promise<void> {
+  while (run.held.queue.length > 0 && !run.abort.aborted && !run.worker.stopping()) await runNext(run)
 }
 
 async function adopt({ runtime, consumer, calm }: Worker, arrival: Arrival, token: string) {
-  const { leaseMs, retryBy } = consumer.options
-  const reason = retryBy === 'source' ? 'arrival' : null
-  const claim = { consumer: consumer.name, token, leaseMs, lockTimeout: LOCK_WAIT, reason, calm: calm() } as const
+  const claim = { ...claimOf(consumer, token), calm: calm() }
+  const [row] = await unlessHeld(runtime.db.run(ADOPT, { ...claim, message: arrivalRow(arrival) }))
+  return row
+}
+
+function adoptNew({ runtime, consumer }: Worker, arrivals: readonly Arrival[], token: string) {
+  const claim = { ...claimOf(consumer, token), ...horizonOf(consumer) }
+  return unlessHeld(runtime.db.run(ADOPT_NEW, { ...claim, messages: arrivals.map(markRow) }))
+}
+
+function claimOf({ name, options: { leaseMs, retryBy } }: ConsumerDeclaration, token: string) {
+  const reason = retryBy === 'source' ? ('arrival' as const) : null
+  return { consumer: name, token, leaseMs, lockTimeout: LOCK_WAIT, reason }
+}
+
+/** A copy in flight holds its mark. */
+async function unlessHeld<Row>(adopted: Promise<readonly Row[]>): Promise<readonly Row[]> {
   try {
-    const [row] = await runtime.db.run(ADOPT, { ...claim, message: arrivalRow(arrival) })
-    return row
+    return await adopted
   } catch (error) {
-    if (isConflict(error)) return undefined
+    if (isConflict(error)) return []
     throw error
   }
 }

@@ -13,7 +13,7 @@ import { busy, type Ackable } from '../outcome.js'
 import type { Prepared } from '../prepare.js'
 import type { Run, Worker } from '../run.js'
 import { withoutBlame } from '../transaction.js'
-import { runAdopted } from './adopt.js'
+import { runAdopted, runUnknown } from './adopt.js'
 import { horizonOf, judgeKnown } from '../known.js'
 import { keyOf, marksOf, type Marks } from './mark.js'
 
@@ -70,14 +70,32 @@ function onArrival(worker: Worker, arrivals: Arrivals, others: OthersQuestion | 
 async function runAll(on: OnArrival): Promise<void> {
   const { queue } = on.held
   while (queue.length > 0 && !isOver(on)) {
-    if (queue[0]!.suspect && queue[0]!.problem === undefined) await runRedelivered(on, queue[0]!)
+    if (mayHaveKilled(queue[0]!)) await runRedelivered(on)
     else await runNext(on)
     await judgeOthers(on)
   }
 }
 
-/** Its last worker may have died of it. Adopting leaves a row behind, so that what is known is told before. */
-async function runRedelivered(on: OnArrival, arrival: Arrival): Promise<void> {
+function mayHaveKilled({ suspect, problem }: Arrival): boolean {
+  return suspect && problem === undefined
+}
+
+/**
+ * The head of the queue may have killed its last worker. With those behind it that nobody knows it shares a claim, so that they
+ * are told apart should that happen once more; by itself it runs otherwise. Adopting one leaves a row behind, so that what is known
+ * is told before.
+ */
+async function runRedelivered(on: OnArrival): Promise<void> {
+  const { worker, held, arrivals } = on
+  const arrival = held.queue[0]!
+  const end = held.queue.findIndex((one) => !mayHaveKilled(one))
+  const some = held.queue.slice(0, Math.min(held.atOnce(worker.pace), end < 0 ? held.queue.length : end))
+  const ran = some.length > 1 ? await runUnknown(worker, some) : undefined
+  for (const [one, answer] of ran ?? []) {
+    if (answer) arrivals.answer(one, answer)
+    else held.leaveToOthers(one)
+  }
+  if (ran && ran.size > 0) return
   const [answer] = await judge(on, [arrival])
   if (answer) on.arrivals.answer(arrival, answer)
   else await adopt(on, arrival)

@@ -225,7 +225,7 @@ function journalRow({ prepared, source, id }: Keyed, hash: ArrivalRow['h']): Arr
 }
 
 /** What is marked is compared by its text, if a copy comes: it has no fingerprint, unless its source has chosen one. */
-function markRow(message: Keyed): ArrivalRow {
+export function markRow(message: Keyed): ArrivalRow {
   const { hash } = message.prepared
   return journalRow(message, hash === null ? '' : hash)
 }

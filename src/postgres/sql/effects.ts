@@ -1,7 +1,7 @@
 /** Statements of the effects journal. But for the read, none runs in a handler's transaction. */
 import { AS_IT_CAME, isCopy, ofTheBox } from './rules.js'
 import { statement } from '../statement.js'
-import type { ArrivalRow } from './inline.js'
+import type { ArrivalRow, Horizon } from './inline.js'
 
 /** Whose effect it is: the key of a message in its consumer's journal. */
 export interface EffectSubject {
@@ -246,3 +246,52 @@ again as (
 select attempts::text, stored::text, suspect::text, coalesce((select n from inserted), (select t.n from input, ob.message t
   where t.consumer = j->>'consumer' and t.source = m->>'s' and t.id = m->>'i'))::text n
 from (select * from first union all select * from again) w`)
+
+/**
+ * Takes the leading ones of these messages on arrival into the box that nobody knows, claimed by us, as ADOPT does with one.
+ * Raises 40001 if retention has forgotten messages of this age meanwhile. Out: those that are ours. The first that is missing is
+ * known, too old, or held by a copy in flight; the others behind it have to wait for it. The fingerprint is as for MARK. Index:
+ * the primary key of `message`.
+ */
+export const ADOPT_NEW = statement<
+  Horizon & {
+    readonly messages: readonly ArrivalRow[]
+    readonly token: string
+    readonly leaseMs: number
+    readonly lockTimeout: string
+    readonly reason: 'arrival' | null
+  },
+  { source: string; id: string; n: string }
+>(`
+with input as materialized (
+  select j, set_config('lock_timeout', j->>'lockTimeout', true) from (select $1::text::jsonb j offset 0) given
+),
+given as materialized (
+  select ord, x->>'s' source, x->>'i' id, x->>'t' type, x->>'k' key, x->>'b' body, x->>'h' hash, x->>'e' envelope,
+    x->>'os' origin_source, x->>'oi' origin_id, (x->>'at')::timestamptz at,
+    ob.is_fresh((x->>'at')::timestamptz, (j->>'retainMs')::float8, j->>'untimed',
+      (select f.sent_before from ob.forgotten f where f.consumer = j->>'consumer'))
+    and not exists (select 1 from ob.message m
+      where m.consumer = j->>'consumer' and m.source = x->>'s' and m.id = x->>'i' offset 0) new
+  from input, jsonb_array_elements(j->'messages') with ordinality a(x, ord)
+),
+head as materialized (
+  select * from given where ord < coalesce((select min(ord) from given where not new), (select count(*) + 1 from given))
+),
+inserted as (
+  insert into ob.message as m
+    (consumer, source, id, type, key, body, hash, unhashed, envelope, origin_source, origin_id)
+  select j->>'consumer', source, id, type, key, body, decode(nullif(hash, ''), 'hex'), case when hash is null then true end,
+    envelope, origin_source, origin_id
+  from input, head order by source collate "C", id collate "C"
+  on conflict do nothing returning m.source, m.id, m.n
+),
+claimed as (
+  insert into ob.work (consumer, source, id, due_at, token, reason)
+  select j->>'consumer', source, id, ob.now() + (j->>'leaseMs')::float8 * interval '1 ms', (j->>'token')::uuid, j->>'reason'
+  from input, inserted
+),
+still_fresh as materialized (
+  select ob.refuse_forgotten(j->>'consumer', (select min(at) from head)) from input where exists (select 1 from head)
+)
+select source, id, n::text from inserted where (select count(*) from still_fresh) >= 0`)
