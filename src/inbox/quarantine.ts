@@ -2,7 +2,6 @@
 import { aboutMessage } from '../about.js'
 import { hash } from 'node:crypto'
 import { storableText } from '../failure.js'
-import { MAX_BATCH_BYTES } from '../figures.js'
 import type { Entry } from '../hooks.js'
 import { toMessage, type Message, type MessageMap, type QuarantineReason } from '../message.js'
 import {
@@ -12,6 +11,7 @@ import {
 import { CONFIRM } from '../postgres/sql/receive.js'
 import { tell, type Runtime } from '../runtime.js'
 import { hashOf, readData } from '../body.js'
+import { inParts } from './carried.js'
 import type { Prepared, Refused } from './prepare.js'
 import { noteUse, QuarantineFull } from './quota.js'
 
@@ -28,7 +28,7 @@ export interface Quarantined {
 export async function quarantine(runtime: Runtime, list: readonly Quarantined[], tx?: unknown): Promise<void> {
   const ofNobody = list.filter(({ consumer }) => consumer === NO_CONSUMER)
   const others = list.filter(({ consumer }) => consumer !== NO_CONSUMER)
-  for (const part of [...parts(ofNobody), ...parts(others)]) {
+  for (const part of [...inParts(ofNobody, lengthOf), ...inParts(others, lengthOf)]) {
     const statement = part[0]!.consumer === NO_CONSUMER ? QUARANTINE_OF_NOBODY : QUARANTINE
     let there = await insert(runtime, statement, part.map(toKept), tx)
     // What was there already may be of another type, and is not this message then.
@@ -158,18 +158,6 @@ function messageOf(refused: Refused): Message {
   return toMessage(row, data)
 }
 
-function* parts(list: readonly Quarantined[]): Generator<Quarantined[]> {
-  let part: Quarantined[] = []
-  let bytes = 0
-  for (const one of list) {
-    const size = (one.refused.body?.length ?? 0) + (one.refused.bytes?.byteLength ?? 0)
-    if (part.length > 0 && bytes + size > MAX_BATCH_BYTES) {
-      yield part
-      part = []
-      bytes = 0
-    }
-    part.push(one)
-    bytes += size
-  }
-  if (part.length > 0) yield part
+function lengthOf({ refused: { body, bytes } }: Quarantined): number {
+  return (body?.length ?? 0) + (bytes?.byteLength ?? 0)
 }

@@ -3,7 +3,6 @@
  * commit, in order. Whatever was not new is classified by a second statement with a fresh snapshot.
  */
 import { backoffMs, sleep } from '../backoff.js'
-import { MAX_BATCH_BYTES } from '../figures.js'
 import type { ConsumerOutcome, Outcome } from '../message.js'
 import { isConflict, sqlState } from '../postgres/errors.js'
 import { receiveParam, type MessageRow, type RareParts } from '../postgres/sql/receive-param.js'
@@ -11,6 +10,7 @@ import { RECEIVE, UNPARK_FAILED, type ReceiveAnswer } from '../postgres/sql/rece
 import { readJson } from '../postgres/statement.js'
 import type { Runtime } from '../runtime.js'
 import { failpoint } from '../worker/failpoints.js'
+import { inParts } from './carried.js'
 import { asReceiverSeesIt, identityUnknown, type ConsumerDeclaration } from './consumer.js'
 import { quarantined, quarantinedOutcome, storedOutcome, sumUp, type Ackable } from './outcome.js'
 import type { Prepared, Refused } from './prepare.js'
@@ -58,7 +58,7 @@ export async function receive(
   return withoutRefused(runtime, messages, options.only, async (accepted) => {
     const reception = { ...options, heldBack: new Set<string>() }
     const outcomes: Outcome[] = []
-    for (const part of parts(accepted)) {
+    for (const part of inParts(accepted, sizeOf, MAX_BATCH)) {
       const free = part.filter((message) => !isHeldBack(message, reception))
       const answers = await receiveBatch(runtime, free, reception)
       let next = 0
@@ -278,18 +278,6 @@ function stored(consumer: string): Ackable {
   return { outcome: { consumer, status: 'stored' } satisfies ConsumerOutcome }
 }
 
-function* parts(batch: readonly Prepared[]): Generator<Prepared[]> {
-  let part: Prepared[] = []
-  let bytes = 0
-  for (const message of batch) {
-    const size = message.body.length + (message.envelope?.length ?? 0)
-    if (part.length > 0 && (bytes + size > MAX_BATCH_BYTES || part.length >= MAX_BATCH)) {
-      yield part
-      part = []
-      bytes = 0
-    }
-    part.push(message)
-    bytes += size
-  }
-  if (part.length > 0) yield part
+function sizeOf({ body, envelope }: Prepared): number {
+  return body.length + (envelope?.length ?? 0)
 }

@@ -2,7 +2,6 @@
 import { hashOf } from '../../body.js'
 import { isConflict } from '../../postgres/errors.js'
 import { OnceboxError } from '../../errors.js'
-import { MAX_BATCH_BYTES } from '../../figures.js'
 import {
   DROP_MARKS,
   FAIL_INLINE,
@@ -17,6 +16,7 @@ import {
 import { readJson } from '../../postgres/statement.js'
 import type { Runtime } from '../../runtime.js'
 import type { Arrival, Arrivals } from '../arrival.js'
+import { carried } from '../carried.js'
 import { detailsOf } from '../details.js'
 import { setAttempts, type Done, type Held } from '../held.js'
 import { OthersMet, type OthersQuestion } from '../others.js'
@@ -60,7 +60,11 @@ export function marksOf(worker: Worker, arrivals: Arrivals, others?: OthersQuest
     // For a copy in flight, which holds its mark.
     lockTimeout: '5ms',
     stretch: MARKED_STRETCH,
-    atOnce: (pace) => Math.min(pace.share(queue.map(({ type }) => type)), fitting(queue)),
+    atOnce: (pace) =>
+      Math.min(
+        pace.share(queue.map(({ type }) => type)),
+        carried(queue, ({ prepared }) => prepared.body.length),
+      ),
     async enter(messages, { tx, lockTimeout }) {
       const marking = { ...horizonOf(consumer), calm: calm(), restore: lockTimeout === undefined, others }
       const marks = await mark(runtime, marking, messages, tx)
@@ -111,13 +115,6 @@ export function marksOf(worker: Worker, arrivals: Arrivals, others?: OthersQuest
       return taken
     },
   }
-}
-
-/** How many of them one statement can carry. */
-function fitting(queue: readonly Arrival[]): number {
-  let bytes = 0
-  const end = queue.findIndex(({ prepared }) => (bytes += prepared.body.length) > MAX_BATCH_BYTES)
-  return end < 0 ? queue.length : Math.max(1, end)
 }
 
 /** Takes back the marks of those that did not run. */
