@@ -1,4 +1,4 @@
-// Generated from the migrations by `node scripts/describe-schema.mjs`, which `npm run build` runs. Of 9d5d72f5c842cd4c.
+// Generated from the migrations by `node scripts/describe-schema.mjs`, which `npm run build` runs. Of f781a5d204b05cac.
 import type { ObjectRow } from '../../postgres/sql/doctor-server.js'
 
 /** What the migrations make: kind, name, detail. */
@@ -219,6 +219,7 @@ export const EXPECTED: readonly (readonly [ObjectRow['kind'], string, string])[]
   ["column", "work.failed_at", "timestamp with time zone"],
   ["column", "work.fingerprint", "text collate C"],
   ["column", "work.id", "text collate C not null"],
+  ["column", "work.journal_place", "tid"],
   ["column", "work.lane", "text collate C"],
   ["column", "work.parked", "text"],
   ["column", "work.reason", "text"],

@@ -1,5 +1,6 @@
 /** Statements that lease messages to a worker, one by one (no order). For ordered consumers see lanes.ts. */
 import { statement } from '../statement.js'
+import { journaledOf } from './rules.js'
 import type { ClaimOf, Key } from './settle.js'
 
 /** What a claim takes of what is due. */
@@ -47,7 +48,7 @@ export const CLAIM = statement<
 >(`
 with input as materialized (select $1::text::jsonb j, set_config('synchronous_commit', 'off', true)),
 due as materialized (
-  select ctid place, consumer, source, id, seq, due_at, attempts, token is not null suspect from ob.work
+  select ctid place, journal_place, consumer, source, id, seq, due_at, attempts, token is not null suspect from ob.work
   where consumer = (select j->>'consumer' from input) and lane is null and parked is null
     and due_at <= ob.now() and due_at >= (select coalesce((j->>'low')::timestamptz, '-infinity') from input)
     and due_at <= (select coalesce((j->>'until')::timestamptz, 'infinity') from input)
@@ -59,8 +60,7 @@ found as materialized (
   select due.place, due.seq, due.attempts, due.suspect, m.source, m.id, m.n, m.type, m.key, m.body, m.envelope,
          m.origin_source, m.origin_id, m.received_at,
          sum(octet_length(m.body)) over (rows unbounded preceding) - octet_length(m.body) before
-  from due cross join lateral (select * from ob.message m
-    where m.consumer = due.consumer and m.source = due.source and m.id = due.id limit 1) m
+  from due ${journaledOf('due')}
 ),
 claimed as (
   update ob.work w set suspect = (w.token is not null), reason = null,

@@ -1,6 +1,7 @@
 /** Statements for strict order per key: workers claim lanes, not messages. */
 import { statement } from '../statement.js'
 import type { ClaimedRow, Due } from './claim.js'
+import { journaledOf } from './rules.js'
 import type { ClaimOf, FailureRow, NumberedKey, OpenedBy } from './settle.js'
 
 /**
@@ -48,8 +49,7 @@ found as (
     select w.*, row_number() over (order by w.seq) depth, lead(w.seq) over (order by w.seq) is not null more
     from ob.work w where w.consumer = j->>'consumer' and w.lane = lanes.key and w.parked is null
     order by w.seq limit (select (j->>'depth')::int from input)) w
-  cross join lateral (select * from ob.message m
-    where m.consumer = w.consumer and m.source = w.source and m.id = w.id limit 1) m
+  ${journaledOf('w')}
 ),
 counted as (
   select found.*, sum(length) over (order by depth, lane) - length before, sum(length) over () total from found

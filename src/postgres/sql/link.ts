@@ -68,23 +68,23 @@ inserted as (
   from judged where fresh
   order by consumer, source, id
   on conflict do nothing
-  returning t.consumer, t.source, t.id
+  returning t.consumer, t.source, t.id, t.ctid place
 ),
 still_fresh as materialized (
   select to_box.refuse_forgotten(consumer, min(at)) from judged
   where fresh and (select count(*) from inserted) > 0 group by consumer
 ),
 added as materialized (
-  select max(n) n, consumer, source, id, max(lane) lane
-  from (select consumer, source, id, n, case when ordered then key end lane, 0 is_new from judged
-        union all select consumer, source, id, null, null, 1 from inserted) x
+  select max(n) n, consumer, source, id, max(lane) lane, max(place) place
+  from (select consumer, source, id, n, case when ordered then key end lane, 0 is_new, null::tid place from judged
+        union all select consumer, source, id, null, null, 1, place from inserted) x
   group by consumer, source, id having sum(is_new) = 1
 ),
 woken as (${wakeLanes('added', 'to_box')}
 ),
 queued as (
-  insert into to_box.work (consumer, source, id, seq, lane, due_at)
-  select consumer, source, id, nextval('to_box.seq'), lane, to_box.now()
+  insert into to_box.work (consumer, source, id, seq, lane, due_at, journal_place)
+  select consumer, source, id, nextval('to_box.seq'), lane, to_box.now(), place
   from (select * from added where (select count(*) from woken) >= 0 order by n) came
 ),
 moved as materialized (

@@ -19,7 +19,7 @@ export interface ReceiveAnswer {
  *
  * Rows are inserted in the order of their key, or two batches that share ids would deadlock. The sequence number is
  * drawn after the lane is locked, so within a lane it follows the order of commits: counting the lanes locks them all.
- * Nothing is joined where counts show that all is new: the planner takes what an insert returns for one row, and would
+ * Places of messages follow the order in which they were inserted. Nothing is joined where counts show that all is new: the planner takes what an insert returns for one row, and would
  * compare each of a thousand messages with each of a thousand lanes. Bodies are cut out where they are inserted, and kept
  * out of all that is sorted: work_mem holds few of them. Where the server's encoding has changed their length (EUC_JP does so to one
  * character), they are split instead.
@@ -86,23 +86,24 @@ inserted as (
     from fresh f join message m using (ord)
     order by f.consumer, f.source, f.id offset 0) new
   on conflict do nothing
-  returning t.consumer, t.source, t.id
+  returning t.consumer, t.source, t.id, t.ctid place
 ),
 counted as materialized (
   select (select count(*) from judged) judged, (select count(*) from fresh) fresh, (select count(*) from inserted) inserted
 ),
 added as materialized (
-  select ord, consumer, source, id, lane, at from fresh where (select inserted = fresh from counted)
+  select ord, consumer, source, id, lane, at, (array(select place from inserted))[row_number() over ()] place
+  from fresh where (select inserted = fresh from counted)
   union all
-  select fresh.ord, consumer, source, id, fresh.lane, fresh.at from inserted join fresh using (consumer, source, id)
-  where (select inserted <> fresh from counted)
+  select fresh.ord, consumer, source, id, fresh.lane, fresh.at, inserted.place
+  from inserted join fresh using (consumer, source, id) where (select inserted <> fresh from counted)
 ),
 still_fresh as materialized (select ob.refuse_forgotten(consumer, min(at)) from added group by consumer),
 woken as (${wakeLanes('added')}
 ),
 queued as (
-  insert into ob.work (consumer, source, id, seq, lane, due_at)
-  select consumer, source, id, nextval('ob.seq'), lane, ob.now()
+  insert into ob.work (consumer, source, id, seq, lane, due_at, journal_place)
+  select consumer, source, id, nextval('ob.seq'), lane, ob.now(), place
   from (select * from added where lane is null or (select count(*) from woken) >= 0 order by ord) came
 )
 select jsonb_build_object(

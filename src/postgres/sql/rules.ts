@@ -49,6 +49,17 @@ export const AS_IT_CAME: Came = {
 export function messageOf(row: string): string {
   return `cross join lateral (select * from ob.message m where ${same('m', row)} limit 1) m`
 }
+/**
+ * What a worker is given of the message of a row of `work`: it lies at the place that the row remembers, or else is found by its
+ * key. `limit 1` opens the second arm only where the first has found nothing, or another message.
+ */
+export function journaledOf(row: string): string {
+  const columns = `m.source, m.id, m.n, m.type, m.key, m.body, m.envelope, m.origin_source, m.origin_id, m.received_at`
+  return `cross join lateral (
+    select ${columns} from ob.message m where m.ctid = ${row}.journal_place and ${same('m', row)}
+    union all
+    select ${columns} from ob.message m where ${same('m', row)} limit 1) m`
+}
 export function workOf(row: string): string {
   return `left join lateral (select * from ob.work w where ${same('w', row)} limit 1) w on true`
 }
