@@ -1,7 +1,7 @@
 /** What the parts of the growth benchmark share: a box to fill, one round of work, and a row of the report. */
 import { watchCpu } from '../cpu.mjs'
 import { Library } from '../library.mjs'
-import { median } from '../measure.mjs'
+import { median } from '../spread.mjs'
 import { orders, SOURCE, TYPE } from '../messages.mjs'
 
 /** A box in a schema of its own, with what is asked of it. */
