@@ -1,5 +1,4 @@
 /** Send: an event becomes a row of the outbox, in the caller's transaction. */
-import { randomUUID } from 'node:crypto'
 import { checkKnown, nameProblem } from '../check-options.js'
 import { nearest } from '../nearest.js'
 import { OnceboxError } from '../errors.js'
@@ -12,6 +11,7 @@ import type { Runtime } from '../runtime.js'
 import { listener } from '../tap.js'
 import { handedOn, type Headers } from '../telemetry/headers.js'
 import { validate } from '../validate.js'
+import { eventId } from './event-id.js'
 import { shardOf } from './shard.js'
 
 /** An event, checked, as the statement takes it. */
@@ -68,7 +68,7 @@ export async function prepareSend(
     const hint = near ? `did you mean ${near}?` : 'add it to defineMessages'
     throw new OnceboxError('MESSAGE_TYPE_UNKNOWN', `there is no message type ${JSON.stringify(type)}; ${hint}`)
   }
-  const id = options.id ?? randomUUID()
+  const id = options.id ?? eventId()
   for (const [name, value] of [
     ['id', id],
     ['key', options.key],

@@ -40,6 +40,33 @@ test('a committed event is published with everything it was sent with, and then 
   expect(await events(box.schema)).toEqual([])
 })
 
+test('an event without an id gets a UUID, and those of one millisecond come before those of the next', async () => {
+  const box = await server.open()
+  const sink = box.to(recordingSink())
+  const client = await server.pool.connect()
+  await client.query('begin')
+  const times: [from: number, to: number][] = []
+  for (let ms = 0; ms < 5; ms++) {
+    const last = Date.now()
+    await waitUntil(() => Date.now() > last)
+    const from = Date.now()
+    await box.send(client, 'event', ms)
+    times.push([from, Date.now()])
+  }
+  await client.query('commit')
+  client.release()
+  await box.drain()
+  const ids = sink.published.toSorted((a, b) => Number(a.data) - Number(b.data)).map(({ id }) => id)
+  expect(ids).toEqual(ids.toSorted())
+  expect(new Set(ids.map((id) => id.slice(15))).size).toBe(5)
+  for (const [at, id] of ids.entries()) {
+    expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
+    const time = Number.parseInt(id.replaceAll('-', '').slice(0, 12), 16)
+    expect(time).toBeGreaterThanOrEqual(times[at]![0])
+    expect(time).toBeLessThanOrEqual(times[at]![1])
+  }
+})
+
 test('an event of a transaction that rolls back is never published', async () => {
   const box = await server.open()
   const sink = box.to(recordingSink())
