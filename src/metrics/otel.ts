@@ -1,6 +1,6 @@
 /**
  * The same metrics for OpenTelemetry, where the application has registered a meter provider. Counters and gauges are asked for
- * when they are collected; histograms are told of each observation, for there is no other way.
+ * when they are collected; histograms are told of each observation, for there is no other way, when they are collected too.
  */
 import { declarationOf, METRIC_NAMES, type Declaration, type Label, type MetricName } from './declarations.js'
 import type { Family } from './prometheus.js'
@@ -65,7 +65,9 @@ export function observeWithOtel({ name: box, registry, collect, failed }: Observ
     const instrument = careful.ask(name, () => observableOf(meter, name))
     if (instrument) instruments.set(name, instrument)
   }
+  const untold: Untold[] = []
   const observe = async (observer: Observer): Promise<void> => {
+    for (const one of untold) one.tell()
     for (const { name, values } of await collect()) {
       const instrument = instruments.get(name)
       if (!instrument) continue
@@ -74,14 +76,46 @@ export function observeWithOtel({ name: box, registry, collect, failed }: Observ
       }
     }
   }
-  careful.ask(undefined, () => meter.addBatchObservableCallback(observe, [...instruments.values()]))
+  const isCollected = careful.ask(undefined, () => {
+    meter.addBatchObservableCallback(observe, [...instruments.values()])
+    return true
+  })
   registry.eachHistogram((name, histogram) => {
     const instrument = careful.ask(name, () => meter.createHistogram(name, instrumentOf(name)))
     if (!instrument) return
     const attributes = attributesOf(name, histogram.labels, box)
-    histogram.tap = (value) => void careful.ask(name, () => instrument.record(value, attributes))
+    const record = (value: number): void => void careful.ask(name, () => instrument.record(value, attributes))
+    const own = new Untold(record, isCollected ? MOST_UNTOLD : 1)
+    untold.push(own)
+    histogram.tap = (value) => own.add(value)
   })
   return true
+}
+
+/** Where nobody collects, they are told when there are so many. */
+const MOST_UNTOLD = 1_000
+
+/** What was observed and not told yet. To tell it between messages takes several times as long as to tell it in one go. */
+class Untold {
+  readonly #record: (value: number) => void
+  readonly #most: number
+  #values: number[] = []
+
+  constructor(record: (value: number) => void, most: number) {
+    this.#record = record
+    this.#most = most
+  }
+
+  add(value: number): void {
+    this.#values.push(value)
+    if (this.#values.length >= this.#most) this.tell()
+  }
+
+  tell(): void {
+    const values = this.#values
+    this.#values = []
+    for (const value of values) this.#record(value)
+  }
 }
 
 /**

@@ -1,5 +1,7 @@
 /** The same metrics through OpenTelemetry's own SDK. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { observeWithOtel } from '../../src/metrics/otel.js'
+import { Registry } from '../../src/metrics/registry.js'
 import { notes, recorder, useServer } from '../inbox/fixture.js'
 import { installed } from '../support/installed.js'
 import { waitUntil } from '../support/wait.js'
@@ -100,6 +102,26 @@ test('counters, figures of the database and histograms reach a meter provider, w
   expect(after.get('oncebox.reading.failures')).toMatchObject([{ value: 0 }])
 })
 
+test('what was observed is told once, to whoever collects, and before that if it is much', async () => {
+  register()
+  const recorded: number[] = []
+  const meter = new Proxy(
+    {},
+    {
+      get: (_, name) => (name === 'createHistogram' ? () => ({ record: (n: number) => recorded.push(n) }) : () => ({})),
+    },
+  )
+  const registry = new Registry()
+  api.metrics.disable()
+  api.metrics.setGlobalMeterProvider({ getMeter: () => meter })
+  observeWithOtel({ name: 'a', registry, collect: async () => [], failed: broken })
+  const sizes = registry.histogram('oncebox.group.size', 'ledger')
+  for (let n = 1; n < 1_000; n++) sizes.observe(n)
+  expect(recorded).toEqual([])
+  sizes.observe(1_000)
+  expect(recorded).toEqual(Array.from({ length: 1_000 }, (_, n) => n + 1))
+})
+
 test('telemetry: false tells OpenTelemetry nothing, and Prometheus all the same', async () => {
   register()
   await using box = await server.open({ telemetry: false })
@@ -133,8 +155,8 @@ describe('a meter that throws', () => {
       const text = await box.metrics()
       expect(text).toMatch(/oncebox_consumer_outcomes_total\{.*type="note",outcome="handled"\} 5/)
       expect(text).toMatch(/oncebox_duplicates_total\{.*consumer="ledger"\} 5/)
-      expect(told(logger)).toEqual([{ level: 'warn', metric: instrumentName, error: 'the meter is broken' }])
       const duration = (await collect()).get('messaging.process.duration')
+      expect(told(logger)).toEqual([{ level: 'warn', metric: instrumentName, error: 'the meter is broken' }])
       if (instrumentName !== 'messaging.process.duration') expect(duration).toMatchObject([{ value: { count: 5 } }])
     },
   )
