@@ -2,6 +2,8 @@
 import { isAbandonment, OnceboxError } from '../errors.js'
 import { batchRun, type BatchContext, type Context, type EffectOptions, type Logger } from '../handler.js'
 import type { Json, Message, MessageMap } from '../message.js'
+import { endThrown } from '../telemetry/process.js'
+import type { OpenSpan } from '../telemetry/span.js'
 import { beginWithin, type Ends } from './call-within.js'
 import { CallContext } from './context.js'
 import type { HeldMessage } from './held.js'
@@ -63,22 +65,12 @@ export function callHandler(
   messages: readonly HeldMessage[],
   manner: Manner,
 ): Promise<string | undefined> {
-  const { runtime, consumer } = run.worker
-  const call = (): Promise<string | undefined> =>
-    new Promise((returned, failed) =>
-      new HandlerCall(run, open, { messages, manner, ends: { returned, failed } }).begin(),
-    )
-  return runtime.traces.process(consumer.name, messages, call)()
+  return new Promise((returned, failed) => beginHandler(run, open, { messages, manner, ends: { returned, failed } }))
 }
 
 /** The same for one of many, by callback: a promise for each would cost as much as the rest of the call. */
 export function beginHandler(run: Run, open: Opened, call: Call): void {
-  const { messages, manner, ends } = call
-  if (!run.worker.runtime.traces.areWanted) return new HandlerCall(run, open, call).begin()
-  callHandler(run, open, messages, manner).then(
-    (text) => ends.returned(text),
-    (error: unknown) => ends.failed(error),
-  )
+  new HandlerCall(run, open, call).begin()
 }
 
 /** Which messages a handler is called with, how, and who is told what comes of it. */
@@ -93,6 +85,7 @@ class HandlerCall {
   readonly #run: Run
   readonly #open: Opened
   readonly #call: Call
+  readonly #span: OpenSpan | undefined
   #context: HandlerContext | undefined
   #started = 0
 
@@ -100,9 +93,16 @@ class HandlerCall {
     this.#run = run
     this.#open = open
     this.#call = call
+    const { runtime, consumer } = run.worker
+    this.#span = runtime.traces.process(consumer.name, call.messages)
   }
 
   begin(): void {
+    if (this.#span) this.#span.run(() => this.#begin())
+    else this.#begin()
+  }
+
+  #begin(): void {
     const { worker, abort } = this.#run
     const { runtime, consumer } = worker
     const { messages, manner } = this.#call
@@ -137,6 +137,7 @@ class HandlerCall {
     } catch (error) {
       return this.#end(error)
     }
+    this.#span?.workedUntilNow()
     ends.returned(text)
   }
 
@@ -157,6 +158,7 @@ class HandlerCall {
 
   #end(error: unknown): void {
     this.#open.threw(error)
+    if (this.#span) endThrown(this.#span, error)
     this.#call.ends.failed(error)
   }
 }

@@ -39,7 +39,15 @@ export function withTrace(own: Headers | undefined, trace: Headers): Headers {
 
 /** The context that a message came with, as the application's propagator reads it. */
 export function contextIn({ headers }: { readonly headers?: unknown }): OtelContext {
-  return typeof headers === 'object' && headers !== null ? extractFrom(headers as Headers, READ) : ROOT
+  return typeof headers === 'object' && headers !== null && hasAny(headers)
+    ? extractFrom(headers as Headers, READ)
+    : ROOT
+}
+
+/** Without any there is nothing to ask the propagator for. */
+function hasAny(headers: object): boolean {
+  for (const name in headers) if (Object.hasOwn(headers, name)) return true
+  return false
 }
 
 const READ = {

@@ -138,29 +138,29 @@ function checkContext(given: unknown): OtelContext {
 export function inContext<T>(context: OtelContext, work: () => T): T {
   const manager = registered().context
   if (!manager) return work()
-  const run = onlyOnce(work)
+  let hasRun = false
+  let value: T | undefined
+  let thrown: { readonly error: unknown } | undefined
+  const run = (): T => {
+    if (!hasRun) {
+      hasRun = true
+      try {
+        value = work()
+      } catch (error) {
+        thrown = { error }
+      }
+    }
+    // The manager need not know that work threw.
+    return value as T
+  }
   try {
     manager.with(context, run)
   } catch {
-    // If it is work that threw, it does so again.
+    // It is the manager that threw.
   }
-  return run()
-}
-
-/** Runs work when it is first called, and answers or throws the same ever after. */
-function onlyOnce<T>(work: () => T): () => T {
-  let outcome: { readonly value: T } | { readonly error: unknown } | undefined
-  return () => {
-    if (!outcome) {
-      try {
-        outcome = { value: work() }
-      } catch (error) {
-        outcome = { error }
-      }
-    }
-    if ('error' in outcome) throw outcome.error
-    return outcome.value
-  }
+  run()
+  if (thrown) throw thrown.error
+  return value as T
 }
 
 export function withSpan(context: OtelContext, span: Span): OtelContext {

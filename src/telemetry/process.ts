@@ -2,37 +2,35 @@
 import { isAbandonment, Reject, RetryLater } from '../errors.js'
 import type { Message } from '../message.js'
 import { contextIn } from './headers.js'
-import { inContext, KIND } from './otel.js'
-import { attributes, consumedBy, originIn, originOf, type OpenSpan, type Spans } from './span.js'
+import { KIND } from './otel.js'
+import { attributes, consumedBy, originIn, originOf, type OpenSpan, type Origin, type Spans } from './span.js'
 
 /** A message that runs, with the span of the last call of its handler. */
 export interface Processed {
   readonly message: Message
   span?: OpenSpan | undefined
+  /** Where it comes from, once that was read. */
+  origin?: Origin | undefined
 }
 
-/** Its span ends with its transaction, unless it throws. */
-export async function runProcess<R>(
-  spans: Spans,
-  consumer: string,
-  held: readonly Processed[],
-  work: () => Promise<R>,
-): Promise<R> {
+/** Reads where these come from. For many in one go it takes a fraction of the time that it takes between their calls. */
+export function readOrigins(held: readonly Processed[]): void {
+  for (const one of held) one.origin ??= originIn(contextIn(one.message))
+}
+
+/** Its span ends with its transaction, unless it throws: see `endThrown`. */
+export function beginProcess(spans: Spans, consumer: string, held: readonly Processed[]): OpenSpan | undefined {
   const { message } = held[0]!
   const isOne = held.length === 1
-  const origin = isOne ? originIn(contextIn(message)) : originOf(held, (one) => contextIn(one.message))
+  const origin = isOne
+    ? (held[0]!.origin ?? originIn(contextIn(message)))
+    : originOf(held, (one) => contextIn(one.message))
   const span = spans.begin('process', message.type, KIND.consumer, origin)
-  if (!span) return work()
-  if (span.isRecorded) span.tell(isOne ? aboutOne(consumer, message) : aboutBatch(consumer, message.type, held.length))
-  for (const one of held) one.span = span
-  try {
-    const result = await inContext(span.context, work)
-    span.workedUntilNow()
-    return result
-  } catch (error) {
-    endThrown(span, error)
-    throw error
+  if (span?.isRecorded) {
+    span.about = () => (isOne ? aboutOne(consumer, message) : aboutBatch(consumer, message.type, held.length))
   }
+  for (const one of held) one.span = span
+  return span
 }
 
 /** Written out, for there is one for every message: to put it together from parts takes several times as long. */
@@ -53,7 +51,8 @@ function aboutBatch(consumer: string, type: string, messages: number) {
   return { ...attributes('process', type), ...consumedBy(consumer), 'messaging.batch.message_count': messages }
 }
 
-function endThrown(span: OpenSpan, error: unknown): void {
+/** The call has failed, or is to be made once more. */
+export function endThrown(span: OpenSpan, error: unknown): void {
   // It has not failed: it runs again at once, with the outcome of its effect.
   if (isAbandonment(error)) return span.end({ 'oncebox.outcome': 'effect' })
   if (error instanceof RetryLater) return span.end({ 'oncebox.outcome': 'put-off' })

@@ -2,6 +2,7 @@
 import { causes, toFailure, wordsOf } from '../failure.js'
 import {
   FAILED,
+  inContext,
   registered,
   ROOT,
   spanIn,
@@ -23,6 +24,8 @@ export class OpenSpan {
   readonly context: OtelContext
   /** Else nothing that is told of it would be kept. */
   readonly isRecorded: boolean
+  /** Told at its end, for many spans in one go. */
+  about: (() => Attributes) | undefined
   #workedUntil: number | undefined
   #isOver = false
 
@@ -32,8 +35,19 @@ export class OpenSpan {
     this.isRecorded = span.isRecording()
   }
 
+  /** Runs work with the span active. */
+  run<T>(work: () => T): T {
+    return inContext(this.context, work)
+  }
+
+  // What collects spans is the application's, and may throw; the message has nothing to do with it.
   tell(attributes: Attributes): void {
-    if (this.isRecorded) harmless(() => this.#span.setAttributes(attributes))
+    if (!this.isRecorded) return
+    try {
+      this.#span.setAttributes(attributes)
+    } catch {
+      // Nobody is left to tell.
+    }
   }
 
   /** The work is done; what became of it is known later. */
@@ -44,24 +58,25 @@ export class OpenSpan {
   end(attributes?: Attributes): void {
     if (this.#isOver) return
     this.#isOver = true
+    if (this.about) this.tell(this.about())
     if (attributes) this.tell(attributes)
-    harmless(() => this.#span.end(this.#workedUntil))
+    try {
+      this.#span.end(this.#workedUntil)
+    } catch {
+      // As above.
+    }
   }
 
   /** The error is told by its words without values of rows, as the log tells it. */
   fail(error: unknown, attributes?: Attributes): void {
     if (this.#isOver) return
-    if (this.isRecorded) harmless(() => this.#span.setStatus({ code: FAILED, message: shortWords(error) }))
-    this.end(this.isRecorded ? { ...attributes, 'error.type': typeOf(error) } : undefined)
-  }
-}
-
-/** What collects spans is the application's, and may throw; the message has nothing to do with it. */
-function harmless(tell: () => unknown): void {
-  try {
-    tell()
-  } catch {
-    // Nobody is left to tell.
+    if (!this.isRecorded) return this.end()
+    try {
+      this.#span.setStatus({ code: FAILED, message: shortWords(error) })
+    } catch {
+      // As above.
+    }
+    this.end({ ...attributes, 'error.type': typeOf(error) })
   }
 }
 

@@ -11,7 +11,7 @@ import type { Message } from '../message.js'
 import { activeHeaders, contextIn, traceIdOf, type Headers } from './headers.js'
 import { activeContext, inContext, KIND, ROOT, spanIn, UNTRACED, type Attributes, type OtelContext } from './otel.js'
 import { NO_PASS, passOf, type PassTrace } from './pass.js'
-import { runProcess, type Processed } from './process.js'
+import { beginProcess, type Processed } from './process.js'
 import {
   aboutAll,
   attributes,
@@ -25,8 +25,6 @@ import {
 } from './span.js'
 
 export interface Traces {
-  /** False if nobody wants spans: what is handed in is called as it is. */
-  readonly areWanted: boolean
   /** `send`: what work sends carries its context. Answers work itself if nobody wants spans. */
   send<T extends Sent>(destination: string, work: () => Promise<T>): () => Promise<T>
   /** The headers that take the active trace along; undefined if there is none. */
@@ -39,8 +37,11 @@ export interface Traces {
     incoming: readonly Received[],
     work: () => Promise<O[]>,
   ): Promise<O[]>
-  /** `process`: one call of a handler, active while it runs. Its end waits for the transaction that it ran in. */
-  process<R>(consumer: string, held: readonly Processed[], work: () => Promise<R>): () => Promise<R>
+  /**
+   * `process`: one call of a handler, which is to run in it; undefined if nobody wants spans. Its end waits for the transaction
+   * that it ran in, unless it throws.
+   */
+  process(consumer: string, held: readonly Processed[]): OpenSpan | undefined
   /** The same for `once`, which runs in the caller's trace. */
   once<R>(consumer: string, message: Received, work: () => R | Promise<R>): () => R | Promise<R>
   /** `settle`, for one transaction and the messages that are to run in it. */
@@ -86,12 +87,11 @@ interface Effect {
 
 /** `telemetry: false`. */
 export const NO_TRACES: Traces = {
-  areWanted: false,
   send: (_, work) => work,
   headers: undefined,
   publish: (_, __, work) => work(),
   receive: (_, __, work) => work(),
-  process: (_, __, work) => work,
+  process: () => undefined,
   once: (_, __, work) => work,
   pass: () => NO_PASS,
   fail: (_, __, ___, work) => work(),
@@ -104,10 +104,6 @@ export const NO_TRACES: Traces = {
 
 export class SpanTraces implements Traces {
   readonly #spans = new Spans()
-
-  get areWanted(): boolean {
-    return this.#spans.areWanted
-  }
 
   send<T extends Sent>(destination: string, work: () => Promise<T>): () => Promise<T> {
     if (!this.#spans.areWanted) return work
@@ -142,8 +138,8 @@ export class SpanTraces implements Traces {
     return during(span, work, (outcomes) => ({ 'oncebox.outcome': commonOf(outcomes) }))
   }
 
-  process<R>(consumer: string, held: readonly Processed[], work: () => Promise<R>): () => Promise<R> {
-    return this.#spans.areWanted ? () => runProcess(this.#spans, consumer, held, work) : work
+  process(consumer: string, held: readonly Processed[]): OpenSpan | undefined {
+    return this.#spans.areWanted ? beginProcess(this.#spans, consumer, held) : undefined
   }
 
   once<R>(consumer: string, message: Received, work: () => R | Promise<R>): () => R | Promise<R> {
@@ -203,7 +199,7 @@ export class SpanTraces implements Traces {
 /** Runs work in a span and ends it. `tell` says what came of it. */
 function during<T>(span: OpenSpan | undefined, work: () => Promise<T>, tell?: (result: T) => Attributes): Promise<T> {
   if (!span) return work()
-  return inContext(span.context, work).then(
+  return span.run(work).then(
     (result) => {
       span.end(span.isRecorded ? tell?.(result) : undefined)
       return result

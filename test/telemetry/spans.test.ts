@@ -440,6 +440,27 @@ describe('other ways', () => {
   })
 })
 
+test('handlers side by side run in the span of their own message, one of their key that follows too', async () => {
+  await using box = await server.open()
+  const seen: Record<string, string | undefined> = {}
+  box.consumer(
+    'a',
+    {
+      note: async ({ id }, { tx }) => {
+        await tx.query('select 1')
+        seen[id] = trace.getActiveSpan()?.spanContext().traceId
+      },
+    },
+    { group: { together: true } },
+  )
+  const traceId = (n: number): string => String(n).repeat(32)
+  const headers = (n: number) => ({ traceparent: `00-${traceId(n)}-${String(n).repeat(16)}-01` })
+  await box.receive([1, 2, 3, 4].map((n) => note(String(n), { key: n % 2 ? 'k' : undefined, headers: headers(n) })))
+  await box.drain()
+  expect(seen).toEqual(Object.fromEntries([1, 2, 3, 4].map((n) => [n, traceId(n)])))
+  expect(otel.the('settle a').links).toHaveLength(4)
+})
+
 describe('loops', () => {
   test('belong to no trace: neither what starts a box nor its polling shows', async () => {
     await using box = await server.open()
@@ -465,6 +486,16 @@ describe('sampling', () => {
     await box.drain()
     expect(otel.tell()).toEqual([])
     expect((await box.sent())[0]!.headers['traceparent']).toMatch(new RegExp(`^00-${REMOTE.traceId}-[0-9a-f]{16}-00$`))
+  })
+
+  test('a group of which no trace is sampled makes no span, and its settlement no trace of its own', async () => {
+    await using box = await server.open()
+    box.consumer('a', { note: () => undefined }, { group: { messages: 10 } })
+    const unsampled = (n: number) => ({ traceparent: `00-${String(n).repeat(32)}-${String(n).repeat(16)}-00` })
+    await box.receive([1, 2, 3].map((n) => note(String(n), { headers: unsampled(n) })))
+    otel.reset()
+    await box.drain()
+    expect(otel.tell()).toEqual([])
   })
 
   test('a sampler that wants none gets none', async () => {
