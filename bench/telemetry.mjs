@@ -8,18 +8,21 @@
  * - sdk: `telemetry: false` in an application that uses OpenTelemetry: what its context manager costs every promise
  * - unsampled: spans of traces that nobody samples
  * - spans: every span is recorded, and handed to an exporter that drops it
+ * - by hand: `telemetry: false`, and a handler that makes one such span for its message, by the SDK alone: its own share
+ * - meter: a meter of OpenTelemetry, read every second, and no spans
  *
  * Each round runs every way once, beginning with another one each time; what counts is the median over the rounds of a way's
  * figure by that of `off` in the same round. CPU is that of Node.js, and steadier than the rate where others use the machine.
  * BENCH_MESSAGES (20000) and BENCH_ROUNDS (7) say how much.
  */
-import { context, propagation, ROOT_CONTEXT, trace } from '@opentelemetry/api'
+import { context, metrics, propagation, ROOT_CONTEXT, SpanKind, trace } from '@opentelemetry/api'
 import { AlwaysOffSampler, AlwaysOnSampler, BatchSpanProcessor } from '@opentelemetry/sdk-trace-base'
 import { NodeTracerProvider } from '@opentelemetry/sdk-trace-node'
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
 import { createBox } from 'oncebox'
 import { fromPg } from 'oncebox/pg'
+import { installed } from '../tools/installed.mjs'
 import { startServer } from './server.mjs'
 
 const COUNT = Number(process.env.BENCH_MESSAGES ?? 20_000)
@@ -33,6 +36,12 @@ const WAYS = {
   sdk: { options: { telemetry: false }, register: () => registerTracing(new AlwaysOnSampler()) },
   unsampled: { options: {}, register: () => registerTracing(new AlwaysOffSampler()) },
   spans: { options: {}, register: () => registerTracing(new AlwaysOnSampler()) },
+  'by hand': {
+    options: { telemetry: false },
+    register: () => registerTracing(new AlwaysOnSampler()),
+    around: inOwnSpan,
+  },
+  meter: { options: {}, prepare: observed, register: readEverySecond },
 }
 const only = process.argv.slice(2)
 const ways = Object.entries(WAYS).filter(([name]) => name === 'off' || only.length === 0 || only.includes(name))
@@ -60,12 +69,71 @@ function registerTracing(sampler) {
   }
 }
 
+/** The packages are those of test/metrics/otel.test.ts. */
+const { MeterProvider, PeriodicExportingMetricReader, AggregationTemporality } = (
+  await installed('otel-metrics', ['@opentelemetry/api@1.9.1', '@opentelemetry/sdk-metrics@2.12.0'])
+).require('@opentelemetry/sdk-metrics')
+
+let reader
+/** A box looks for a meter when it starts, and keeps it. Nobody else gets it. */
+async function observed(box) {
+  const exporter = {
+    export: (_, done) => done({ code: 0 }),
+    forceFlush: async () => {},
+    shutdown: async () => {},
+    selectAggregationTemporality: () => AggregationTemporality.CUMULATIVE,
+  }
+  reader = new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 86_400_000 })
+  metrics.setGlobalMeterProvider(new MeterProvider({ readers: [reader] }))
+  await box.start()
+  await box.stop()
+  metrics.disable()
+}
+
+function readEverySecond() {
+  const timer = setInterval(() => void reader.forceFlush(), 1_000)
+  return async () => clearInterval(timer)
+}
+
+/** What an application would write, with the attributes that a box has too. */
+function inOwnSpan(handler) {
+  return (message, ctx) => {
+    const parent = propagation.extract(ROOT_CONTEXT, message.headers)
+    const span = trace.getTracer('bench').startSpan(
+      `process ${message.type}`,
+      {
+        kind: SpanKind.CONSUMER,
+        links: [{ context: trace.getSpanContext(parent) }],
+        attributes: {
+          'messaging.system': 'oncebox',
+          'messaging.destination.name': message.type,
+          'messaging.operation.name': 'process',
+          'messaging.operation.type': 'process',
+          'messaging.consumer.group.name': 'bench',
+          'messaging.message.id': message.id,
+          'messaging.message.conversation_id': message.correlationId,
+          'oncebox.attempt': message.attempt,
+        },
+      },
+      parent,
+    )
+    return context.with(trace.setSpan(parent, span), async () => {
+      try {
+        return await handler(message, ctx)
+      } finally {
+        span.end()
+      }
+    })
+  }
+}
+
 const silent = { debug() {}, info() {}, warn() {}, error() {} }
 
-function open(name, pool, options) {
-  const box = createBox({ db: fromPg(pool), schema: `telemetry_${name}`, logger: silent, ...options })
-  const handler = ({ id }, { tx }) => tx.query('insert into effect (id) values ($1)', [id])
-  box.consumer('bench', { put: handler }, { concurrency: 4 })
+const handler = ({ id }, { tx }) => tx.query('insert into effect (id) values ($1)', [id])
+
+function open(schema, pool, { options, around }) {
+  const box = createBox({ db: fromPg(pool), schema, logger: silent, ...options })
+  box.consumer('bench', { put: around ? around(handler) : handler }, { concurrency: 4 })
   return box
 }
 
@@ -99,11 +167,13 @@ const server = await startServer()
 const pool = new pg.Pool({ connectionString: server.url, max: 5 })
 await pool.query('create table if not exists effect (id text not null)')
 const sides = []
-for (const [name, { options, register }] of ways) {
-  await pool.query(`drop schema if exists telemetry_${name} cascade`)
-  const box = open(name, pool, options)
+for (const [name, way] of ways) {
+  const schema = `telemetry_${name.replace(' ', '_')}`
+  await pool.query(`drop schema if exists ${schema} cascade`)
+  const box = open(schema, pool, way)
   await box.migrate()
-  sides.push({ name, box, register, samples: [] })
+  await way.prepare?.(box)
+  sides.push({ name, schema, box, register: way.register, samples: [] })
 }
 
 // The first round warms up.
@@ -133,7 +203,8 @@ for (const { name, samples } of sides) {
   console.log(`| ${[name, ...cells, percent(to('rate')), percent(to('cpu'))].join(' | ')} |`)
 }
 console.error(`${exported} spans exported`)
-for (const { name } of sides) await pool.query(`drop schema telemetry_${name} cascade`)
+for (const { schema } of sides) await pool.query(`drop schema ${schema} cascade`)
 await pool.query('drop table effect')
+await reader?.shutdown()
 await pool.end()
 await server.stop()
