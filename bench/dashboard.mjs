@@ -95,6 +95,8 @@ try {
     conflict: [{ n }],
     keys: [{}, { consumer: 'ledger' }],
     history: [{ minutes: 1_440 }],
+    // As the page asks, again and again until the doctor has looked at everything.
+    doctor: [{ patience: 150 }],
   }
   for (const [name, route] of Object.entries(ROUTES)) {
     if (route.method !== 'GET' || (route.kind !== 'json' && route.kind !== 'text')) continue

@@ -120,6 +120,26 @@ describe('failures', () => {
     expect(Date.now() - Date.parse(groups[0]!.firstAt)).toBeGreaterThan(3 * 86_400_000 - 60_000)
   })
 
+  test('in many groups come in pages, the largest first, each once, and the counts are of all', async () => {
+    await box.sql(`insert into ob.message (consumer, source, id, type, body)
+      select 'mail', 'shop', g || '-' || i, 'note', '{}' from generate_series(1, 103) g, generate_series(1, 1 + g % 5) i`)
+    await box.sql(`insert into ob.work (consumer, source, id, due_at, parked, error, fingerprint, failed_at)
+      select consumer, source, id, 'infinity', 'dead', '{"name":"Error","message":"no"}', 'f' || split_part(id, '-', 1),
+        ob.now() - case when id like '7-%' then interval '1 minute' else interval '3 hours' end from ob.message`)
+    const first = await get<Failures>('failures', {})
+    const second = await get<Failures>('failures', { cursor: first.cursor })
+    expect([first.groups.length, second.groups.length, second.cursor]).toEqual([100, 3, undefined])
+    const all = [...first.groups, ...second.groups]
+    expect(all.map(({ count }) => count)).toEqual(all.map(({ count }) => count).sort((a, b) => b - a))
+    expect(new Set(all.map(({ fingerprint }) => fingerprint)).size).toBe(103)
+    const examined = all.reduce((sum, { count }) => sum + count, 0)
+    for (const page of [first, second]) expect(page).toMatchObject({ total: 103, examined, complete: true })
+    const late = await get<Failures>('failures', { minutes: 60 })
+    expect(late).toMatchObject({ groups: [{ fingerprint: 'f7', count: 3 }], total: 1, examined: 3, complete: true })
+    const { status } = await ask(ops, 'failures', { ...at, minutes: 60, cursor: first.cursor! })
+    expect(status).toBe(400)
+  })
+
   test('are found, counted, retried and discarded by their fingerprint, and no others', async () => {
     await fail()
     expect(idsOf(await box.admin.messages({ fingerprint: ALIKE }))).toEqual(['t1', 't22', 't333'])
@@ -236,6 +256,58 @@ describe('a blocked key', () => {
   })
 })
 
+describe('the deepest lanes', () => {
+  const DEEP = `insert into ob.message (consumer, source, id, type, key, body, received_at)
+    select 'ledger', 'shop', key || '-' || i, 'entry', key, '{}', ob.now() - interval '1 hour' + i * interval '1 second'
+    from (values ('deep', 1500), ('busy', 4), ('some', 3), ('alone', 1), ('stuck', 9)) k (key, n), generate_series(1, n) i`
+
+  beforeEach(async () => {
+    await box.sql(DEEP)
+    await box.sql(`insert into ob.work (consumer, source, id, lane, due_at) select consumer, source, id, key, received_at
+      from ob.message order by received_at`)
+    await box.sql(`insert into ob.lane (consumer, key, due_at, token, blocked) select 'ledger', key,
+      case key when 'busy' then ob.now() + interval '1 hour' when 'stuck' then 'infinity' else ob.now() end,
+      case when key = 'busy' then gen_random_uuid() end, key = 'stuck' from (select distinct key from ob.message) k`)
+  })
+
+  test('are those that move and have most waiting, with what runs and since when', async () => {
+    const { deepest, sampled } = await get<Keys>('keys', {})
+    expect(deepest.map(({ key, waiting, atLeast, running }) => [key, waiting, atLeast, running])).toEqual([
+      ['deep', 1_001, true, false],
+      ['busy', 3, false, true],
+      ['some', 3, false, false],
+    ])
+    expect(sampled).toBeUndefined()
+    const hourAgo = Date.now() - 3_600_000
+    for (const { oldestAt } of deepest) expect(Math.abs(Date.parse(oldestAt) - hourAgo)).toBeLessThan(600_000)
+    expect((await get<Keys>('keys', { consumer: 'mail' })).deepest).toEqual([])
+  })
+
+  test('of very many are looked for in a part of them, and counted', async () => {
+    await box.sql(`insert into ob.message (consumer, source, id, type, key, body)
+      select 'ledger', 'shop', 'many-' || i, 'entry', 'many-' || i, '{}' from generate_series(1, 40000) i`)
+    await box.sql(`insert into ob.work (consumer, source, id, lane, due_at) select consumer, source, id, key, received_at
+      from ob.message where id like 'many-%'`)
+    await box.sql(
+      `insert into ob.lane (consumer, key, due_at) select consumer, key, ob.now() from ob.message where id like 'many-%'`,
+    )
+    await box.sql(`insert into ob.message (consumer, source, id, type, key, body)
+      select 'ledger', 'shop', 'again-' || i, 'entry', 'some', '{}' from generate_series(1, 400) i`)
+    await box.sql(`insert into ob.work (consumer, source, id, lane, due_at) select consumer, source, id, key, received_at
+      from ob.message where id like 'again-%' order by random()`)
+    const { deepest, sampled } = await get<Keys>('keys', {})
+    expect(sampled).toBe(true)
+    expect(deepest[0]).toMatchObject({ key: 'deep', waiting: 1_001, atLeast: true })
+  })
+
+  test('have their keys as redact leaves them', async () => {
+    const hidden = open({ shop: box }, { redact: ({ key: _, ...rest }) => rest })
+    const { answer } = await ask(hidden, 'keys', at)
+    await hidden.close()
+    expect((answer as Keys).deepest.map(({ key }) => key)).toEqual(['[redacted]', '[redacted]', '[redacted]'])
+  })
+})
+
 describe('a tally', () => {
   test('has each state that a query leaves possible, as the box has it', async () => {
     await fail()
@@ -268,4 +340,21 @@ test('the doctor finds through the dashboard what it finds without', async () =>
   const codes = (list: readonly { code: string }[]): string[] => list.map(({ code }) => code).sort()
   expect(codes(findings)).toEqual(codes(await box.admin.doctor()))
   expect(findings.every(({ fix, why, what }) => fix !== '' && why !== '' && what !== '')).toBe(true)
+})
+
+test('whoever is in a hurry gets what the doctor knows by then, and that it looks still', async () => {
+  await fail()
+  const codes = ({ findings }: Doctor): string[] => findings.map(({ code }) => code).sort()
+  const locked = await server.pool.connect()
+  await locked.query('begin')
+  await locked.query(`lock table "${box.schema}".work in access exclusive mode`)
+  const first = await get<Doctor>('doctor', { patience: 0 })
+  expect(first.looking).toBe(true)
+  await locked.query('rollback')
+  locked.release()
+  const whole = await get<Doctor>('doctor', {})
+  expect(whole).not.toHaveProperty('looking')
+  expect(codes(whole)).toEqual(codes({ at: '', findings: await box.admin.doctor() }))
+  expect(whole.findings.length).toBeGreaterThan(first.findings.length)
+  expect(await get<Doctor>('doctor', { patience: 0 })).toEqual(whole)
 })

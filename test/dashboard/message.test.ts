@@ -117,3 +117,43 @@ test('a dead message names the group of failures that it is in', async () => {
   const { answer: plain } = await ask(ops, 'message', { ...at, id: 'plain' })
   expect((plain as MessageAnswer).fates[0]).not.toHaveProperty('fingerprint')
 })
+
+describe('how long a message is kept', () => {
+  const DAY_MS = 86_400_000
+  const keptOf = async (id: string): Promise<(number | undefined)[]> => {
+    const { answer } = await ask(ops, 'message', { ...at, id })
+    return (answer as MessageAnswer).fates.map(({ keptUntil, receivedAt }) =>
+      keptUntil === undefined ? undefined : Date.parse(keptUntil) - Date.parse(receivedAt),
+    )
+  }
+  const MARGIN_MS = 300_000
+
+  test('is said of what is handled or discarded, as retention goes by it, and of nothing that waits for a person', async () => {
+    box.consumer('keep', { kept: () => undefined, refused: () => Promise.reject(new Reject('no')) }, { retainMs: 10 * DAY_MS })
+    await box.sql(`insert into ob.consumer (name, retain_ms) values ('keep', ${10 * DAY_MS})`)
+    await box.receive([
+      { id: 'kept', type: 'kept', source: 'shop', data: {} },
+      { id: 'dropped', type: 'refused', source: 'shop', data: {} },
+      { id: 'dead', type: 'refused', source: 'shop', data: {} },
+    ])
+    await box.drain()
+    await box.admin.discard({ id: 'dropped' }, { reason: 'a test' })
+    await box.receive({ id: 'waits', type: 'kept', source: 'shop', data: {} })
+    for (const id of ['kept', 'dropped']) expect(await keptOf(id)).toEqual([10 * DAY_MS + MARGIN_MS])
+    for (const id of ['dead', 'waits']) expect(await keptOf(id)).toEqual([undefined])
+    await box.sql(`update ob.message set received_at = ob.now() - interval '10 days 4 minutes' where id in ('kept', 'dropped')`)
+    await box.admin.prune()
+    expect((await ask(ops, 'message', { ...at, id: 'kept' })).status).toBe(200)
+    await box.sql(`update ob.message set received_at = ob.now() - interval '10 days 6 minutes' where id in ('kept', 'dropped')`)
+    await box.admin.prune()
+    expect((await ask(ops, 'message', { ...at, id: 'kept' })).status).toBe(404)
+  })
+
+  test('is said of what is in quarantine, if its source lets it go, or somebody has discarded it', async () => {
+    const other = (id: string): Incoming => ({ id, type: 'nobody', source: 'shop', data: {} })
+    await box.receive([other('stays'), other('goes')])
+    expect(await keptOf('stays')).toEqual([undefined])
+    await box.sql(`update ob.quarantine set expires_at = received_at + interval '2 days' where id = 'goes'`)
+    expect(await keptOf('goes')).toEqual([2 * DAY_MS])
+  })
+}) // prettier-ignore

@@ -86,6 +86,8 @@ export const OUTSIDE: Readonly<Record<string, string>> = {
   UNMARKED: 'proposes; MARK_FAILURES judges each row again',
   MARK_FAILURES: 'waits for nobody, and changes no column that another statement decides by',
   BEHIND: DISPLAY,
+  DEEPEST: DISPLAY,
+  HELD_UNTIL: DISPLAY,
   QUARANTINE_REASONS: DISPLAY,
   DELIVERIES: DISPLAY,
   CAUSED: DISPLAY,

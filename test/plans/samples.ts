@@ -7,6 +7,7 @@ import * as bulkWork from '../../src/postgres/sql/bulk-work.js'
 import * as dashboard from '../../src/postgres/sql/dashboard.js'
 import * as claim from '../../src/postgres/sql/claim.js'
 import * as consumers from '../../src/postgres/sql/consumers.js'
+import * as depth from '../../src/postgres/sql/depth.js'
 import * as doctorRows from '../../src/postgres/sql/doctor-rows.js'
 import * as doctorServer from '../../src/postgres/sql/doctor-server.js'
 import * as effects from '../../src/postgres/sql/effects.js'
@@ -164,16 +165,18 @@ export const SAMPLES: ReadonlyMap<string, Sample> = new Map<string, Sample>([
   ['FATES', sample(dashboard.FATES, [PENDING, HANDLED, PARKED], 'message_pkey work_pkey')],
   ['BODIES', sample(dashboard.BODIES, [PENDING, HANDLED], 'message_pkey')],
   ['EFFECTS_OF', sample(dashboard.EFFECTS_OF, [PENDING], 'effect_pkey')],
+  ['HELD_UNTIL', sample(dashboard.HELD_UNTIL, ['7', '8'], 'quarantine_pkey')],
   ['BEHIND', sample(dashboard.BEHIND, { lanes: [['ledger', 'k7'], ['ledger', 'k9']], limit: 11 }, 'work_lane message_pkey')],
   ['QUARANTINE_REASONS', sample(dashboard.QUARANTINE_REASONS, { limit: 500 }, 'quarantine_reason work_parked')],
   ['DELIVERIES', sample(dashboard.DELIVERIES, { limit: 500, goneMs: 1_000 }, 'delivery_live delivery_waiting delivery_parked delivery_failed outbox_pkey')],
   ['CAUSED_EVENTS', sample(dashboard.CAUSED_EVENTS, { id: '1', from: Date.now() - 60_000, limit: 500 }, 'outbox_pkey')],
   ['CAUSED', sample(dashboard.CAUSED, { ids: ['1'], from: Date.now() - 60_000, limit: 500 }, 'message_received')],
 
-  ['FAILURE_GROUPS', sample(failures.FAILURE_GROUPS, { consumer: null, groups: 100, limit: 10_000, shown: 50 }, 'work_failure message_pkey')],
+  ['FAILURE_GROUPS', sample(failures.FAILURE_GROUPS, { consumer: null, minutes: null, groups: 100, limit: 10_000, shown: 50, skipped: 0 }, 'work_failure message_pkey')],
   ['UNGROUPED', sample(failures.UNGROUPED, { consumer: null, limit: 1_000 }, 'work_failure message_pkey attempt_pkey')],
   ['UNMARKED', sample(failures.UNMARKED, { consumer: 'mail', limit: 500 }, 'work_failure')],
   ['MARK_FAILURES', sample(failures.MARK_FAILURES, { consumer: 'mail', rows: [['s3', '39', '0123456789ab', '1']] }, 'work_pkey')],
+  ['DEEPEST', sample(depth.DEEPEST, { consumer: null, pages: 10, most: 100, limit: 10 }, 'work_lane lane_pkey message_pkey')],
   ['BLOCKED', sample(failures.BLOCKED, { consumer: null, position: null, limit: 100 }, 'lane_blocked work_front work_lane message_pkey attempt_pkey')],
   ['BLOCKED_KEYS', sample(failures.BLOCKED_KEYS, { consumer: null, limit: 100 }, 'lane_blocked')],
 

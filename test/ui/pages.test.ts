@@ -1,8 +1,8 @@
 /** What the pages of failures, keys, outbox and doctor say. */
 import { expect, test } from 'vitest'
-import type { BlockedKey, FailureGroup, SinkStatus } from 'oncebox/dashboard/client'
+import type { BlockedKey, FailureGroup, Failures, SinkStatus } from 'oncebox/dashboard/client'
 import { doctorTitle, figureWords, worstFirst } from '../../ui/src/logic/doctor-words.js'
-import { failuresTitle, groupsWithin, largest, partsOfMessage } from '../../ui/src/logic/failure-words.js'
+import { failuresTitle, largest, partsOfMessage } from '../../ui/src/logic/failure-words.js'
 import { behindWords, keysSentence, keysTitle, whyBlocked } from '../../ui/src/logic/key-words.js'
 import { outboxTitle, sinkState } from '../../ui/src/logic/outbox-words.js'
 
@@ -23,15 +23,18 @@ const group = (count: number, lastMinutes: number): FailureGroup => ({
 })
 
 test('failures: the sentence names the group that is most of it, and whether it grows', () => {
-  const groups = [group(1_204, 1), group(29, 90), group(10, 2_000)]
-  expect(plain(failuresTitle(groups, { complete: true }))).toBe('1 243 dead, in 3 groups')
-  expect(plain(failuresTitle(groups, { complete: false }))).toBe('1 243+ dead, in 3 groups')
-  expect(largest(groups, NOW)).toMatchObject({ group: { count: 1_204 }, share: '97\u202f%', grows: true })
-  expect(largest([group(5, 60), group(5, 60), group(1, 60)], NOW)).toBeUndefined()
-  expect(largest([group(5, 60)], NOW)).toBeUndefined()
-  expect([groupsWithin(groups, '1h', NOW), groupsWithin(groups, '24h', NOW)].map(({ length }) => length)).toEqual([
-    1, 2,
-  ])
+  const all = (groups: readonly FailureGroup[]): Failures => {
+    const examined = groups.reduce((sum, { count }) => sum + count, 0)
+    return { at: ago(0), groups, total: groups.length, examined, complete: true }
+  }
+  const three = all([group(1_204, 1), group(29, 90), group(10, 2_000)])
+  expect(plain(failuresTitle(three))).toBe('1 243 dead, in 3 groups')
+  expect(plain(failuresTitle({ ...three, total: 300, complete: false }))).toBe('1 243+ dead, in 300 groups')
+  expect(largest(three, NOW)).toMatchObject({ group: { count: 1_204 }, share: '97\u202f%', grows: true })
+  // Of all that are dead, not of those on this page.
+  expect(largest({ ...three, total: 300, examined: 100_000 }, NOW)).toBeUndefined()
+  expect(largest(all([group(5, 60), group(5, 60), group(1, 60)]), NOW)).toBeUndefined()
+  expect(largest(all([group(5, 60)]), NOW)).toBeUndefined()
   expect(partsOfMessage('no answer in ‹n› ms')).toEqual([
     { text: 'no answer in ', varies: false },
     { text: '‹n›', varies: true },
@@ -108,9 +111,10 @@ test('doctor: the worst first, counted by how bad they are', () => {
   const finding = (severity: 'serious' | 'warning' | 'note') => ({ code: severity, severity, what: '', why: '', figures: {}, fix: '' }) // prettier-ignore
   const findings = [finding('note'), finding('serious'), finding('warning'), finding('note')]
   expect(worstFirst(findings).map(({ severity }) => severity)).toEqual(['serious', 'warning', 'note', 'note'])
-  expect([doctorTitle(findings), doctorTitle([])]).toEqual([
+  expect([doctorTitle(findings, false), doctorTitle([], false), doctorTitle([], true)]).toEqual([
     '1 serious finding, 1 warning, 2 notes',
     'The doctor finds nothing',
+    'The doctor looks',
   ])
   expect([figureWords(12_345), figureWords(0.5), figureWords('on')].map(plain)).toEqual(['12 345', '0.5', 'on'])
 })

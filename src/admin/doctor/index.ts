@@ -44,6 +44,17 @@ export async function doctor(
   consumers: readonly ConsumerDeclaration[],
   options: DoctorOptions = {},
 ): Promise<readonly Finding[]> {
+  const findings: Finding[] = []
+  for await (const found of examine(runtime, consumers, options)) findings.push(...found)
+  return worstFirst(findings)
+}
+
+/** The same as it goes: what each family has found. */
+export async function* examine(
+  runtime: Runtime,
+  consumers: readonly ConsumerDeclaration[],
+  options: DoctorOptions = {},
+): AsyncGenerator<readonly Finding[]> {
   const limits = resolveLimits(options)
   const { db } = runtime
   const look: Look = {
@@ -56,12 +67,15 @@ export async function doctor(
         return db.run(statement, param, tx)
       }),
   }
-  const findings: Finding[] = []
   for (const family of FAMILIES) {
-    findings.push(...(await family.examine(look).catch((error: unknown) => failed(family, error))))
-    if (family === SCHEMA && findings.some(({ severity }) => severity === 'serious')) break
+    const found = await family.examine(look).catch((error: unknown) => failed(family, error))
+    yield found
+    if (family === SCHEMA && found.some(({ severity }) => severity === 'serious')) return
   }
-  return findings.sort((one, other) => BY_SEVERITY.indexOf(one.severity) - BY_SEVERITY.indexOf(other.severity))
+}
+
+export function worstFirst(findings: readonly Finding[]): readonly Finding[] {
+  return [...findings].sort((one, other) => BY_SEVERITY.indexOf(one.severity) - BY_SEVERITY.indexOf(other.severity))
 }
 
 /** A database that is not there has no diagnosis. */

@@ -117,6 +117,8 @@ export interface Fate extends Item {
   readonly effects: readonly Effect[]
   /** When it runs next, if it waits. */
   readonly dueAt?: string
+  /** Retention leaves it alone until then. Absent of what stays until it is settled. */
+  readonly keptUntil?: string
   /** The key's lane is blocked by it, or by one before it. */
   readonly blocked: boolean
   readonly timeline: readonly {

@@ -26,9 +26,13 @@ export interface Failures {
   readonly at: string
   /** Largest first. */
   readonly groups: readonly FailureGroup[]
+  /** How many there are, on all pages. */
+  readonly total: number
+  /** How many messages are in them. */
   readonly examined: number
   /** False: there are more groups, or more in one of them, than were looked at. */
   readonly complete: boolean
+  readonly cursor?: string
 }
 
 export interface Quarantine {
@@ -70,9 +74,27 @@ export interface BlockedKey {
   }[]
 }
 
+/** A key that is not blocked, and has more than one message waiting. */
+export interface DeepKey {
+  readonly consumer: string
+  readonly key: string
+  /** A worker has the first of them in hand. */
+  readonly running: boolean
+  /** Without what runs. */
+  readonly waiting: number
+  /** There are at least so many. */
+  readonly atLeast: boolean
+  /** When the first of them was received. */
+  readonly oldestAt: string
+}
+
 export interface Keys {
   /** Most waiting first, on this page. */
   readonly keys: readonly BlockedKey[]
+  /** Most waiting first. On the first page alone. */
+  readonly deepest: readonly DeepKey[]
+  /** The deepest were looked for in a part of what waits: a key with a small share of it may be left out. */
+  readonly sampled?: true
   readonly cursor?: string
 }
 
@@ -80,6 +102,8 @@ export interface Keys {
 export interface Doctor {
   /** When it looked. */
   readonly at: string
+  /** It looks still: these are the findings of the time before, or those so far. */
+  readonly looking?: true
   readonly findings: readonly {
     readonly code: string
     readonly severity: 'serious' | 'warning' | 'note'

@@ -17,6 +17,7 @@ import type { BoxCall, BoxViewer } from '../desk.js'
 import { time, toHead, type Viewer } from '../expose.js'
 import { commonWords, fingerprintOf } from '../../fingerprint.js'
 import { MASK } from '../mask.js'
+import { cursorInvalid } from '../problem.js'
 import { quote } from '../quote.js'
 import type { Seen } from '../redact.js'
 import type { RouteInput } from '../routes.js'
@@ -27,7 +28,7 @@ const MOST = 200_000
 const MOST_UNGROUPED = 1_000
 /** Of one consumer, and on the page. */
 const MOST_FOUND = 2_000
-const MOST_GROUPS = 500
+const MOST_GROUPS = 100
 const MOST_TYPES = 5
 const HOURS = 24
 const HOUR_MS = 3_600_000
@@ -45,28 +46,54 @@ interface Group {
 
 type Newest = WordsRow & { readonly consumer: string; readonly source: string; readonly id: string }
 
-export async function failures({ part, viewer }: BoxCall, input: RouteInput<'failures'>): Promise<Failures> {
+export async function failures(call: BoxCall, input: RouteInput<'failures'>): Promise<Failures> {
+  const { part, viewer } = call
   const now = Date.now()
-  const consumer = input.consumer ?? null
-  const limits = { groups: MOST_FOUND, limit: MOST, shown: MOST_GROUPS }
-  const [found, ungrouped] = await Promise.all([
-    runUnjitted(part.reads.db, FAILURE_GROUPS, { consumer, ...limits }),
-    runUnjitted(part.reads.db, UNGROUPED, { consumer, limit: MOST_UNGROUPED }),
-  ])
+  const { consumer = null, minutes = null } = input
+  const skipped = input.cursor === undefined ? 0 : openCursor(call, input, input.cursor)
+  const ungrouped = await runUnjitted(part.reads.db, UNGROUPED, { consumer, limit: MOST_UNGROUPED })
+  // They may be of any group: then all of them are on one page.
+  const shown = ungrouped.length === 0 ? MOST_GROUPS : MOST_FOUND
+  const limits = { groups: MOST_FOUND, limit: MOST, shown, skipped }
+  const found = await runUnjitted(part.reads.db, FAILURE_GROUPS, { consumer, minutes, ...limits })
   const all = new Map(found.map((row) => [nameOf(row.consumer, row.fingerprint), toGroup(row, now)]))
-  for (const row of ungrouped) addTo(all, row, now)
-  const groups = [...all.values()].sort((a, b) => b.count - a.count).slice(0, MOST_GROUPS)
+  const since = minutes === null ? -Infinity : now - minutes * 60_000
+  const late = ungrouped.filter((row) => Number(row.at) >= since)
+  for (const row of late) addTo(all, row, now)
+  const groups = [...all.values()].sort((a, b) => b.count - a.count)
   const seen = await seenSamples(viewer, part.reads, groups)
+  const [first] = found
+  const total = Number(first?.groups ?? 0) + all.size - found.length
+  const next = skipped + groups.length
   return {
     at: time(now),
     groups: groups.map((group, at) => toAnswer(viewer, group, seen[at]!)),
-    examined: [...all.values()].reduce((sum, { count }) => sum + count, 0),
-    complete:
-      ungrouped.length < MOST_UNGROUPED &&
-      all.size === groups.length &&
-      Number(found[0]?.groups ?? 0) === found.length &&
-      groups.every(({ atLeast }) => !atLeast),
+    total,
+    examined: Number(first?.messages ?? 0) + late.length,
+    complete: ungrouped.length < MOST_UNGROUPED && first?.cut !== 'true',
+    ...(next < total && groups.length > 0 && { cursor: sealCursor(call, input, next) }),
   }
+}
+
+type Asked = Pick<RouteInput<'failures'>, 'consumer' | 'minutes'>
+
+/** What a cursor carries. */
+interface Place extends Asked {
+  readonly from: number
+}
+
+function bearerOf({ access, part }: BoxCall): { kind: 'page'; subject: string; box: string } {
+  return { kind: 'page', subject: access.subject, box: `failures ${part.name}` }
+}
+
+function sealCursor(call: BoxCall, { consumer, minutes }: Asked, from: number): string {
+  return call.desk.signer.seal(bearerOf(call), { consumer, minutes, from } satisfies Place)
+}
+
+function openCursor(call: BoxCall, { consumer, minutes }: Asked, cursor: string): number {
+  const place = call.desk.signer.open(bearerOf(call), cursor) as Place | undefined
+  if (place && place.consumer === consumer && place.minutes === minutes) return place.from
+  throw cursorInvalid('list')
 }
 
 function nameOf(consumer: string, fingerprint: string): string {

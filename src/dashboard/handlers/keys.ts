@@ -1,8 +1,9 @@
-/** Keys: those that are blocked, by which message, and what waits behind it. */
+/** Keys: those that are blocked, by which message, and what waits behind it; and those that move and have the most waiting. */
 import { BEHIND } from '../../postgres/sql/dashboard.js'
+import { DEEPEST, type DepthRow } from '../../postgres/sql/depth.js'
 import { BLOCKED, type BlockedRow } from '../../postgres/sql/failures.js'
 import { runUnjitted } from '../../postgres/unjitted.js'
-import type { BlockedKey, Keys } from '../answers/index.js'
+import type { BlockedKey, DeepKey, Keys } from '../answers/index.js'
 import type { BoxCall } from '../desk.js'
 import { time, toHead } from '../expose.js'
 import { MASK } from '../mask.js'
@@ -15,11 +16,19 @@ const MOST_KEYS = 100
 const MOST_NEXT = 11
 /** As far as BLOCKED counts. */
 const MOST_WAITING = 1_001
+const MOST_DEEP = 10
+/** Some 20 000 messages. */
+const PAGES = 400
 
 export async function keys(call: BoxCall, { consumer, cursor }: RouteInput<'keys'>): Promise<Keys> {
   const { reads } = call.part
   const position = cursor === undefined ? null : openCursor(call, consumer, cursor)
-  const rows = await runUnjitted(reads.db, BLOCKED, { consumer: consumer ?? null, position, limit: MOST_KEYS })
+  const deep = { consumer: consumer ?? null, pages: PAGES, most: MOST_WAITING, limit: MOST_DEEP }
+  const [rows, deepest] = await Promise.all([
+    runUnjitted(reads.db, BLOCKED, { consumer: consumer ?? null, position, limit: MOST_KEYS }),
+    // They are the same on every page.
+    cursor === undefined ? runUnjitted(reads.db, DEEPEST, deep) : [],
+  ])
   const shown = rows.filter(hasFront)
   const seen = await seenFronts(call, shown)
   const lanes = shown.map(({ consumer: of, lane }) => [of, lane] as const)
@@ -28,9 +37,12 @@ export async function keys(call: BoxCall, { consumer, cursor }: RouteInput<'keys
     ...toKey(call, row, seen[at]!),
     next: next.filter(({ of }) => Number(of) === at).map(toNext),
   }))
+  const deepKeys = await toDeepKeys(call, deepest)
   const last = rows.length < MOST_KEYS ? undefined : rows.at(-1)
   return {
     keys: blocked.sort((a, b) => b.waiting - a.waiting),
+    deepest: deepKeys,
+    ...(deepest[0]?.sampled === 'true' && { sampled: true as const }),
     ...(last && { cursor: call.desk.signer.seal(bearerOf(call), { consumer, at: [last.consumer, last.lane] }) }),
   }
 }
@@ -63,6 +75,22 @@ function toKey({ viewer }: BoxCall, row: Front, seen: Pick<Seen, 'mask' | 'key'>
     atLeast: Number(waiting) >= MOST_WAITING,
     ...(first !== null && { oldestWaitingAt: time(first) }),
   }
+}
+
+/** A key is shown as `redact` leaves it in the first of its messages. */
+async function toDeepKeys({ part, viewer }: BoxCall, rows: readonly DepthRow[]): Promise<DeepKey[]> {
+  const seen = viewer.redact ? await seenStored(viewer, part.reads, rows) : undefined
+  return rows.map(({ consumer, lane, key, held, n, at }, place) => {
+    const running = held === 'true'
+    return {
+      consumer,
+      key: seen ? (seen[place]?.key ?? MASK) : (key ?? lane),
+      running,
+      waiting: Number(n) - (running ? 1 : 0),
+      atLeast: Number(n) >= MOST_WAITING,
+      oldestAt: time(at),
+    }
+  })
 }
 
 interface Next {

@@ -5,7 +5,7 @@ import { idempotencyKey } from '../../effects/effect.js'
 import { messageOf } from '../../inbox/entry.js'
 import { parseFailure } from '../../inbox/outcome.js'
 import { ATTEMPTS, type AttemptRow } from '../../postgres/sql/admin.js'
-import { EFFECTS_OF, FATES, type EffectRow, type FateRow } from '../../postgres/sql/dashboard.js'
+import { EFFECTS_OF, FATES, HELD_UNTIL, type EffectRow, type FateRow } from '../../postgres/sql/dashboard.js'
 import type { MessageKey } from '../../postgres/sql/rules.js'
 import type { FoundRow } from '../../postgres/sql/walk.js'
 import type { Runtime } from '../../runtime.js'
@@ -27,11 +27,11 @@ export interface At {
 }
 
 export async function message({ part, viewer }: BoxCall, { n, ...at }: RouteInput<'message'>): Promise<MessageAnswer> {
-  if (n !== undefined) return { fates: [toFate(viewer, await heldAt(part.reads, n, at), NOTHING)] }
+  if (n !== undefined) return { fates: await toHeldFates(viewer, part.reads, [await heldAt(part.reads, n, at)]) }
   const stored = await rowsAt(part.reads, 'ids', at)
   const held = await rowsAt(part.reads, 'quarantineIds', at)
   const fates = await toFates(viewer, part.reads, stored)
-  const others = held.map((row) => toFate(viewer, row, NOTHING))
+  const others = await toHeldFates(viewer, part.reads, held)
   if (fates.length + others.length > 0) return { fates: [...fates, ...others] }
   const sent = await rowsAt(part.reads, 'outboxIds', at)
   if (sent.length === 0) throw notFound('there is no message with this id, or retention has taken it')
@@ -118,9 +118,20 @@ export function toFate(viewer: BoxViewer, row: FoundRow, { history, effects, now
     history: tried,
     effects: called,
     ...(dueAt !== undefined && { dueAt }),
+    ...(now?.kept != null && { keptUntil: time(now.kept) }),
     blocked: now?.blocked === 'true',
     timeline: timelineOf({ item, sent, history: tried, effects: called, dueAt }),
   }
+}
+
+/** Of rows in quarantine. */
+async function toHeldFates(viewer: BoxViewer, { db }: Runtime, rows: readonly FoundRow[]): Promise<Fate[]> {
+  if (rows.length === 0) return []
+  const kept = new Map((await db.run(HELD_UNTIL, rows.map(({ n }) => n!))).map((row) => [row.n, row.kept])) // prettier-ignore
+  return rows.map((row) => {
+    const until = kept.get(row.n!) ?? undefined
+    return { ...toFate(viewer, row, NOTHING), ...(until !== undefined && { keptUntil: time(until) }) }
+  })
 }
 
 function resultOf(viewer: Viewer, stored: string, seen: Seen): Fate['result'] {

@@ -1,6 +1,6 @@
 /** Statements of the dashboard. All of them read, and none reads further than its limit says, however much there is. */
 import { statement, type Flag, type Json } from '../statement.js'
-import { EVENT_STATE, laneOf, messageOf, STATE, workOf, type MessageKey } from './rules.js'
+import { EVENT_STATE, keptUntil, laneOf, messageOf, STATE, workOf, type MessageKey } from './rules.js'
 
 /** Bounds what follows in the transaction: no statement of it takes longer. */
 export const BOUND_READS = statement<{ ms: string }>(`
@@ -31,6 +31,8 @@ export interface FateRow {
   readonly blocked: Flag | null
   /** Of a dead one: the group of failures that it is in. Null if an older version has recorded it. */
   readonly fingerprint: string | null
+  /** Of what is handled or discarded: until when retention leaves it, in ms. Null if its consumer never said. */
+  readonly kept: string | null
 }
 
 /** A secret of the box. No row: there is none of this name. Index: the primary key. */
@@ -43,11 +45,19 @@ export const FATES = statement<readonly MessageKey[], FateRow>(`
 select (asked.ord - 1)::text "of", case when w.parked = 'failed' then 'pending' else ${STATE} end state,
   coalesce(w.attempts, 0)::text attempts, case when coalesce(l.due_at, w.due_at) < 'infinity'
     then (extract(epoch from coalesce(l.due_at, w.due_at)) * 1000.0)::bigint end::text due, w.lane, l.blocked::text,
-  case when w.parked = 'dead' then w.fingerprint end fingerprint
+  case when w.parked = 'dead' then w.fingerprint end fingerprint,
+  case when w.id is null or w.parked = 'discarded' then (select extract(epoch from
+    ${keptUntil('m.received_at', 'o.retain_ms')}) * 1000.0 from ob.consumer o where o.name = m.consumer)::bigint end::text kept
 from (select x->>0 consumer, x->>1 source, x->>2 id, ord
   from jsonb_array_elements($1::text::jsonb) with ordinality given(x, ord)) asked
 ${messageOf('asked')} ${workOf('m')} ${laneOf('w')}
 order by asked.ord`)
+
+/** Until when retention leaves rows of the quarantine, in ms; null: until somebody decides. Index: the primary key. */
+export const HELD_UNTIL = statement<readonly string[], { n: string; kept: string | null }>(`
+select q.n::text, (extract(epoch from least(q.expires_at, case when q.discarded is not null then (select
+    ${keptUntil('q.received_at', 'o.retain_ms')} from ob.consumer o where o.name = q.consumer) end)) * 1000.0)::bigint::text kept
+from jsonb_array_elements_text($1::text::jsonb) x cross join lateral (select * from ob.quarantine q where q.n = x::bigint limit 1) q`)
 
 /** The bodies of messages, as stored. Out: with the key's position. Index: the primary key. */
 export const BODIES = statement<

@@ -1,5 +1,5 @@
 /** Statements about failures: what groups there are, which keys are blocked, and what an older version has left out. */
-import { statement, type Json } from '../statement.js'
+import { statement, type Flag, type Json } from '../statement.js'
 import { frontOf, messageOf, parkingConsumers, same } from './rules.js'
 
 /** The words of an error that its fingerprint is made of. */
@@ -28,36 +28,41 @@ export interface GroupRow extends WordsRow {
   readonly types: Json<readonly string[]>
   /** So many of each were counted at most. */
   readonly most: string
-  /** How many groups there are, of which the largest are here. */
+  /** How many groups there are, of which these are some, and messages in all of them. */
   readonly groups: string
+  readonly messages: string
+  /** One of them has more than were counted, or there may be more of them. */
+  readonly cut: Flag
 }
 
-/** How many a group has, when, and in which hours, of the newest `most`. */
-function counted(most: string, group = 'hop'): string {
-  return `
-    select sum(h.n)::bigint n, min(h.first) first, max(h.last) last, max(h.newest) newest,
-      coalesce(jsonb_object_agg(h.hour::text, h.n) filter (where h.hour > 0), '{}') hours
-    from (
-      select w.hour, count(*) n, min(w.failed_at) first, max(w.failed_at) last, max(w.seq) newest from (
-        select w.seq, w.failed_at, width_bucket(w.failed_at, (select hours from input)) "hour" from ob.work w
-        where w.consumer = ${group}.consumer and w.parked = 'dead' and w.error is not null
-          and w.fingerprint = ${group}.fingerprint
-        order by w.seq desc limit ${most}) w
-      group by w.hour) h`
+/** The newest `most` of a group. */
+function newest(most: string, group: string): string {
+  return `select w.seq, w.failed_at from ob.work w
+    where w.consumer = ${group}.consumer and w.parked = 'dead' and w.error is not null and w.fingerprint = ${group}.fingerprint
+    order by w.seq desc limit ${most}`
+}
+
+/** How many of them there are, and when they failed. */
+function counted(most: string, group: string): string {
+  return `select count(*) n, min(w.failed_at) first, max(w.failed_at) last, max(w.seq) newest
+    from (${newest(most, group)}) w`
 }
 
 /**
- * Dead messages by what they died of, the largest groups first. Groups are found by hopping through the index, `groups` of each
- * consumer at most; then `limit` rows are shared out among them, and read from the index alone. What small groups leave of
- * their share the large ones get. Index: work_failure, and the primary keys for the newest of each.
+ * Dead messages by what they died of, the largest groups first, without the first `skipped`, and those alone of which one failed in
+ * the last `minutes`. Groups are found by hopping through the
+ * index, `groups` of each consumer at most; then `limit` rows are shared out among them, and read from the index alone. What small
+ * groups leave of their share the large ones get. Hours, words and types are looked up for the `shown` alone. Index: work_failure,
+ * and the primary keys for the newest of each.
  */
 export const FAILURE_GROUPS = statement<
-  { consumer: string | null; groups: number; limit: number; shown: number },
+  { consumer: string | null; minutes: number | null; groups: number; limit: number; shown: number; skipped: number },
   GroupRow
 >(`
 with recursive input as materialized (
   select given->>'consumer' collate "C" consumer, (given->>'groups')::int groups, (given->>'limit')::bigint most,
-    (given->>'shown')::int shown,
+    (given->>'shown')::int shown, (given->>'skipped')::int skipped,
+    coalesce(ob.now() - (given->>'minutes')::float8 * interval '1 minute', '-infinity') since,
     array(select ob.now() - i::float8 * interval '1 hour' from generate_series(24, 0, -1) i) hours
   from (select $1::text::jsonb given) x
 ),
@@ -78,33 +83,44 @@ share as materialized (
   select greatest(100, (select most from input) / greatest(1, count(*))) most, count(*) groups from hop
 ),
 counted as materialized (
-  select hop.consumer, hop.fingerprint, g.* from hop cross join lateral (${counted('(select most from share)')}) g
+  select hop.consumer, hop.fingerprint, g.* from hop cross join lateral (${counted('(select most from share)', 'hop')}) g
 ),
 rest as materialized (
   select share.most, greatest(0, (select most from input) - sum(c.n)::bigint)
     / greatest(1, count(*) filter (where c.n >= share.most)) more
   from share cross join counted c group by share.most
 ),
+recounted as materialized (
+  select c.* from counted c where c.n < (select most from share)
+  union all
+  select c.consumer, c.fingerprint, g.* from counted c
+  cross join lateral (${counted('(select most + more from rest)', 'c')}) g
+  where c.n >= (select most from share)
+),
+late as materialized (
+  select * from recounted where coalesce(last, ob.now()) >= (select since from input)
+),
 largest as materialized (
-  select g.*, coalesce((select most + more from rest), 0) most from (
-    select c.* from counted c where c.n < (select most from share)
-    union all
-    select c.consumer, c.fingerprint, g.* from counted c
-    cross join lateral (${counted('(select most + more from rest)', 'c')}) g
-    where c.n >= (select most from share)) g
-  order by g.n desc, g.last desc nulls last limit (select shown from input)
+  select g.*, coalesce((select most + more from rest), 0) most from late g
+  order by g.n desc, g.last desc nulls last, g.consumer, g.fingerprint
+  limit (select shown from input) offset (select skipped from input)
 )
 select g.consumer, g.fingerprint, g.n::text, (extract(epoch from g.first) * 1000.0)::bigint::text "first",
-  (extract(epoch from g.last) * 1000.0)::bigint::text "last", g.hours::text, w.source, w.id, ${WORDS}, types.all::text types,
-  g.most::text, share.groups::text
-from share cross join largest g
+  (extract(epoch from g.last) * 1000.0)::bigint::text "last", hours.all::text hours, w.source, w.id, ${WORDS},
+  types.all::text types, g.most::text, total.groups::text, total.messages::text,
+  (total.cut or share.groups >= (select groups from input))::text "cut"
+from share cross join (select count(*) groups, sum(n) messages,
+  bool_or(n >= (select most + more from rest)) cut from late) total cross join largest g
 cross join lateral (select * from ob.work w where w.consumer = g.consumer and w.parked = 'dead' and w.error is not null
   and w.fingerprint = g.fingerprint and w.seq = g.newest limit 1) w
 cross join lateral (select w.error::jsonb j) f
+cross join lateral (select coalesce(jsonb_object_agg(h.hour::text, h.n), '{}') "all" from (
+    select width_bucket(w.failed_at, (select hours from input)) "hour", count(*) n from (${newest('g.n', 'g')}) w
+    where w.failed_at >= (select hours[1] from input) group by 1) h) hours
 cross join lateral (select coalesce(jsonb_agg(distinct m.type), '[]') "all" from (
     select w.consumer, w.source, w.id from ob.work w where w.consumer = g.consumer and w.parked = 'dead'
       and w.error is not null and w.fingerprint = g.fingerprint order by w.seq desc limit 3) w ${messageOf('w')}) types
-order by g.n desc, g.last desc nulls last`)
+order by g.n desc, g.last desc nulls last, g.consumer, g.fingerprint`)
 
 export interface UngroupedRow extends WordsRow {
   readonly consumer: string

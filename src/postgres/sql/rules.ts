@@ -82,6 +82,11 @@ export function frontOf(consumer: string, lane: string): string {
 export const EVENT_STATE = `case
     when d.parked is not null then d.parked when d.sink is null then 'handled' else 'pending' end`
 
+/** Retention leaves a message alone until then, if its consumer retains it for `ms`. */
+export function keptUntil(receivedAt: string, ms: string): string {
+  return `${receivedAt} + ${ms} * interval '1 ms' + ob.margin(${ms})`
+}
+
 /** What `parked` or its absence says of a message with the work `w`, or none, in the lane `l`, or none. */
 export const STATE = `case
     when w.id is null then 'handled'

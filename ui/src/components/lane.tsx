@@ -5,6 +5,8 @@ const MOST = 11
 const STEP = 13
 const FIRST = 19.5
 
+const HEAD = { dead: 'head', quarantined: 'head-q', processing: 'head-p' } as const
+
 export function Lane({
   waiting,
   atLeast,
@@ -12,14 +14,16 @@ export function Lane({
 }: {
   waiting: number
   atLeast: boolean
-  state: 'dead' | 'quarantined'
+  /** Of the one in front; `pending`: none of them runs. */
+  state: 'dead' | 'quarantined' | 'processing' | 'pending'
 }) {
   const boxes = Math.min(waiting, MOST)
-  const words = `one stopped, ${about(waiting, { atLeast })} ${waiting === 1 ? 'waits' : 'wait'} behind it`
+  const wait = `${about(waiting, { atLeast })} ${waiting === 1 ? 'waits' : 'wait'}`
+  const words = state === 'pending' ? wait : `one ${state === 'processing' ? 'runs' : 'stopped'}, ${wait} behind it`
   return (
     <svg class="lane" viewBox="0 0 220 16" preserveAspectRatio="xMinYMid meet" role="img" aria-label={words}>
-      <rect class={state === 'dead' ? 'head' : 'head-q'} x="0" y="1" width="14" height="14" rx="3" />
-      <path class="gl" d="M4.5 5.5l5 5M9.5 5.5l-5 5" />
+      {state !== 'pending' && <rect class={HEAD[state]} x="0" y="1" width="14" height="14" rx="3" />}
+      {(state === 'dead' || state === 'quarantined') && <path class="gl" d="M4.5 5.5l5 5M9.5 5.5l-5 5" />}
       {Array.from({ length: boxes }, (_, at) => (
         <rect class="w" key={at} x={FIRST + at * STEP} y="2.5" width="9" height="11" rx="2" />
       ))}

@@ -17,7 +17,7 @@ export function worstFirst(findings: Doctor['findings']): Doctor['findings'] {
 }
 
 /** 1 serious finding, 2 warnings */
-export function doctorTitle(findings: Doctor['findings']): string {
+export function doctorTitle(findings: Doctor['findings'], looking: boolean): string {
   const of = (severity: Severity): number => findings.filter((one) => one.severity === severity).length
   const [serious, warnings, notes] = ORDER.map(of) as [number, number, number]
   const parts = [
@@ -25,7 +25,8 @@ export function doctorTitle(findings: Doctor['findings']): string {
     ...(warnings > 0 ? [plural(warnings, 'warning')] : []),
     ...(notes > 0 ? [plural(notes, 'note')] : []),
   ]
-  return parts.length === 0 ? 'The doctor finds nothing' : parts.join(', ')
+  const none = looking ? 'The doctor looks' : 'The doctor finds nothing'
+  return parts.length === 0 ? none : parts.join(', ')
 }
 
 /** A figure as people read it: whole numbers in groups of three. */

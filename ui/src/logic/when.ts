@@ -17,8 +17,9 @@ const DAY_MS = 86_400_000
 export function moment(at: string | number, now: number, clock: Clock): string {
   const date = new Date(at)
   if (sameDay(date.getTime(), now, clock)) return write(date, TIME, clock)
-  const sameYear = write(date, { year: 'numeric' }, clock) === write(new Date(now), { year: 'numeric' }, clock)
-  return sameYear ? `${write(date, DAY, clock)}, ${write(date, MINUTE, clock)}` : write(date, YEAR, clock)
+  return sameYear(date, now, clock)
+    ? `${write(date, DAY, clock)}, ${write(date, MINUTE, clock)}`
+    : write(date, YEAR, clock)
 }
 
 /** 14:32 today, and with its day before. */
@@ -26,6 +27,13 @@ export function minute(at: string | number, now: number, clock: Clock): string {
   const date = new Date(at)
   const time = write(date, MINUTE, clock)
   return sameDay(date.getTime(), now, clock) ? time : `${write(date, DAY, clock)}, ${time}`
+}
+
+/** Before the time of another day: "15 Nov, ", or with its year. */
+export function dayUnlessToday(at: string | number, now: number, clock: Clock): string {
+  const date = new Date(at)
+  if (sameDay(date.getTime(), now, clock)) return ''
+  return `${write(date, sameYear(date, now, clock) ? DAY : YEAR, clock)}, `
 }
 
 export function clockTime(at: string | number, clock: Clock): string {
@@ -38,6 +46,10 @@ export function inUtc(at: string | number): string {
   if (Number.isNaN(date.getTime())) return ''
   const utc = { utc: true }
   return `${write(date, YEAR, utc)}, ${write(date, TIME, utc)}.${date.toISOString().slice(20, 23)} UTC`
+}
+
+function sameYear(date: Date, now: number, clock: Clock): boolean {
+  return write(date, { year: 'numeric' }, clock) === write(new Date(now), { year: 'numeric' }, clock)
 }
 
 function sameDay(a: number, b: number, clock: Clock): boolean {

@@ -1,4 +1,5 @@
 /** Doctor: what is wrong with the box and its database, why it matters, and exactly what to do. */
+import { useEffect } from 'preact/hooks'
 import { useSignal } from '@preact/signals'
 import { api, type Doctor } from '../api.js'
 import { Button } from '../components/button.js'
@@ -16,25 +17,38 @@ import { doctorTitle, figureWords, SEVERITY_WORDS, worstFirst, type Severity } f
 import { visible } from '../logic/visible.js'
 import { box } from '../router.js'
 
+/** What is known is shown at once, and the rest as it is found. */
+const PATIENCE_MS = 150
+const AGAIN_MS = 400
+
 export function DoctorPage() {
   const of = box.value
-  const load = useLoad(`doctor ${of}`, (signal) => api.doctor({ box: of }, { signal }))
+  const load = useLoad(`doctor ${of}`, (signal) => api.doctor({ box: of, patience: PATIENCE_MS }, { signal }))
+  const told = load.value.value
+  useEffect(() => {
+    if (!told?.looking) return
+    const timer = setTimeout(load.reload, AGAIN_MS)
+    return () => clearTimeout(timer)
+  }, [told])
   return (
     <Loaded of={load} waiting={<Waiting />}>
-      {({ at, findings }) => (
+      {({ at, findings, looking }) => (
         <>
           <PageHead
-            title={doctorTitle(findings)}
+            title={doctorTitle(findings, looking === true)}
             end={
-              <Button icon="retry" blocked={load.busy.value ? 'It looks.' : undefined} onClick={load.reload}>
+              <Button icon="retry" blocked={load.busy.value || looking ? 'It looks.' : undefined} onClick={load.reload}>
                 Look again
               </Button>
             }
           >
-            Looked at <Time at={at} />: settings, storage, work that does not move, sinks and connections.
+            {looking ? 'It looks. What is below is from' : 'Looked at'} <Time at={at} />: settings, storage, work that
+            does not move, sinks and connections.
           </PageHead>
-          <section class="panel" aria-label="Findings">
-            {findings.length === 0 ? (
+          <section class="panel" aria-label="Findings" {...(looking && { 'aria-busy': true })}>
+            {findings.length === 0 && looking ? (
+              <SkeletonRows rows={6} />
+            ) : findings.length === 0 ? (
               <Empty icon="check" title="All clear">
                 Settings, storage, work, sinks and connections are as they should be.
               </Empty>

@@ -1,7 +1,8 @@
 /** Failures: dead messages in groups of what they died of, the largest first. */
 import type { ComponentChildren } from 'preact'
 import { useSignal } from '@preact/signals'
-import { api, type Failures } from '../api.js'
+import { api, type FailureGroup, type Failures } from '../api.js'
+import { Button } from '../components/button.js'
 import { openBulk } from '../components/bulk/open.js'
 import { Empty } from '../components/empty.js'
 import { FailureRow } from '../components/failure-row.js'
@@ -14,16 +15,34 @@ import { Time } from '../components/time.js'
 import { inRow, useShortcuts } from '../keyboard.js'
 import { overview } from '../live.js'
 import { useLoad } from '../load.js'
-import { failuresTitle, groupName, groupsWithin, largest, RANGE_WORDS, type Range } from '../logic/failure-words.js'
+import { failuresTitle, groupName, largest, RANGE_WORDS, RANGES, type Range } from '../logic/failure-words.js'
 import { count } from '../logic/format.js'
 import { now } from '../now.js'
 import { useNews } from '../news.js'
 import { box } from '../router.js'
+import { toastError } from '../toasts.js'
 
 export function FailuresPage() {
   const of = box.value
-  const load = useLoad(`failures ${of}`, (signal) => api.failures({ box: of }, { signal }))
   const range = useSignal<Range>('all')
+  const asked = { box: of, minutes: RANGES[range.value] }
+  const more = useSignal<readonly FailureGroup[]>([])
+  const next = useSignal<string | undefined>(undefined)
+  const load = useLoad(`failures ${of} ${range.value}`, async (signal) => {
+    const page = await api.failures(asked, { signal })
+    more.value = []
+    next.value = page.cursor
+    return page
+  })
+  const showMore = async (): Promise<void> => {
+    try {
+      const page = await api.failures({ ...asked, cursor: next.value })
+      more.value = [...more.value, ...page.groups]
+      next.value = page.cursor
+    } catch (error) {
+      toastError('More groups could not be read', error)
+    }
+  }
   const dead = overview.value?.consumers.reduce((sum, consumer) => sum + consumer.dead, 0)
   const news = useNews(load, dead)
   useShortcuts([
@@ -40,11 +59,22 @@ export function FailuresPage() {
             onRange={(to) => (range.value = to)}
             news={<News n={news} onShow={load.reload} />}
           />
-          <Groups failures={failures} range={range.value} />
+          <Groups
+            failures={{ ...failures, groups: withoutTwice([...failures.groups, ...more.value]) }}
+            range={range.value}
+            {...(next.value !== undefined && { onMore: () => void showMore() })}
+          />
         </>
       )}
     </Loaded>
   )
+}
+
+const nameOf = ({ consumer, fingerprint }: FailureGroup): string => `${consumer} ${fingerprint}`
+
+/** One that has shrunk between two pages is on both. */
+function withoutTwice(groups: readonly FailureGroup[]): FailureGroup[] {
+  return [...new Map(groups.map((group) => [nameOf(group), group])).values()]
 }
 
 /** Of the row that has the focus, or else of the first. */
@@ -72,8 +102,7 @@ interface HeadProps {
 }
 
 function Head({ failures, range, onRange, news }: HeadProps) {
-  const groups = groupsWithin(failures.groups, range, now.value)
-  if (failures.groups.length === 0) {
+  if (failures.groups.length === 0 && range === 'all') {
     return (
       <PageHead title="Nothing is dead" end={news}>
         Every message ran, or will.
@@ -82,7 +111,7 @@ function Head({ failures, range, onRange, news }: HeadProps) {
   }
   return (
     <PageHead
-      title={failuresTitle(groups, failures)}
+      title={failuresTitle(failures)}
       end={
         <>
           {news}
@@ -95,14 +124,13 @@ function Head({ failures, range, onRange, news }: HeadProps) {
         </>
       }
     >
-      <Sentence failures={failures} range={range} />
+      <Sentence failures={failures} />
     </PageHead>
   )
 }
 
-function Sentence({ failures, range }: { failures: Failures; range: Range }) {
-  const groups = groupsWithin(failures.groups, range, now.value)
-  const most = largest(groups, now.value)
+function Sentence({ failures }: { failures: Failures }) {
+  const most = largest(failures, now.value)
   const seen = failures.complete ? '' : ` The newest ${count(failures.examined)} were looked at; there are more.`
   if (!most) return <>Messages that failed alike are together. Mend the cause, then retry them.{seen}</>
   const { group, share, grows } = most
@@ -114,19 +142,19 @@ function Sentence({ failures, range }: { failures: Failures; range: Range }) {
   )
 }
 
-function Groups({ failures, range }: { failures: Failures; range: Range }) {
-  const groups = groupsWithin(failures.groups, range, now.value)
+function Groups({ failures, range, onMore }: { failures: Failures; range: Range; onMore?(): void }) {
+  const { groups, total } = failures
   const of = box.value
   if (groups.length === 0) {
     return (
       <section class="panel">
-        {failures.groups.length === 0 ? (
+        {range === 'all' ? (
           <Empty icon="check" title="All clear">
             A message is dead once its attempts are used up, or a handler has rejected it. There is none.
           </Empty>
         ) : (
           <Empty icon="search" title={`Nothing died in the last ${RANGE_WORDS[range]}`}>
-            Choose a longer time above to see the {count(failures.groups.length)} older groups.
+            Choose a longer time above to see what died before.
           </Empty>
         )}
       </section>
@@ -143,13 +171,21 @@ function Groups({ failures, range }: { failures: Failures; range: Range }) {
       </div>
       {groups.map((group, at) => (
         <FailureRow
-          key={`${group.consumer} ${group.fingerprint}`}
+          key={nameOf(group)}
           group={group}
           isLargest={at === 0}
           atLeast={!failures.complete}
           onAct={(verb) => openBulk({ verb, box: of, q: group.query })}
         />
       ))}
+      {onMore && (
+        <div class="panel-body">
+          <Button onClick={onMore}>Show more</Button>{' '}
+          <span class="mut">
+            {count(groups.length)} of {count(total)} groups
+          </span>
+        </div>
+      )}
     </section>
   )
 }

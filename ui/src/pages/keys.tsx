@@ -1,9 +1,10 @@
-/** Keys: the lanes that are blocked, by which message, why, and what waits behind it. */
+/** Keys: the lanes that are blocked, by which message, why, and what waits behind it; and the deepest of those that move. */
 import type { ComponentChildren } from 'preact'
 import { useSignal } from '@preact/signals'
 import { api, type BlockedKey } from '../api.js'
 import { Button } from '../components/button.js'
 import { openBulk } from '../components/bulk/open.js'
+import { Deepest } from '../components/deepest.js'
 import { Empty } from '../components/empty.js'
 import { KeyRow } from '../components/key-row.js'
 import { Loaded } from '../components/loaded.js'
@@ -49,7 +50,12 @@ export function KeysPage() {
       {(page) => {
         const keys = [...page.keys, ...more.value]
         if (keys.length === 0 && next.value === undefined)
-          return <Nothing news={<News n={news} onShow={load.reload} />} />
+          return (
+            <>
+              <Nothing news={<News n={news} onShow={load.reload} />} />
+              <Deepest of={page} />
+            </>
+          )
         const atLeast = next.value !== undefined
         return (
           <>
@@ -91,6 +97,7 @@ export function KeysPage() {
                 consumer are never blocked.
               </div>
             </Panel>
+            <Deepest of={page} />
           </>
         )
       }}

@@ -1,10 +1,10 @@
 /** Facts of a message, and its headers. */
 import type { ComponentChildren } from 'preact'
 import type { Fate } from '../../api.js'
-import { clockTime, inUtc } from '../../logic/when.js'
+import { clockTime, dayUnlessToday, inUtc } from '../../logic/when.js'
 import { quote } from '../../logic/query.js'
 import { overview } from '../../live.js'
-import { clock } from '../../now.js'
+import { clock, now } from '../../now.js'
 import { href, search } from '../../router.js'
 import { Panel } from '../panel.js'
 import { Shown } from '../shown.js'
@@ -90,9 +90,20 @@ export function Facts({ fate }: { fate: Fate }) {
             </a>
           </Fact>
         )}
+        <Kept fate={fate} />
       </dl>
     </Panel>
   )
+}
+
+/** What retention does with it. Published events go at once, unless their sink keeps them. */
+function Kept({ fate: { state, keptUntil, outbox } }: { fate: Fate }) {
+  if (outbox) return null
+  const settled = state === 'handled' || state === 'discarded'
+  // Its consumer has never said for how long.
+  if (settled && keptUntil === undefined) return null
+  const words = state === 'dead' || state === 'quarantined' ? 'a person decides' : 'it is handled, and longer'
+  return <Fact name="Kept until">{keptUntil === undefined ? words : <Time at={keptUntil} />}</Fact>
 }
 
 export function Headers({ headers }: { headers: Readonly<Record<string, string>> | undefined }) {
@@ -136,7 +147,7 @@ function None() {
 function Exact({ at }: { at: string }) {
   return (
     <time dateTime={at} title={inUtc(at)}>
-      {`${clockTime(at, clock.value)}.${at.slice(20, 23)}`}
+      {`${dayUnlessToday(at, now.value, clock.value)}${clockTime(at, clock.value)}.${at.slice(20, 23)}`}
     </time>
   )
 }
