@@ -2,6 +2,7 @@
  * A process that runs consumers. Each message leaves one row in `effect`, written in the transaction of its handler, and
  * its data says what else the handler does: see `act`. `ARENA` holds the settings, see arena.ts.
  */
+import { existsSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { batch, createBox, Reject, RetryLater } from 'oncebox'
 import { command, emit } from '../../support/child.mjs'
@@ -26,9 +27,10 @@ async function leaveEffect(consumer, { key, id, attempt, data }, tx) {
   await client.insert(tx, { consumer, key: key ?? null, id, seq: data.seq ?? null, attempt, pid: process.pid })
 }
 
-/** Blocks the event loop: what follows runs before any timer. */
-function block(ms) {
-  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
+/** Blocks the event loop until there is such a file: what follows runs before any timer. */
+function blockUntil(file) {
+  const cell = new Int32Array(new SharedArrayBuffer(4))
+  while (!existsSync(file)) Atomics.wait(cell, 0, 0, 10)
 }
 
 const seen = new Set()
@@ -46,9 +48,9 @@ async function act({ id, attempt, data: always }, { tx, signal, effect }) {
     emit('holding', { id })
     await command(`go:${id}`)
   }
-  if (data.blockMs) {
+  if (data.blockUntil) {
     emit('holding', { id })
-    block(data.blockMs)
+    blockUntil(data.blockUntil)
   }
   if (data.sleepMs) await sleep(data.sleepMs)
   if (data.failTimes >= attempt) throw new Error(`failure ${attempt}`)
