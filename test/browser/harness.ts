@@ -46,6 +46,8 @@ export interface Served {
   readonly ops: Dashboard
   /** A page, watched and closed after the test. `may`: what its reader may; everything unless told. */
   open(path?: string, options?: PageOptions & { readonly may?: readonly Action[] }): Promise<Page>
+  /** Ends the streams alone, as every server does now and then. */
+  endStreams(): void
   /** Ends it now: what a page sees when its server is gone. */
   close(): Promise<void>
 }
@@ -99,6 +101,7 @@ export async function serve(boxes: Parameters<typeof dashboard>[0], options: Das
       await requireInterface()
       return openPage(url + at, { ...page, headers: { ...headers, ...(may && { 'x-may': may.join(',') }) } })
     },
+    endStreams: () => void server.closeAllConnections(),
     close,
   }
 }

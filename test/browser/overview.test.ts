@@ -104,7 +104,11 @@ describe('the charts', () => {
     const [lag, rate] = [page.locator('.u-over').nth(0), page.locator('.u-over').nth(1)]
     const area = (await rate.boundingBox())!
     await page.mouse.move(area.x + area.width - 3, area.y + 20)
-    await page.locator('.u-flag:not([hidden])').waitFor()
+    const flag = page.locator('.u-flag:not([hidden])')
+    await flag.waitFor()
+    // Above the axis, whose times it would cover.
+    const [told, drawn] = [(await flag.boundingBox())!, (await lag.boundingBox())!]
+    expect(told.y + told.height).toBeLessThanOrEqual(drawn.y + drawn.height)
     expect(await lag.locator('.u-cursor-x').isVisible()).toBe(true)
   })
 
@@ -132,6 +136,18 @@ test('fits every width, in both themes, and axe finds nothing', async () => {
       await picture(page, `overview ${colorScheme} ${viewport.width}`)
     }
   }
+  await page.setViewportSize({ width: 320, height: 640 })
+  expect(await sideways(page)).toBe(0)
+})
+
+test('fits a narrower width before its charts are drawn anew', async () => {
+  const page = await ops.open('/settings')
+  // As on a machine that is busy: nobody has been told of the new size yet.
+  await page
+    .context()
+    .addInitScript('globalThis.ResizeObserver = class { observe() {} unobserve() {} disconnect() {} }')
+  await page.goto(`${ops.url}/overview/payments`)
+  await page.locator('.chart-canvas canvas').nth(3).waitFor()
   await page.setViewportSize({ width: 320, height: 640 })
   expect(await sideways(page)).toBe(0)
 })

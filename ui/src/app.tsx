@@ -4,9 +4,10 @@ import { announced } from './announce.js'
 import { bulk } from './components/bulk/open.js'
 import { ConfirmHost } from './components/confirm.js'
 import { Empty } from './components/empty.js'
-import { titleOf, wordsOf } from './components/failed.js'
+import { isSignedOut, titleOf, wordsOf } from './components/failed.js'
 import { HelpDialog } from './components/help-dialog.js'
 import { Notices } from './components/notices.js'
+import { ReloadButton } from './components/reload-button.js'
 import { PhoneMore } from './components/phone-more.js'
 import { Sidebar } from './components/sidebar.js'
 import { Toasts } from './components/toasts.js'
@@ -75,7 +76,9 @@ function Content() {
           icon="plug"
           level={1}
           title={titleOf(error)}
-          actions={<Button onClick={() => void loadSession()}>Try again</Button>}
+          actions={
+            isSignedOut(error) ? <ReloadButton /> : <Button onClick={() => void loadSession()}>Try again</Button>
+          }
         >
           {wordsOf(error)}
         </Empty>

@@ -8,12 +8,18 @@ import { batch, computed, effect, signal, untracked } from '@preact/signals'
 import { api, DashboardError, type Job, type Overview } from './api.js'
 import { liveAtStart } from './preferences.js'
 import { box } from './router.js'
+import { present, setServerClock } from './server-clock.js'
 import { session } from './session.js'
 
 const POLL_MS = 5_000
 /** The server ends a stream now and then, and the browser opens another: that is no loss. */
 const GRACE_MS = 4_000
 const TRY_AGAIN_MS = 30_000
+
+interface Problem {
+  readonly code?: string
+  readonly message: string
+}
 
 type State = 'connecting' | 'live' | 'polling' | 'lost'
 
@@ -22,7 +28,8 @@ export const jobs = signal<readonly Job[]>([])
 export const paused = signal(liveAtStart.value === 'off')
 const state = signal<State>('connecting')
 /** What the server said instead of an overview. */
-export const problem = signal<string | undefined>(undefined)
+export const problem = signal<Problem | undefined>(undefined)
+/** By the clock of the server. */
 export const heardAt = signal<number | undefined>(undefined)
 const hidden = signal(document.hidden)
 
@@ -38,7 +45,7 @@ export async function refresh(): Promise<void> {
   try {
     hear(of, await api.overview({ box: of }))
   } catch (error) {
-    problem.value = error instanceof Error ? error.message : String(error)
+    problem.value = error instanceof Error ? error : { message: String(error) }
   }
 }
 
@@ -47,7 +54,8 @@ function hear(of: string, told: Overview): void {
   batch(() => {
     overview.value = told
     problem.value = undefined
-    heardAt.value = Date.now()
+    setServerClock(told.at)
+    heardAt.value = present()
   })
 }
 
@@ -77,7 +85,7 @@ function follow(of: string): () => void {
     own.addEventListener('problem', ({ data }) => {
       // The stream is there, and has nothing to tell: what is shown is from before.
       state.value = 'lost'
-      problem.value = (JSON.parse(data as string) as { message: string }).message
+      problem.value = JSON.parse(data as string) as Problem
     })
     own.addEventListener('error', () => {
       const gone = own.readyState === EventSource.CLOSED
@@ -105,12 +113,14 @@ function follow(of: string): () => void {
       const told = await api.overview({ box: of })
       if (stopped || !polling) return
       hear(of, told)
+      // Whoever answers again has streams again, most likely.
+      if (state.value === 'lost') open()
       // Not before: between two streams nothing was lost.
       state.value = 'polling'
     } catch (error) {
       if (stopped || !polling) return
       // A refusal is an answer: whoever is signed out has to know that, and not that there is no connection.
-      problem.value = error instanceof DashboardError ? error.message : undefined
+      problem.value = error instanceof DashboardError ? error : undefined
       state.value = 'lost'
     }
     later(POLL_MS, () => void poll())

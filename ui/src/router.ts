@@ -4,6 +4,7 @@
  */
 import { batch, computed, signal } from '@preact/signals'
 import { readPlace, writePlace, type PageName, type Place } from './logic/place.js'
+import { nextEntry, scrollBack, scrollToTop, startScroll } from './scroll.js'
 import { told } from './told.js'
 
 export type { PageName, Place } from './logic/place.js'
@@ -34,11 +35,11 @@ export const search = (q: string): string => href('messages', { q })
 
 export function go(address: string): void {
   const before = place.value
-  history.pushState(null, '', address)
+  history.pushState(nextEntry(), '', address)
   arrive()
   if (place.value?.page !== before?.page || place.value?.box !== before?.box) {
     visits.value += 1
-    scrollTo(0, 0)
+    scrollToTop()
   }
 }
 
@@ -48,8 +49,8 @@ export function setQuery(change: Readonly<Record<string, string | undefined>>, {
   if (!at) return
   const merged = { ...at.query, ...change }
   const address = href(at.page, merged)
-  if (keep) history.replaceState(null, '', address)
-  else history.pushState(null, '', address)
+  if (keep) history.replaceState(history.state, '', address)
+  else history.pushState(nextEntry(), '', address)
   arrive()
 }
 
@@ -61,9 +62,11 @@ function arrive(): void {
 }
 
 export function startRouter(): void {
+  startScroll()
   addEventListener('popstate', () => {
     arrive()
     visits.value += 1
+    scrollBack()
   })
   document.addEventListener('click', (event) => {
     if (event.defaultPrevented || event.button !== 0) return

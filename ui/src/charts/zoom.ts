@@ -2,6 +2,7 @@
 import { computed, signal } from '@preact/signals'
 import { heardAt } from '../live.js'
 import { query, setQuery } from '../router.js'
+import { present } from '../server-clock.js'
 
 export const RANGES = [
   { value: 15, text: '15 min', words: 'last 15 minutes' },
@@ -24,9 +25,15 @@ export function setRange(minutes: number): void {
 /** Seconds since 1970. */
 export const zoom = signal<{ readonly min: number; readonly max: number } | undefined>(undefined)
 
+/** What a chart shows of the time in about a pixel, in ms: nothing is drawn anew before so much has passed. */
+export const stepMs = computed(() => range.value.value * 100)
+
+/** The step that the present is in. */
+export const step = computed(() => Math.floor((heardAt.value ?? present()) / stepMs.value))
+
 export const shown = computed(() => {
-  const now = (heardAt.value ?? Date.now()) / 1000
-  return zoom.value ?? { min: now - range.value.value * 60, max: now }
+  const end = ((step.value + 1) * stepMs.value) / 1000
+  return zoom.value ?? { min: end - range.value.value * 60, max: end }
 })
 
 /** The time that the pointer is at, in any of the charts: all of them show what was then. */

@@ -3,6 +3,7 @@ import type { DeepKey, Keys } from '../api.js'
 import { overview } from '../live.js'
 import { about, span } from '../logic/format.js'
 import { quote } from '../logic/query.js'
+import { visible } from '../logic/visible.js'
 import { inUtc } from '../logic/when.js'
 import { now } from '../now.js'
 import { search } from '../router.js'
@@ -17,7 +18,7 @@ export function Deepest({ of: { deepest, sampled } }: { of: Keys }) {
   return (
     <Panel title="Deepest lanes" sub={`they move; one message of a key runs at a time${found}`}>
       <div class="scroll">
-        <table class="t" role="table">
+        <table class="t t-keys" role="table">
           <thead>
             <tr>
               <th scope="col">Key</th>
@@ -48,12 +49,12 @@ function Row({ of: { consumer, key, waiting, atLeast, running, oldestAt } }: { o
   const paused = overview.value?.consumers.find(({ name }) => name === consumer)?.paused === true
   return (
     <tr>
-      <td class="id c-full o1">
+      <td class="id c-full o1" title={visible(key)}>
         <a class="row-link" href={search(`consumer:${quote(consumer)} key:${quote(key)} state:pending,processing`)}>
           <Shown text={key} />
         </a>
       </td>
-      <td class="c-half" data-l="Consumer">
+      <td class="of c-half" data-l="Consumer">
         <span class="name">
           <Shown text={consumer} />
           {paused && (

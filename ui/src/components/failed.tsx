@@ -8,6 +8,7 @@ import type { Failure } from '../load.js'
 import { Banner } from './banner.js'
 import { Button } from './button.js'
 import { Empty } from './empty.js'
+import { ReloadButton } from './reload-button.js'
 
 interface Props {
   failure: Failure
@@ -20,7 +21,9 @@ export function Failed({ failure, onRetry, small = false }: Props) {
   const left = useCountdown(failure.nextAt)
   const tried = failure.tries > 1 ? ` Tried ${failure.tries} times in ${duration(Date.now() - failure.firstAt)}.` : ''
   const next = left === undefined ? '' : ` Next try in ${left} s.`
-  const again = (
+  const again = isSignedOut(failure.error) ? (
+    <ReloadButton small={small} />
+  ) : (
     <Button small={small} onClick={onRetry}>
       Try again
     </Button>
@@ -48,6 +51,10 @@ const TITLES: Readonly<Partial<Record<string, string>>> = {
   FORBIDDEN: 'You may not see this',
   NOT_FOUND: 'It is not there',
   QUERY_INVALID: 'The search cannot be read',
+}
+
+export function isSignedOut(error: unknown): boolean {
+  return error instanceof DashboardError && error.code === 'UNAUTHENTICATED'
 }
 
 export function titleOf(error: unknown): string {

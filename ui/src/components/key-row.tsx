@@ -32,12 +32,12 @@ export function KeyRow({ of, box }: { of: BlockedKey; box: string }) {
   return (
     <>
       <tr data-row-of={front.id}>
-        <td class="id c-full o1">
+        <td class="id c-full o1" title={visible(key)}>
           <a class="row-link" data-id={front.id} href={search(`consumer:${quote(consumer)} key:${quote(key)}`)}>
             <Shown text={key} />
           </a>
         </td>
-        <td class="c-full">
+        <td class="of c-full">
           <span class="name">
             <StatePill state={front.state} />
             <a href={href('message', { id: front.id, source: front.source, consumer })}>

@@ -6,6 +6,7 @@ import { clock } from '../now.js'
 import { looksOnly, looksWords } from '../session.js'
 import { Banner } from './banner.js'
 import { Button } from './button.js'
+import { ReloadButton } from './reload-button.js'
 
 export function Notices() {
   const at = heardAt.value === undefined ? undefined : clockTime(heardAt.value, clock.value)
@@ -35,9 +36,14 @@ export function Notices() {
           <b>No connection{at && ` since ${at}`}.</b> {at ? 'What you see is from then.' : 'It is tried every 5 s.'}
         </Banner>
       )}
-      {problem.value !== undefined && (
+      {problem.value?.code === 'UNAUTHENTICATED' && (
+        <Banner tone="bad" icon="lock" end={<ReloadButton small />}>
+          <b>You are not signed in any more.</b> {at && `What you see is from ${at}.`}
+        </Banner>
+      )}
+      {problem.value && problem.value.code !== 'UNAUTHENTICATED' && (
         <Banner tone="bad" icon="plug">
-          <b>The box cannot be read.</b> {asSentence(problem.value)} {at && `What you see is from ${at}.`}
+          <b>The box cannot be read.</b> {asSentence(problem.value.message)} {at && `What you see is from ${at}.`}
         </Banner>
       )}
       {looksOnly() && (

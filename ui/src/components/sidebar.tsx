@@ -43,8 +43,12 @@ export function Sidebar() {
           <code class="clip" title={schema()}>
             schema {schema()}
           </code>
-          {several && <Environment />}
         </div>
+        {several && (
+          <div class="place-row">
+            <Environment />
+          </div>
+        )}
       </div>
       <nav aria-label="Main" class="nav">
         <MainEntries />
@@ -106,7 +110,9 @@ function SideFoot() {
         <span>{server && `${server.ms} ms`}</span>
       </div>
       <div>
-        <span class="clip">{who?.user ?? 'nobody signed in'}</span>
+        <span class="clip" title={who?.user}>
+          {who?.user ?? 'nobody signed in'}
+        </span>
         <span>{who && (looksOnly() ? 'read-only' : who.may.length >= 6 ? 'all' : 'some')}</span>
       </div>
       <button type="button" class="side-help" onClick={() => (helpOpen.value = true)}>

@@ -6,9 +6,9 @@ export interface Clock {
 
 type Parts = Intl.DateTimeFormatOptions
 
-const TIME: Parts = { hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' }
-const MINUTE: Parts = { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' }
-const DAY: Parts = { day: 'numeric', month: 'short' }
+export const TIME: Parts = { hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' }
+export const MINUTE: Parts = { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' }
+export const DAY: Parts = { day: 'numeric', month: 'short' }
 const YEAR: Parts = { ...DAY, year: 'numeric' }
 
 const DAY_MS = 86_400_000
@@ -57,11 +57,14 @@ function sameDay(a: number, b: number, clock: Clock): boolean {
   return write(new Date(a), YEAR, clock) === write(new Date(b), YEAR, clock)
 }
 
+/** To make one takes longer than to write a hundred times with it. */
 const formats = new Map<string, Intl.DateTimeFormat>()
 
-function write(date: Date, parts: Parts, { utc }: Clock): string {
+export function write(date: Date, parts: Parts, { utc }: Clock): string {
   if (Number.isNaN(date.getTime())) return '–'
-  const key = `${utc} ${Object.keys(parts).join(' ')} ${parts.second ?? ''}`
+  // Whoever travels with an open page gets another zone.
+  const zone = utc ? 'UTC' : new Date().getTimezoneOffset()
+  const key = `${zone} ${Object.keys(parts).join(' ')}`
   let format = formats.get(key)
   if (!format) {
     format = new Intl.DateTimeFormat('en-GB', { ...parts, ...(utc && { timeZone: 'UTC' }) })

@@ -1,7 +1,7 @@
 /** What all parts of the overview draw from: the box now, what this tab has heard, and what is on record. */
 import { useMemo } from 'preact/hooks'
 import { api, type History, type Overview } from '../api.js'
-import { range } from '../charts/zoom.js'
+import { range, step, stepMs } from '../charts/zoom.js'
 import { useLoad, type Load } from '../load.js'
 import { linesOf, type Lines, type Reading } from '../logic/lines.js'
 import { now } from '../now.js'
@@ -27,7 +27,7 @@ export function useHistory(): Load<History> {
 }
 
 export function useFigures(overview: Overview, history: History | undefined): Figures {
-  const heard = readings.value
+  const heard = useMemo(() => readings.peek(), [history, step.value, stepMs.value, overview.box])
   const lines = useMemo(() => linesOf(history, heard), [history, heard])
   return { overview, history, readings: heard, lines }
 }

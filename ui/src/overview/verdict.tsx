@@ -33,9 +33,10 @@ export function Verdict({ overview }: { overview: Overview }) {
       </div>
       {overview.findings.length > 0 && (
         <ul class="panel">
-          {overview.findings.map((finding) => (
+          {overview.findings.map((finding, n) => (
             <Row
-              key={`${finding.code} ${finding.consumer ?? finding.sink ?? finding.text ?? ''}`}
+              // Not by its text, which may count seconds.
+              key={`${finding.code} ${finding.consumer ?? finding.sink ?? n}`}
               finding={finding}
               overview={overview}
             />

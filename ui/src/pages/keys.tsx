@@ -108,7 +108,7 @@ export function KeysPage() {
 function Table({ keys, of }: { keys: readonly BlockedKey[]; of: string }) {
   return (
     <div class="scroll">
-      <table class="t" role="table">
+      <table class="t t-keys" role="table">
         <thead>
           <tr>
             <th scope="col">Key</th>

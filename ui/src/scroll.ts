@@ -1,0 +1,47 @@
+/**
+ * Where the reader was on a page, for when they come back: the browser would go there at once, while what was there is still asked
+ * for. So it waits until the page is long enough again, or the reader moves by themselves.
+ */
+const PATIENCE_MS = 5_000
+
+/** By the number that an entry of the history has. */
+const places = new Map<number, number>()
+let last = 0
+let gaveUp = new AbortController()
+
+const entryNow = (): number => (history.state as { entry?: number } | null)?.entry ?? 0
+
+/** The state of the next entry. Before leaving, so that the place of the one that is left is known. */
+export function nextEntry(): { readonly entry: number } {
+  last += 1
+  return { entry: last }
+}
+
+export function startScroll(): void {
+  history.scrollRestoration = 'manual'
+  last = entryNow()
+  addEventListener('scroll', () => void (gaveUp.signal.aborted && places.set(entryNow(), scrollY)), { passive: true })
+  for (const moves of ['wheel', 'touchstart', 'keydown', 'pointerdown'])
+    addEventListener(moves, () => gaveUp.abort(), { passive: true })
+  gaveUp.abort()
+}
+
+/** To the top, of another page. */
+export function scrollToTop(): void {
+  gaveUp.abort()
+  scrollTo(0, 0)
+}
+
+/** To where the reader was. */
+export function scrollBack(): void {
+  gaveUp.abort()
+  const to = places.get(entryNow()) ?? 0
+  const own = (gaveUp = new AbortController())
+  const watch = new ResizeObserver(() => {
+    scrollTo(0, to)
+    if (Math.abs(scrollY - to) < 1) own.abort()
+  })
+  own.signal.addEventListener('abort', () => watch.disconnect())
+  setTimeout(() => own.abort(), PATIENCE_MS)
+  watch.observe(document.body)
+}
