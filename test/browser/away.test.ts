@@ -14,7 +14,7 @@ beforeAll(async () => {
 
 describe('whoever is signed out while they look', () => {
   test.for([
-    ['is refused', () => null],
+    ['is refused', (): null => null],
     ['is sent to where one signs in', () => new Response(null, { status: 302, headers: { location: '/login' } })],
   ] as const)('%s, is told so, and gets back to it', async ([, refuse]) => {
     let isIn = true

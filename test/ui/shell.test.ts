@@ -52,6 +52,7 @@ describe('a sparkline', () => {
   })
   test('ends in a point, unless nothing is known at the end', () => {
     expect(sparkPath([1, 2], 80, 20).last?.x).toBe(80)
+    expect(sparkPath([1], 80, 20).last?.x).toBe(80)
     expect(sparkPath([1, null], 80, 20).last).toBeUndefined()
   })
   test('of nothing is nothing', () => expect(sparkPath([null], 80, 20)).toEqual({ line: '', area: '' }))

@@ -14,7 +14,8 @@ export function sparkPath(values: readonly (number | null)[], width: number, hei
   const top = most === 0 ? 1 : most * 1.15
   const step = values.length > 1 ? width / (values.length - 1) : 0
   const at = (value: number, n: number): [number, number] => [
-    round(n * step),
+    // One alone is what is now.
+    round(values.length > 1 ? n * step : width),
     round(height - 1 - (value / top) * (height - 3)),
   ]
   const runs: [number, number][][] = [[]]
