@@ -20,8 +20,8 @@ const TRIED: [client: string, name: string, also: string[], capabilities?: Drive
   ['Drizzle on PGlite', 'drizzle-orm', ['1.0.0-rc.5'], (await subject('drizzle-pglite')).capabilities],
   ['Kysely', 'kysely', ['0.29.8']],
   ['Knex', 'knex', ['3.0.1']],
-  ['MikroORM', '@mikro-orm/postgresql', ['7.2.1']],
-  ['Prisma', '@prisma/client', []],
+  ['MikroORM', '@mikro-orm/postgresql', ['7.2.0', '7.2.1']],
+  ['Prisma', '@prisma/client', ['7.9.1']],
   ['Sequelize', 'sequelize', ['6.31.0']],
   ['TypeORM', 'typeorm', ['0.3.12']],
 ]

@@ -5,7 +5,7 @@
 import { handlerCalled } from '../../postgres/drivers/loan-errors.js'
 import { needed } from '../needed.js'
 
-export const VERSIONS = ['MikroORM', '7'] as const
+export const VERSIONS = ['MikroORM', '7.2 or newer'] as const
 
 /** A client of pg, or one that is lent. */
 export interface Queryable {

@@ -20,7 +20,7 @@ export async function open({ name, host, port, user, database, max }, from) {
   const orm = await MikroORM.init({
     ...{ host, port, user, dbName: database, entities: [Effect], pool: { min: 0, max } },
     driverOptions: { application_name: name, max },
-    schemaGenerator: { ignoreSchema: ['oncebox'] },
+    schemaGenerator: { ignoreSchema: ['oncebox', 'bench_clients'] },
     connect: false,
     logger: () => {},
   })

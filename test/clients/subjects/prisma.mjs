@@ -1,7 +1,6 @@
 /** Prisma on @prisma/adapter-pg: see ../subject.ts. Its client is generated for one version: `from` has one of its own. */
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
-import pg from 'pg'
 import { fromPrisma } from 'oncebox/prisma'
 import { loader } from './load.mjs'
 
@@ -10,6 +9,8 @@ const GENERATED = new URL('../../../examples/prisma/client/client.js', import.me
 export async function open({ name, ...options }, from) {
   const load = await loader(from)
   const { PrismaPg } = await load('@prisma/adapter-pg')
+  // The adapter knows a pool by the class of its own copy.
+  const { default: pg } = await load('pg')
   const { PrismaClient } = await import(from ? pathToFileURL(path.join(from, 'client/client.js')).href : GENERATED.href)
   const pool = new pg.Pool({ ...options, application_name: name })
   pool.on('error', () => {})
