@@ -14,6 +14,7 @@ const RUNS = {
     'run.mjs',
     ...(isShort ? ['--quick', '--repeats', '2', '--messages', '2000'] : ['--quick', '--repeats', '5']),
   ],
+  clients: ['clients.mjs'],
   brokers: ['brokers.mjs', ...(isShort ? ['--repeats', '2', '--messages', '1000'] : ['--repeats', '5'])],
 }
 

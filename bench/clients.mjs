@@ -1,103 +1,67 @@
 /**
- * What a client on top costs: CPU time of Node.js per message, one transaction and one insert after the other.
+ * What a client on top costs: CPU time of Node.js per message, one insert after the other in one transaction.
  *
- *     npm run bench:clients -- [client …]
+ *     npm run bench:clients -- [client …] [--json]
  *
- * - own: the client's insert in a transaction of its own, per message
- * - lent: the same insert on a loan, as handlers do it
+ * - own: the client's insert in a transaction that the client has begun
+ * - lent: the same insert on a loan, as handlers do it; what it is over the client's own is what the binding costs
  * - bind: lend and give back, without a statement
- * - handled: a message through a box, stored and then handled, with that insert; the ratio is of pg's rate
+ * - handled: a message through a box, stored and then handled in groups, with that insert
  *
- * A client is one entry: the module of test/clients/subjects that opens it.
+ * Each client has a process of its own, and works by turns with the others; what counts are medians over the rounds, of
+ * differences and of ratios to pg's rate in the same round. BENCH_MESSAGES (2000) and BENCH_ROUNDS (5) say how much.
  */
+import { spawn } from 'node:child_process'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
 import pg from 'pg'
-import { createBox } from 'oncebox'
+import { installedClient } from '../tools/installed.mjs'
+import { describeMachine } from './machine.mjs'
 import { startServer } from './server.mjs'
+import { clientTable } from './page/clients.mjs'
 
+/** A module of test/clients/subjects; the µs over its own that the binding may cost; packages that package.json has not. */
 const CLIENTS = {
-  pg: 'pg',
-  'Drizzle on pg': 'drizzle-pg',
-  'Drizzle on postgres.js': 'drizzle-postgres',
-  Kysely: 'kysely',
-  Knex: 'knex',
-  TypeORM: 'typeorm',
-  Sequelize: 'sequelize',
-  Prisma: 'prisma',
-  MikroORM: 'mikro-orm',
+  pg: { subject: 'pg', target: 15 },
+  'postgres.js': { subject: 'postgres', target: 15 },
+  'Drizzle on pg': { subject: 'drizzle-pg', target: 15 },
+  'Drizzle on postgres.js': { subject: 'drizzle-postgres', target: 15 },
+  Kysely: { subject: 'kysely', target: 15 },
+  Knex: { subject: 'knex', target: 15 },
+  TypeORM: { subject: 'typeorm', target: 15 },
+  Sequelize: { subject: 'sequelize', target: 15 },
+  Prisma: { subject: 'prisma', target: 15 },
+  MikroORM: {
+    subject: 'mikro-orm',
+    target: 40,
+    packages: ['@mikro-orm/core@7.2.1', '@mikro-orm/postgresql@7.2.1', '@mikro-orm/sql@7.2.1'],
+  },
 }
+const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 5)
+const only = process.argv.slice(2).filter((arg) => !arg.startsWith('--'))
+const wanted = Object.entries(CLIENTS).filter(
+  ([, { subject }]) => only.length === 0 || subject === 'pg' || only.includes(subject),
+)
 
-const COUNT = Number(process.env.BENCH_MESSAGES ?? 3_000)
-const ROUNDS = 3
-const only = process.argv.slice(2)
+const median = (values) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]
+const rounded = (value, digits = 1) => Number(value.toFixed(digits))
 
-const row = { consumer: 'bench', key: null, id: 'm', seq: 1, attempt: 1, pid: 1 }
-
-/** CPU in µs for each of so many. */
-async function cpu(work) {
-  const before = process.cpuUsage()
-  await work()
-  const { user, system } = process.cpuUsage(before)
-  return (user + system) / COUNT
-}
-
-const median = (values) => values.sort((a, b) => a - b)[Math.floor(values.length / 2)]
-
-async function measure(subject, url, side) {
-  const { open } = await import(`../test/clients/subjects/${subject}.mjs`)
-  const { hostname: host, port, username: user, pathname } = new URL(url)
-  const client = await open({ host, port: Number(port), user, database: pathname.slice(1), max: 8, name: 'bench' })
-  const { driver } = client
-  const own = () =>
-    client.own(async (tx) => {
-      for (let n = 0; n < COUNT; n++) await client.insert(tx, row)
-    })
-  const lent = (work) => () =>
-    driver.transaction(async (tx) => {
-      for (let n = 0; n < COUNT; n++) {
-        const loan = driver.lend(tx)
-        const call = async () => work(loan.tx)
-        await (loan.run ? loan.run(call) : call())
-        await loan.giveBack()
-      }
-    })
-  const inserted = lent((tx) => client.insert(tx, row))
-  const bound = lent(() => undefined)
-  const results = { own: [], lent: [], bind: [], rate: [] }
-  for (let round = 0; round <= ROUNDS; round++) {
-    const figures = { own: await cpu(own), lent: await cpu(inserted), bind: await cpu(bound) }
-    figures.rate = await rate(client, side)
-    // The first warms up.
-    if (round > 0) for (const [name, value] of Object.entries(figures)) results[name].push(value)
+/** A process that measures one round whenever it is asked to. */
+async function start(url, { subject, packages }) {
+  const from = packages && (await installedClient(...packages))
+  const program = fileURLToPath(new URL('clients/child.mjs', import.meta.url))
+  const args = [program, subject, url, ...(from ? [from] : [])]
+  const child = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'inherit'] })
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
+  return {
+    async measure() {
+      child.stdin.write('measure\n')
+      const { value, done } = await lines.next()
+      if (done) throw new Error(`${subject} has ended`)
+      return JSON.parse(value)
+    },
+    end: () => child.stdin.end(),
   }
-  await client.close()
-  return Object.fromEntries(Object.entries(results).map(([name, values]) => [name, median(values)]))
-}
-
-/** Messages per second through a box that handles what is stored. */
-async function rate(client, side) {
-  await side.query('drop schema if exists bench_clients cascade; truncate effect')
-  const box = createBox({ db: client.driver, schema: 'bench_clients' })
-  box.consumer('bench', { put: async ({ id }, { tx }) => void (await client.insert(tx, { ...row, id })) })
-  await box.migrate()
-  await box.start()
-  await box.stop()
-  const filled = createBox({ db: client.driver, schema: 'bench_clients' })
-  filled.consumer('bench', { put: async ({ id }, { tx }) => void (await client.insert(tx, { ...row, id })) })
-  for (let at = 0; at < COUNT; at += 500) {
-    const batch = Array.from({ length: Math.min(500, COUNT - at) }, (_, n) => ({
-      id: `m-${at + n}`,
-      type: 'put',
-      data: {},
-    }))
-    await filled.receive(batch)
-  }
-  const began = performance.now()
-  await filled.drain()
-  const seconds = (performance.now() - began) / 1_000
-  await filled.stop()
-  const { rows } = await side.query('select count(distinct id)::int as n from effect')
-  if (rows[0].n !== COUNT) throw new Error(`${rows[0].n} effects of ${COUNT}`)
-  return COUNT / seconds
 }
 
 const server = await startServer()
@@ -105,15 +69,37 @@ const side = new pg.Client(server.url)
 await side.connect()
 await side.query(`create table if not exists effect (n bigint generated always as identity primary key, consumer text not null,
   key text, id text not null, seq int, attempt int not null, pid int not null)`)
-console.log('| client | own insert | on a loan | bind | handled/s | of pg |')
-console.log('| --- | --- | --- | --- | --- | --- |')
-let yardstick
-for (const [name, subject] of Object.entries(CLIENTS)) {
-  if (only.length > 0 && !only.includes(subject)) continue
-  const { own, lent, bind, rate: perSecond } = await measure(subject, server.url, side)
-  yardstick ??= perSecond
-  const cells = [`${own.toFixed(0)} µs`, `${lent.toFixed(0)} µs`, `${bind.toFixed(1)} µs`, perSecond.toFixed(0)]
-  console.log(`| ${[name, ...cells, (perSecond / yardstick).toFixed(2)].join(' | ')} |`)
+const sides = []
+for (const [name, client] of wanted) {
+  sides.push({ name, ...client, process: await start(server.url, client), samples: [] })
 }
+
+// The first round warms up.
+for (let round = 0; round <= ROUNDS; round++) {
+  const first = round % sides.length
+  for (const { name, process: child, samples } of [...sides.slice(first), ...sides.slice(0, first)]) {
+    const sample = await child.measure()
+    if (round === 0) continue
+    samples.push(sample)
+    console.error(`${round}/${ROUNDS} ${name}: ${JSON.stringify(sample)}`)
+  }
+}
+for (const { process: child } of sides) child.end()
+
+const [yardstick] = sides
+const clients = sides.map(({ name, target, samples }) => {
+  const middle = (figure) => median(samples.map(figure))
+  const [own, lent, bind] = ['own', 'lent', 'bind'].map((figure) => rounded(middle((sample) => sample[figure])))
+  const over = rounded(middle((sample) => sample.lent - sample.own))
+  const cpu = rounded(middle((sample) => sample.handledCpu))
+  const rates = samples.map(({ rate }) => rate).sort((a, b) => a - b)
+  const rate = { median: Math.round(median(rates)), min: Math.round(rates[0]), max: Math.round(rates.at(-1)) }
+  const ofPg = rounded(median(samples.map((sample, at) => sample.rate / yardstick.samples[at].rate)), 2)
+  return { client: name, version: samples[0].version, own, lent, over, target, bind, cpu, rate, ofPg }
+})
+const command = ['npm run bench:clients', ...(only.length > 0 ? ['--', ...only] : [])].join(' ')
+const report = { command, ...(await describeMachine(server)), repeats: ROUNDS, clients }
+console.log(process.argv.includes('--json') ? JSON.stringify(report, null, 1) : clientTable(report))
+await side.query('drop table effect')
 await side.end()
 await server.stop()

@@ -17,9 +17,10 @@ import {
   peerCharts,
   roundTable,
 } from './page/charts.mjs'
+import { clientTable } from './page/clients.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-const [peers, limit, brokers] = ['peers', 'limit', 'brokers'].map((name) =>
+const [peers, limit, brokers, clients] = ['peers', 'limit', 'brokers', 'clients'].map((name) =>
   JSON.parse(readFileSync(`${root}bench/results/${name}.json`, 'utf8')),
 )
 const charts = { ...peerCharts(peers), limit: limitChart(limit), brokers: brokerChart(brokers) }
@@ -119,6 +120,15 @@ ${measured(brokers)}
 ${chart('brokers', 'Bars: messages per second from each broker, by hand and with a box.')}
 
 ${brokerTable(brokers)}
+
+## Database clients
+
+CPU time of Node.js for one INSERT, as users of the client write it: in a transaction that the client has begun (own), and on a
+loan, as handlers do it (lent). What is over its own is what the binding costs; to lend and give back alone is bind. Handled is a
+message in a group, claimed, handled with that INSERT and settled. Each client has a process of its own.
+${measured(clients)}${inUse(clients)}
+
+${clientTable(clients)}
 `
 }
 
@@ -135,6 +145,11 @@ function measured({ command, commit, at, machine, versions, postgres, repeats })
   const server = `PostgreSQL ${postgres.server_version.replace(/ .*/, '')}`
   return `Measured by \`${command}\` (${repeats} repeats) on ${at.slice(0, 10)} at ${commit}: ${machine.cpu}, ${machine.cores} cores,
 ${machine.memoryGb} GB, ${machine.os.replace(/ x64$/, '')}, ${server}, Node.js ${versions.node.slice(1)}.`
+}
+
+/** Others that use the machine move CPU times of single statements too. */
+function inUse({ machine }) {
+  return machine.load > 1.5 ? ` Others used the machine meanwhile (load ${machine.load}): figures are rough.` : ''
 }
 
 function contendersTable() {

@@ -178,7 +178,7 @@ function ratioText(found) {
   return `${ratio.toFixed(2)} (${min.toFixed(2)}–${max.toFixed(2)})${goal}`
 }
 
-function table(heads, rows) {
+export function table(heads, rows) {
   const line = (cells) => `| ${cells.map((cell) => cell ?? '').join(' | ')} |`
   return [line(heads), line(heads.map(() => '---')), ...rows.map(line)].join('\n')
 }
