@@ -200,10 +200,19 @@ function promised(session: Session, [statement, values]: unknown[], answered: An
     // A rejection that nobody awaits shows in the transaction's status; it must not end the process.
     answer.catch(ignore)
   }
-  // Versions before 8.23.1 write the callback into the config, which its owner may use again.
-  const own: unknown = typeof statement === 'object' && statement !== null ? Object.create(statement) : statement
-  ;(client.query as Method).call(client, own, values, told)
+  ;(client.query as Method).call(client, copyOf(statement), values, told)
   return answer
+}
+
+/**
+ * Versions before 8.23.1 write the callback into the config, which its owner may use again. A plain one is copied: an object
+ * that others inherit from gets a shape of its own, and everybody who reads it takes several times as long.
+ */
+function copyOf(statement: unknown): unknown {
+  if (typeof statement !== 'object' || statement === null) return statement
+  return Object.getPrototypeOf(statement) === Object.prototype
+    ? { ...statement }
+    : (Object.create(statement) as unknown)
 }
 
 /** As pg does: the stack leads to who has sent the statement, not to the socket. */
