@@ -3,7 +3,7 @@ import { OnceboxError } from '../errors.js'
 import { readable, someCause } from '../failure.js'
 import type { Loan } from '../postgres/driver.js'
 import { isRefusedUnheard } from '../postgres/errors.js'
-import { deadline, type Abort } from '../worker/abort.js'
+import type { Abort, Abortable } from '../worker/abort.js'
 import type { CallContext } from './context.js'
 
 export interface Time {
@@ -18,52 +18,45 @@ export interface Ends<R> {
   failed(error: unknown): void
 }
 
-/** A call, and what it has of the transaction. */
-export interface Called {
-  readonly context: CallContext
-  readonly loan: Loan<unknown> | undefined
-}
-
-/** Answers what the handler does, as `beginWithin` tells it. */
+/** Answers what the handler does, as a `CallWithin` tells it. */
 export function callWithin<R>(
   time: Time,
   handle: () => R | Promise<R>,
   context: CallContext,
   loan: Loan<unknown> | undefined,
 ): Promise<R> {
-  return new Promise((returned, failed) => beginWithin(time, handle, { context, loan }, { returned, failed }))
+  return new Promise((returned, failed) => new PromisedCall(handle, { returned, failed }).begin(time, context, loan))
 }
 
 /**
- * Calls the handler. Tells what it does, once it has waited for all that it called and has given its transaction back. What
- * it left behind is waited for within the deadline too. Its context takes nothing any more when this is over.
+ * A call of a handler, under way until it ends, in one way alone. It tells what the handler does, once that has waited for all
+ * that it called and has given its transaction back. What it left behind is waited for within the deadline too. Its context
+ * takes nothing any more when this is over.
+ *
+ * There is one for each message: callbacks cost less than promises, and methods less than closures.
  */
-export function beginWithin<R>(time: Time, handle: () => R | Promise<R>, called: Called, ends: Ends<R>): void {
-  if (time.abort.aborted) ends.failed(time.abort.aborted)
-  else new CallWithin(time, called, ends).begin(handle)
-}
-
-/** Under way until it ends, in one way alone: there is one for each message, and callbacks cost less than promises. */
-class CallWithin<R> {
-  readonly #context: CallContext
-  readonly #loan: Loan<unknown> | undefined
-  readonly #ends: Ends<R>
-  readonly #clear: () => void
+export abstract class CallWithin<R> implements Ends<R>, Abortable {
+  #time: Time | undefined
+  #context: CallContext | undefined
+  #loan: Loan<unknown> | undefined
+  #timer: NodeJS.Timeout | undefined
   #over = false
 
-  constructor({ timeoutMs, abort }: Time, { context, loan }: Called, ends: Ends<R>) {
+  /** Calls the handler. */
+  protected abstract handle(): R | Promise<R>
+  abstract returned(result: R): void
+  abstract failed(error: unknown): void
+
+  begin(time: Time, context: CallContext, loan: Loan<unknown> | undefined): void {
+    if (time.abort.aborted) return this.failed(time.abort.aborted)
+    this.#time = time
     this.#context = context
     this.#loan = loan
-    this.#ends = ends
-    this.#clear = deadline(abort, timeoutMs, this)
-    context.end = (reason) => this.#fail(reason)
-  }
-
-  begin(handle: () => R | Promise<R>): void {
-    const loan = this.#loan
+    this.#timer = setTimeout(passed, time.timeoutMs, this)
+    time.abort.tell(this)
     try {
       // A client such as an ORM may have something to do around it.
-      const running = loan?.run ? loan.run(async () => handle()) : handle()
+      const running = loan?.run ? loan.run(async () => this.handle()) : this.handle()
       Promise.resolve(running).then(
         (result) => this.#returned(result),
         (error: unknown) => this.#failed(error),
@@ -73,21 +66,35 @@ class CallWithin<R> {
     }
   }
 
+  /** Ends it from outside: the handler is not waited for any more. */
+  end(reason: Error): void {
+    this.#clear()
+    this.#context!.close()
+    if (this.#over) return
+    this.#over = true
+    this.failed(reason)
+  }
+
   /** The deadline has. */
   passed(): void {
-    this.aborted(this.#context.tookTooLong())
+    this.aborted(this.#context!.tookTooLong())
   }
 
   aborted(reason: Error): void {
-    this.#context.close()
-    this.#context.abort(reason)
-    this.#fail(reason)
+    this.#context!.close()
+    this.#context!.abort(reason)
+    this.end(reason)
+  }
+
+  #clear(): void {
+    clearTimeout(this.#timer)
+    this.#time!.abort.forget(this)
   }
 
   #returned(result: R): void {
     try {
-      this.#context.checkCalls()
-      this.#context.close()
+      this.#context!.checkCalls()
+      this.#context!.close()
       const givenBack = this.#loan?.giveBack()
       if (givenBack instanceof Promise) {
         givenBack.then(
@@ -103,11 +110,11 @@ class CallWithin<R> {
   #failed(error: unknown): void {
     const loan = this.#loan
     const thrown = readable(error) as Error
-    if (!loan || !someCause(thrown, isRefusedUnheard)) return this.#fail(thrown)
+    if (!loan || !someCause(thrown, isRefusedUnheard)) return this.end(thrown)
     // Whatever comes after a failure that was caught is refused; what counts is the failure, which the loan knows.
     void (async () => loan.giveBack())().then(
-      () => this.#fail(thrown),
-      (told: Error) => this.#fail(told instanceof OnceboxError && told.code === 'TRANSACTION_ABORTED' ? told : thrown),
+      () => this.end(thrown),
+      (told: Error) => this.end(told instanceof OnceboxError && told.code === 'TRANSACTION_ABORTED' ? told : thrown),
     )
   }
 
@@ -115,14 +122,23 @@ class CallWithin<R> {
     this.#clear()
     if (this.#over) return
     this.#over = true
-    this.#ends.returned(result)
+    this.returned(result)
   }
+}
 
-  #fail(reason: Error): void {
-    this.#clear()
-    this.#context.close()
-    if (this.#over) return
-    this.#over = true
-    this.#ends.failed(reason)
+function passed(call: CallWithin<unknown>): void {
+  call.passed()
+}
+
+class PromisedCall<R> extends CallWithin<R> {
+  readonly handle: () => R | Promise<R>
+  readonly returned: (result: R) => void
+  readonly failed: (error: unknown) => void
+
+  constructor(handle: () => R | Promise<R>, { returned, failed }: Ends<R>) {
+    super()
+    this.handle = handle
+    this.returned = returned
+    this.failed = failed
   }
 }

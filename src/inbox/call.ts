@@ -4,7 +4,7 @@ import { batchRun, type BatchContext, type Context, type EffectOptions, type Log
 import type { Json, Message, MessageMap } from '../message.js'
 import { endThrown } from '../telemetry/process.js'
 import type { OpenSpan } from '../telemetry/span.js'
-import { beginWithin, type Ends } from './call-within.js'
+import { CallWithin, type Ends } from './call-within.js'
 import { CallContext } from './context.js'
 import type { HeldMessage } from './held.js'
 import { refuseError, toResult } from './outcome.js'
@@ -39,10 +39,13 @@ export interface Neighbours {
 export interface Manner {
   readonly effects: Effects
   /** Undefined if it has its transaction to itself while it runs. */
-  readonly company?: Neighbours
+  readonly company?: Neighbours | undefined
   /** Where to put what it sends, if not behind what others have sent in its transaction. */
-  readonly outgoing?: Opened['outgoing']
+  readonly outgoing?: Opened['outgoing'] | undefined
 }
+
+/** How a handler is called, and who is told the JSON text of its result. */
+export interface Call extends Manner, Ends<string | undefined> {}
 
 /** For calls that have no record to keep an outcome in. */
 export const NO_EFFECTS: Effects = {
@@ -65,138 +68,150 @@ export function callHandler(
   messages: readonly HeldMessage[],
   manner: Manner,
 ): Promise<string | undefined> {
-  return new Promise((returned, failed) => beginHandler(run, open, { messages, manner, ends: { returned, failed } }))
+  const { effects, company, outgoing } = manner
+  return new Promise((returned, failed) =>
+    beginHandler(run, open, messages, { effects, company, outgoing, returned, failed }),
+  )
 }
 
 /** The same for one of many, by callback: a promise for each would cost as much as the rest of the call. */
-export function beginHandler(run: Run, open: Opened, call: Call): void {
-  new HandlerCall(run, open, call).begin()
-}
-
-/** Which messages a handler is called with, how, and who is told what comes of it. */
-export interface Call {
-  readonly messages: readonly HeldMessage[]
-  readonly manner: Manner
-  readonly ends: Ends<string | undefined>
+export function beginHandler(run: Run, open: Opened, messages: readonly HeldMessage[], call: Call): void {
+  new HandlerCall(run, open, messages, call).call()
 }
 
 /** A call under way. How long its handler runs counts for each of its messages, but not of a run that an effect has ended. */
-class HandlerCall {
+class HandlerCall extends CallWithin<unknown> {
   readonly #run: Run
   readonly #open: Opened
   readonly #call: Call
+  readonly #handler: unknown
   readonly #span: OpenSpan | undefined
   #context: HandlerContext | undefined
   #started = 0
+  readonly messages: readonly HeldMessage[]
 
-  constructor(run: Run, open: Opened, call: Call) {
+  constructor(run: Run, open: Opened, messages: readonly HeldMessage[], call: Call) {
+    super()
     this.#run = run
     this.#open = open
+    this.messages = messages
     this.#call = call
     const { runtime, consumer } = run.worker
-    this.#span = runtime.traces.process(consumer.name, call.messages)
+    this.#handler = consumer.handlerOf(messages[0]!.type)
+    this.#span = runtime.traces.process(consumer.name, messages)
   }
 
-  begin(): void {
+  get worker(): Worker {
+    return this.#run.worker
+  }
+
+  call(): void {
     if (this.#span) this.#span.run(() => this.#begin())
     else this.#begin()
   }
 
   #begin(): void {
     const { worker, abort } = this.#run
-    const { runtime, consumer } = worker
-    const { messages, manner } = this.#call
     const { tx } = this.#open
+    const { company } = this.#call
     this.#open.calls()
     try {
-      const { driver } = runtime.db
-      const loan = manner.company ? driver.lendTogether!(tx, manner.company.leave) : driver.lend?.(tx)
-      const subject = messages.map(({ message }) => message)
-      const context = new HandlerContext(worker, subject, loan ? loan.tx : tx, manner.effects.runIn(tx))
-      this.#context = context
-      const handler = consumer.handlerOf(messages[0]!.type)
-      const many = batchRun(handler)
-      const handle = (): unknown => (many ? many(subject, context) : (handler as PlainHandler)(subject[0]!, context))
+      const { driver } = worker.runtime.db
+      const loan = company ? driver.lendTogether!(tx, company.leave) : driver.lend?.(tx)
+      this.#context = new HandlerContext(this, loan ? loan.tx : tx)
       this.#started = performance.now()
-      beginWithin({ timeoutMs: consumer.options.timeoutMs, abort }, handle, { context, loan }, this)
+      this.begin({ timeoutMs: worker.consumer.options.timeoutMs, abort }, this.#context, loan)
     } catch (error) {
       this.#end(error)
     }
   }
 
+  protected handle(): unknown {
+    const context = this.#context!
+    const many = batchRun(this.#handler)
+    return many
+      ? many(messagesOf(this.messages), context)
+      : (this.#handler as PlainHandler)(this.messages[0]!.message, context)
+  }
+
+  /** Asked for once, by the first effect of the call. */
+  effects(): EffectRunner {
+    return this.#call.effects.runIn(this.#open.tx)
+  }
+
   returned(result: unknown): void {
-    const { messages, manner, ends } = this.#call
+    const { effects, outgoing = this.#open.outgoing } = this.#call
     this.#ran('ok')
     let text: string | undefined
     try {
       refuseError(result)
-      const outgoing = manner.outgoing ?? this.#open.outgoing
       for (const sent of this.#context!.sent) outgoing.push(sent)
-      text = batchRun(this.#run.worker.consumer.handlerOf(messages[0]!.type)) ? undefined : toResult(result)
-      manner.effects.check()
+      text = batchRun(this.#handler) ? undefined : toResult(result)
+      effects.check()
     } catch (error) {
       return this.#end(error)
     }
     this.#span?.workedUntilNow()
-    ends.returned(text)
+    this.#call.returned(text)
   }
 
   failed(error: unknown): void {
-    const { messages, manner } = this.#call
     // What fails behind another's failure may fail because of it.
-    if (!isAbandonment(error) && !manner.company?.haveFailed()) this.#ran('error')
+    if (!isAbandonment(error) && !this.#call.company?.haveFailed()) this.#ran('error')
     const ranMs = performance.now() - this.#started
-    for (const message of messages) message.ranMs = ranMs
+    for (const message of this.messages) message.ranMs = ranMs
     this.#end(error)
   }
 
   #ran(outcome: 'ok' | 'error'): void {
-    const { messages } = this.#call
     const ms = performance.now() - this.#started
-    this.#run.worker.metrics.ran(messages[0]!.type, messages.length, ms, outcome)
+    this.worker.metrics.ran(this.messages[0]!.type, this.messages.length, ms, outcome)
   }
 
   #end(error: unknown): void {
     this.#open.threw(error)
     if (this.#span) endThrown(this.#span, error)
-    this.#call.ends.failed(error)
+    this.#call.failed(error)
   }
+}
+
+function messagesOf(held: readonly HeldMessage[]): readonly Message[] {
+  return held.map(({ message }) => message)
 }
 
 type PlainHandler = (message: Message, ctx: HandlerContext) => unknown
 
 /** The context of a consumer's call. `log` is made when it is first asked for. */
 class HandlerContext extends CallContext implements Context<MessageMap, unknown>, BatchContext<MessageMap, unknown> {
-  readonly #worker: Worker
-  readonly #subject: readonly Message[]
-  readonly #effect: EffectRunner
+  readonly #call: HandlerCall
+  #runEffect: EffectRunner | undefined
   #log: Logger | undefined
   #abandoned: OnceboxError | undefined
 
-  constructor(worker: Worker, subject: readonly Message[], tx: unknown, effect: EffectRunner) {
-    super(worker.runtime, tx)
-    this.#worker = worker
-    this.#subject = subject
-    this.#effect = effect
+  constructor(call: HandlerCall, tx: unknown) {
+    super(call.worker.runtime, tx)
+    this.#call = call
   }
 
   get attempt(): number {
-    return this.#subject[0]!.attempt
+    return this.#call.messages[0]!.message.attempt
   }
 
   get log(): Logger {
-    this.#log ??= bindLogger(this.#worker, this.#subject)
+    this.#log ??= bindLogger(this.#call.worker, messagesOf(this.#call.messages))
     return this.#log
   }
 
   protected get cause(): Message | undefined {
-    return this.#subject.length === 1 ? this.#subject[0] : undefined
+    const { messages } = this.#call
+    return messages.length === 1 ? messages[0]!.message : undefined
   }
 
   readonly effect: Context<MessageMap, unknown>['effect'] = (name, run, options) =>
-    this.watch('effect', () =>
-      this.#effect(name, run, options, () => this.isOpen).catch((error: unknown) => this.#abandon(error)),
-    )
+    this.watch('effect', () => {
+      this.#runEffect ??= this.#call.effects()
+      return this.#runEffect(name, run, options, () => this.isOpen).catch((error: unknown) => this.#abandon(error))
+    })
 
   /**
    * The first effect without an outcome ends the run, and its rejection is the one that the handler sees. What was begun
@@ -205,7 +220,7 @@ class HandlerContext extends CallContext implements Context<MessageMap, unknown>
   #abandon(error: unknown): Promise<never> {
     if (this.#abandoned) {
       // A handler that caught the first rejection would wait for ever.
-      this.end(this.#abandoned)
+      this.#call.end(this.#abandoned)
       return new Promise(() => undefined)
     }
     if (isAbandonment(error)) this.#abandoned = error
@@ -213,8 +228,9 @@ class HandlerContext extends CallContext implements Context<MessageMap, unknown>
   }
 
   tookTooLong(): OnceboxError {
-    const { name, options } = this.#worker.consumer
-    const what = this.#subject.length === 1 ? `message ${this.#subject[0]!.id}` : `a batch of ${this.#subject.length}`
+    const { messages, worker } = this.#call
+    const { name, options } = worker.consumer
+    const what = messages.length === 1 ? `message ${messages[0]!.message.id}` : `a batch of ${messages.length}`
     const advice = 'raise timeoutMs, or make it faster'
     const text = `${name} took longer than ${options.timeoutMs} ms for ${what}; ${advice}`
     return new OnceboxError('HANDLER_TIMEOUT', text)

@@ -15,8 +15,6 @@ export abstract class CallContext {
   #sent: Outgoing[] | undefined
   #controller: AbortController | undefined
   #closed = false
-  /** Ends the run from outside: the handler is not waited for any more. */
-  end: (reason: Error) => void = ignore
   readonly tx: unknown
 
   constructor(runtime: Runtime, tx: unknown) {
@@ -92,8 +90,6 @@ export abstract class CallContext {
 }
 
 const NONE: readonly Outgoing[] = []
-
-function ignore(): void {}
 
 /** A promise that knows whether anybody waits for it, and whose rejection does not end the process if nobody does. */
 class PendingCall<T> extends Promise<T> {

@@ -82,7 +82,7 @@ async function releaseRest(worker: Worker, claim: Claim): Promise<void> {
 }
 
 /** Decides how the head of the queue runs, and runs it. */
-export async function runNext(run: Run): Promise<void> {
+export function runNext(run: Run): Promise<void> {
   const { worker, held } = run
   const head = held.queue[0]!
   const handler = worker.consumer.handlerOf(head.type)

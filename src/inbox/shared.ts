@@ -1,6 +1,8 @@
 /** Shared: the handlers of a group, called one after the other in its transaction. */
 import { OnceboxError } from '../errors.js'
-import { callHandler, type Effects } from './call.js'
+import type { GroupClock } from '../worker/pace.js'
+import { beginHandler, type Call, type EffectRunner, type Effects } from './call.js'
+import type { Ends } from './call-within.js'
 import type { Done, HeldMessage } from './held.js'
 import type { Pass } from './pass.js'
 import type { Run } from './run.js'
@@ -21,11 +23,12 @@ export interface GroupCalls extends Pass {
   readonly left: boolean
 }
 
+/** They tell it by callback when they end: promises would take as long as the rest of a call. */
 export class SharedCalls implements GroupCalls {
   readonly #run: Run
+  readonly #calls: SharedCall[] = []
   readonly messages: readonly HeldMessage[]
   readonly lockTimeout = LOCK_TIMEOUT
-  readonly begun: HeldMessage[] = []
   readonly left = false
   slow: HeldMessage | undefined
 
@@ -34,50 +37,76 @@ export class SharedCalls implements GroupCalls {
     this.messages = messages
   }
 
+  get begun(): readonly HeldMessage[] {
+    return this.#calls.map(({ message }) => message)
+  }
+
   get running(): readonly HeldMessage[] {
     return this.begun.slice(-1)
   }
 
   async call(open: Opened, ours: readonly HeldMessage[]): Promise<readonly Done[]> {
     const { worker, held } = this.#run
-    const done: Done[] = []
     const clock = worker.pace.clock(held.stretch)
-    for (const message of ours) {
-      // A slow one gets a transaction of its own: this one commits first. A box that stops starts nothing.
-      if (done.length > 0 && (worker.stopping() || !clock.hasTime(message.type, ours.length - done.length))) break
-      this.begun.push(message)
-      try {
-        const effects = new SharedEffects(this.#run, message)
-        done.push({ message, result: await callHandler(this.#run, open, [message], { effects }) })
-      } catch (error) {
-        if (error instanceof OnceboxError && error.code === 'HANDLER_TIMEOUT') this.slow = message
-        throw error
+    let failure: { readonly error: unknown } | undefined
+    await new Promise<void>((over) => {
+      const next = (): void => {
+        const left = ours.length - this.#calls.length
+        if (left === 0 || !this.#mayStart(clock, ours.at(-left)!, left)) return over()
+        const call = new SharedCall(this.#run, ours.at(-left)!, ends)
+        this.#calls.push(call)
+        beginHandler(this.#run, open, [call.message], call)
       }
-      clock.ran(message.type)
-    }
-    return done
+      const ends: Ends<HeldMessage> = {
+        returned({ type }) {
+          clock.ran(type)
+          next()
+        },
+        failed(error) {
+          failure = { error }
+          over()
+        },
+      }
+      next()
+    })
+    if (!failure) return this.#calls
+    if (failure.error instanceof OnceboxError && failure.error.code === 'HANDLER_TIMEOUT') [this.slow] = this.running
+    throw failure.error
+  }
+
+  /** A slow one gets a transaction of its own: this one commits first. A box that stops starts nothing. */
+  #mayStart(clock: GroupClock, { type }: HeldMessage, left: number): boolean {
+    return this.#calls.length === 0 || (!this.#run.worker.stopping() && clock.hasTime(type, left))
   }
 }
 
-/** In a shared transaction an effect writes and calls nothing: its message moves out of the group. */
-export class SharedEffects implements Effects {
-  readonly #run: Run
-  readonly #message: HeldMessage
+/** One call of a group. In a shared transaction an effect writes and calls nothing: its message moves out of the group. */
+export abstract class GroupCall implements Call, Done, Effects {
+  readonly run: Run
+  readonly message: HeldMessage
+  result: string | undefined
   /** Made when it is needed: an error for each message of every group would cost more than the rest of the call. */
   #leave: OnceboxError | undefined
 
   constructor(run: Run, message: HeldMessage) {
-    this.#run = run
-    this.#message = message
+    this.run = run
+    this.message = message
   }
 
-  runIn() {
-    return (): Promise<never> => {
+  abstract returned(result: string | undefined): void
+  abstract failed(error: unknown): void
+
+  get effects(): Effects {
+    return this
+  }
+
+  runIn(): EffectRunner {
+    return () => {
       this.#leave ??= new OnceboxError(
         'GROUP_ABANDONED',
         'the handler calls an effect, so it runs again in its own transaction',
       )
-      this.#run.worker.pace.alone.add(this.#message.type)
+      this.run.worker.pace.alone.add(this.message.type)
       return Promise.reject(this.#leave)
     }
   }
@@ -85,5 +114,23 @@ export class SharedEffects implements Effects {
   /** A handler that catches everything must not keep the group going. */
   check(): void {
     if (this.#leave) throw this.#leave
+  }
+}
+
+class SharedCall extends GroupCall {
+  readonly #group: Ends<HeldMessage>
+
+  constructor(run: Run, message: HeldMessage, group: Ends<HeldMessage>) {
+    super(run, message)
+    this.#group = group
+  }
+
+  returned(result: string | undefined): void {
+    this.result = result
+    this.#group.returned(this.message)
+  }
+
+  failed(error: unknown): void {
+    this.#group.failed(error)
   }
 }

@@ -8,10 +8,9 @@
  */
 import type { GroupClock } from '../worker/pace.js'
 import { beginHandler, type Neighbours } from './call.js'
-import type { Ends } from './call-within.js'
 import type { Done, HeldMessage } from './held.js'
 import type { Run, Worker } from './run.js'
-import { LOCK_TIMEOUT, SharedEffects, type GroupCalls } from './shared.js'
+import { GroupCall, LOCK_TIMEOUT, type GroupCalls } from './shared.js'
 import type { Opened } from './transaction.js'
 
 /** May these run side by side? Not with one that was seen to do what cannot be done beside others. */
@@ -45,7 +44,7 @@ export class TogetherCalls implements GroupCalls {
     return running.length > 0 ? running.map(({ message }) => message) : this.begun.slice(-1)
   }
 
-  get #begun(): readonly Call[] {
+  get #begun(): readonly TogetherCall[] {
     return this.#group?.begun ?? []
   }
 
@@ -68,7 +67,7 @@ class Group {
   readonly of: Run
   readonly open: Opened
   readonly #clock: GroupClock
-  #calls: readonly Call[] = []
+  #calls: readonly TogetherCall[] = []
   /** Calls under way. */
   #running = 0
   #failure: { readonly error: unknown } | undefined
@@ -82,7 +81,7 @@ class Group {
     this.#clock = clock
   }
 
-  get begun(): readonly Call[] {
+  get begun(): readonly TogetherCall[] {
     return this.#calls.filter(({ started }) => started !== undefined)
   }
 
@@ -91,8 +90,8 @@ class Group {
   }
 
   /** Answers the calls that ran, in the order of their messages. Rejects with what failed first. */
-  async run(messages: readonly HeldMessage[]): Promise<readonly Call[]> {
-    this.#calls = messages.map((message) => new Call(this, message))
+  async run(messages: readonly HeldMessage[]): Promise<readonly TogetherCall[]> {
+    this.#calls = messages.map((message) => new TogetherCall(this, message))
     const first = chained(this.#calls)
     this.#running = first.length
     const over = new Promise<void>((resolve) => {
@@ -104,7 +103,7 @@ class Group {
     return this.begun
   }
 
-  returned({ next }: Call): void {
+  returned({ next }: TogetherCall): void {
     const { worker } = this.of
     if (next && !this.#failure && !worker.stopping() && !this.#clock.isOver) return next.begin()
     this.#ended()
@@ -122,27 +121,27 @@ class Group {
 }
 
 /** One call, as far as it has come. */
-class Call implements Done, Ends<string | undefined>, Neighbours {
+class TogetherCall extends GroupCall implements Neighbours {
   readonly #group: Group
-  readonly message: HeldMessage
   /** What it has sent. Written in the order of the messages, whoever ends first. */
   readonly outgoing: Opened['outgoing'] = []
   /** The next of its key. */
-  next: Call | undefined
+  next: TogetherCall | undefined
   started: number | undefined
   ended: number | undefined
-  result: string | undefined
 
   constructor(group: Group, message: HeldMessage) {
+    super(group.of, message)
     this.#group = group
-    this.message = message
+  }
+
+  get company(): Neighbours {
+    return this
   }
 
   begin(): void {
-    const { of: run, open } = this.#group
     this.started = performance.now()
-    const manner = { effects: new SharedEffects(run, this.message), company: this, outgoing: this.outgoing }
-    beginHandler(run, open, { messages: [this.message], manner, ends: this })
+    beginHandler(this.run, this.#group.open, [this.message], this)
   }
 
   returned(result: string | undefined): void {
@@ -161,14 +160,14 @@ class Call implements Done, Ends<string | undefined>, Neighbours {
 
   readonly leave = (): void => {
     this.#group.left = true
-    this.#group.of.worker.pace.apart.add(this.message.type)
+    this.run.worker.pace.apart.add(this.message.type)
   }
 }
 
 /** Messages of one key follow each other; every other one is a chain of its own. Answers the first of each chain. */
-function chained(calls: readonly Call[]): readonly Call[] {
-  const first: Call[] = []
-  const last = new Map<string, Call>()
+function chained(calls: readonly TogetherCall[]): readonly TogetherCall[] {
+  const first: TogetherCall[] = []
+  const last = new Map<string, TogetherCall>()
   for (const call of calls) {
     const key = call.message.lane ?? call.message.message.key
     const before = key === undefined ? undefined : last.get(key)

@@ -18,7 +18,7 @@ import type { Outgoing } from '../outbox/send.js'
 import { ALIVE, OPEN, RIGHTS, TRANSACTION_STATUS } from '../postgres/sql/settle.js'
 import { backoffMs, sleep } from '../backoff.js'
 import { failpoint, SimulatedCrash } from '../worker/failpoints.js'
-import type { Done } from './held.js'
+import type { Done, Lease } from './held.js'
 import type { Run } from './run.js'
 
 /**
@@ -98,17 +98,22 @@ export class CommitFailed extends Error {
  * change the very rows that the transaction settles, and fail it every time: it is sent before, for a lease that covers
  * the whole transaction.
  */
-export async function openTransaction(
+export function openTransaction(
   run: Run,
   lockTimeout: string | undefined,
   work: (open: Opened) => Promise<Settlement>,
 ): Promise<void> {
   const { lease } = run.held
   if (!lease || run.worker.consumer.options.isolation === 'read committed') return open(run, lockTimeout, work)
+  return underLease(lease, () => open(run, lockTimeout, work))
+}
+
+/** Frozen for the time of the transaction, for which it was extended. */
+async function underLease(lease: Lease, work: () => Promise<void>): Promise<void> {
   if (!(await lease.extendAll())) throw ownError('CLAIM_LOST', 'another worker claimed the message; raise leaseMs')
   lease.frozen = true
   try {
-    return await open(run, lockTimeout, work)
+    return await work()
   } finally {
     lease.frozen = false
   }
