@@ -155,33 +155,35 @@ export class Watch {
     if (this.#left) throw this.#left
   }
 
-  /** Counts a statement as unanswered until the returned function is called. */
+  /** Counts a statement as unanswered until the returned function is called, however often. */
   expect(cursor?: Cursor): Answered {
-    const transaction = this.#transaction
-    if (transaction) transaction.#sent(cursor)
-    this.#sent(cursor)
+    this.sent(cursor)
     let waits = true
     return (error) => {
       if (!waits) return
       waits = false
-      if (error !== undefined) fromTheDatabase(error)
-      if (transaction) transaction.#answered(cursor, error)
-      this.#answered(cursor, error)
+      this.answered(error, cursor)
     }
   }
 
-  #sent(cursor: Cursor | undefined): void {
+  /** The same in two steps, for whoever tells of an answer once. */
+  sent(cursor?: Cursor): void {
+    this.#transaction?.sent(cursor)
     if (!this.#transaction && this.#owed === this.#read) this.#owedSince = performance.now()
     if (cursor) (this.#cursors ??= new Set()).add(cursor)
     this.#unanswered += 1
     this.#owed += 1
   }
 
-  #answered(cursor: Cursor | undefined, error: unknown): void {
-    if (!this.#transaction) this.#owedSince = performance.now()
+  answered(error?: unknown, cursor?: Cursor): void {
+    this.#transaction?.answered(error, cursor)
     if (cursor) this.#cursors?.delete(cursor)
-    if (error !== undefined) this.failure ??= error
+    if (error !== undefined) {
+      fromTheDatabase(error)
+      this.failure ??= error
+    }
     this.#owed -= 1
+    if (!this.#transaction && this.#owed > 0) this.#owedSince = performance.now()
     this.#release()
   }
 

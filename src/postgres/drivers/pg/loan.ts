@@ -159,20 +159,17 @@ function textOf(statement: unknown): unknown {
 
 /** Passes a statement on and counts it until it is answered, in whichever of pg's forms it came. */
 function track({ session, watch }: Lent, args: unknown[]): unknown {
-  const send = session.client.query as Method
-  const statement = (args[0] ?? {}) as Submittable
-  const answered = watch.expect(isCursor(statement) ? {} : undefined)
   if (watch.inCompany) sendTogether(session.client)
+  const statement = (args[0] ?? {}) as Submittable
+  const isSubmittable = typeof statement.submit === 'function'
+  const at = isSubmittable ? -1 : args.findIndex((arg) => typeof arg === 'function')
+  if (!isSubmittable && at <= 0 && typeof statement.callback !== 'function') return promised(session, watch, args)
+  const answered = watch.expect(isCursor(statement) ? {} : undefined)
   try {
-    if (typeof statement.submit === 'function') watchSubmittable(statement, answered)
-    else {
-      const at = args.findIndex((arg) => typeof arg === 'function')
-      if (at > 0) args[at] = watchCallback(args[at] as Callback, answered)
-      else if (typeof statement.callback === 'function') {
-        args[0] = { ...statement, callback: watchCallback(statement.callback as Callback, answered) }
-      } else return promised(session, args, answered)
-    }
-    return send.apply(session.client, args)
+    if (isSubmittable) watchSubmittable(statement, answered)
+    else if (at > 0) args[at] = watchCallback(args[at] as Callback, answered)
+    else args[0] = { ...statement, callback: watchCallback(statement.callback as Callback, answered) }
+    return (session.client.query as Method).apply(session.client, args)
   } catch (error) {
     answered()
     throw error
@@ -180,27 +177,33 @@ function track({ session, watch }: Lent, args: unknown[]): unknown {
 }
 
 /** By pg's callback: its promise, and those that it takes to watch it, would be four more for each statement. */
-function promised(session: Session, [statement, values]: unknown[], answered: Answered): Promise<unknown> {
+function promised(session: Session, watch: Watch, [statement, values]: unknown[]): Promise<unknown> {
   const { client } = session
-  let end!: { resolve: (result: unknown) => void; reject: (error: unknown) => void }
-  const answer = new (client._Promise ?? Promise)<unknown>((resolve, reject) => {
-    end = { resolve, reject }
+  let resolve!: (result: unknown) => void
+  let reject!: (error: unknown) => void
+  const answer = new (client._Promise ?? Promise)<unknown>((resolved, rejected) => {
+    resolve = resolved
+    reject = rejected
   }).catch(leadBack)
   let isTold = false
   const told: Callback = (error, result) => {
     // Some versions tell once more of a statement that they could not send, when its connection closes.
     if (isTold) return
     isTold = true
-    if (!error) {
-      answered()
-      return end.resolve(result)
-    }
-    answered(error)
-    void statusKnown(session, error).then(() => end.reject(error))
+    watch.answered(error ?? undefined)
+    if (!error) return resolve(result)
+    void statusKnown(session, error).then(() => reject(error))
     // A rejection that nobody awaits shows in the transaction's status; it must not end the process.
     answer.catch(ignore)
   }
-  ;(client.query as Method).call(client, copyOf(statement), values, told)
+  watch.sent()
+  try {
+    ;(client.query as Method).call(client, copyOf(statement), values, told)
+  } catch (error) {
+    if (!isTold) watch.answered()
+    isTold = true
+    throw error
+  }
   return answer
 }
 
