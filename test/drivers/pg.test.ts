@@ -385,6 +385,51 @@ describe('a lent client', () => {
     })
   })
 
+  test('takes named statements in each form, and leaves their configs as they were', async () => {
+    await lent(async (tx) => {
+      const text = 'select $1::int as x'
+      const config = Object.freeze({ name: 'lent_named', text, values: [1] })
+      expect((await tx.query(config)).rows).toEqual([{ x: 1 }])
+      expect((await tx.query(config)).rows).toEqual([{ x: 1 }])
+      expect((await tx.query({ name: 'lent_named', text, values: [2] })).rows).toEqual([{ x: 2 }])
+      expect((await tx.query({ name: 'lent_named', text }, [3])).rows).toEqual([{ x: 3 }])
+      expect((await tx.query(config, [4])).rows).toEqual([{ x: 4 }])
+      expect((await tx.query({ ...config, rowMode: 'array' })).rows).toEqual([[1]])
+      const { rows } = await tx.query(`select name, statement from pg_prepared_statements where name like 'lent_%'`)
+      expect(rows).toEqual([{ name: 'lent_named', statement: text }])
+      class Template {
+        readonly values = [5]
+        get text() {
+          return text
+        }
+      }
+      expect((await tx.query(new Template())).rows).toEqual([{ x: 5 }])
+      await expect(tx.query({ name: 'lent_named', text: 'select 6 as x' })).rejects.toThrow('must be unique')
+    })
+  })
+
+  test('passes on to who wraps `query` what it was asked', async () => {
+    const asked: unknown[] = []
+    class Wrapped extends pg.Client {
+      // eslint-disable-next-line @typescript-eslint/no-explicit-any
+      override query(...args: any[]): any {
+        const [{ name, text, values = args[1] }] = args
+        if (String(name).startsWith('wrapped')) asked.push({ name, text, values })
+        // eslint-disable-next-line @typescript-eslint/no-explicit-any
+        return (super.query as any)(...args)
+      }
+    }
+    const driver = fromPg(newPool({ Client: Wrapped }))
+    const config = { name: 'wrapped', text: 'select $1::int as x', values: [1] }
+    await driver.transaction(async (tx) => {
+      await driver.query(SELECT, ['x'], tx)
+      const loan = driver.lend!(tx)
+      await loan.tx.query(config)
+      await loan.giveBack()
+    })
+    expect(asked).toEqual([config])
+  })
+
   test('is itself after a call that answers with the client', async () => {
     const chain = (tx: pg.PoolClient): pg.PoolClient => {
       const nothing = () => {}

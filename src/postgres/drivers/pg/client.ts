@@ -5,6 +5,7 @@
 
 import { sharedByCopies } from '../../../copies.js'
 import { ignore } from '../watch.js'
+import { named } from './named.js'
 
 /** A client: what `send` and `once` accept. A pool has no `escapeIdentifier`, so it does not compile. */
 export interface PgClient {
@@ -43,7 +44,11 @@ export interface Notice {
 type Listener = (...args: never[]) => void
 
 export interface Client {
-  query(statement: Statement, done: (error: Error | null | undefined, answer: Answer | Answer[]) => void): unknown
+  query(
+    statement: string | object,
+    values: readonly unknown[] | undefined,
+    done: (error: Error | null | undefined, answer: Answer | Answer[]) => void,
+  ): unknown
   on(event: string, listener: Listener): unknown
   off(event: string, listener: Listener): unknown
   release?(error?: Error | boolean): void
@@ -110,8 +115,9 @@ export function isSilentSince(client: Client, moment: number): boolean {
  * may answer with an error that explains it better.
  */
 export function ask(client: Client, statement: Statement, answered?: (error?: unknown) => unknown): Promise<Answer> {
+  const { name, text, values } = statement
   return new Promise((resolve, reject) => {
-    client.query(statement, (error, answer) => {
+    client.query(name === undefined ? text : named(name, text), values, (error, answer) => {
       const reason = answered?.(error ?? undefined) ?? error
       // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- it comes from pg
       if (reason) reject(reason)

@@ -8,6 +8,7 @@ import { isConnectionLoss, sqlState } from '../../errors.js'
 import { handlerCalled, handlerCommitted, transactionClosed } from '../loan-errors.js'
 import { type Answered, giveBack, ignore, refused, type Status, Watch } from '../watch.js'
 import { type Client, sendTogether } from './client.js'
+import { isNamed, named } from './named.js'
 import type { Session } from './session.js'
 import { knownStatus, watchStatus } from './status.js'
 
@@ -198,7 +199,9 @@ function promised(session: Session, watch: Watch, [statement, values]: unknown[]
   }
   watch.sent()
   try {
-    ;(client.query as Method).call(client, copyOf(statement), values, told)
+    const query = client.query as Method
+    if (isNamed(statement)) query.call(client, named(statement.name, statement.text), values ?? statement.values, told)
+    else query.call(client, copyOf(statement), values, told)
   } catch (error) {
     if (!isTold) watch.answered()
     isTold = true
