@@ -116,9 +116,8 @@ export function looseClaim(
   token: string,
   { messages: queue, retryBy = 'box' }: { readonly messages: HeldMessage[]; readonly retryBy?: Retrial['retryBy'] },
 ): Claim {
-  const held = new Set(queue)
   /** Their settlement or failure was sent, and may have committed before we hear of it. */
-  let leaving = new Set<HeldMessage>()
+  let leaving: readonly HeldMessage[] = []
   const who = { consumer: name, token }
   const { leaseMs } = options
   const parked = retryBy === 'source' ? 'failed' : undefined
@@ -132,7 +131,7 @@ export function looseClaim(
     commitWaitMs: Infinity,
     lease: leaseOf<HeldMessage>(token, {
       leaseMs,
-      rows: () => [...held],
+      rows: () => [...queue],
       async extendFree(list) {
         const rows = await db.run(EXTEND, { ...who, leaseMs, messages: keys(list) })
         return new Map(rows.map(({ at, extended }) => [list[Number(at)]!, extended === 'true']))
@@ -140,13 +139,13 @@ export function looseClaim(
       async extendLocked({ source, id }, waitMs) {
         return (await db.run(EXTEND_ONE, { ...who, leaseMs, source, id, waitMs })).length > 0
       },
-      has: (message) => held.has(message),
-      isLeaving: (message) => leaving.has(message),
+      has: (message) => queue.includes(message),
+      isLeaving: (message) => leaving.includes(message),
     }),
     atOnce: (pace) => pace.limit,
     enter: (messages) => Promise.resolve(messages),
     settle(done, { xid, guard, tx }) {
-      leaving = new Set(done.map(({ message }) => message))
+      leaving = done.map(({ message }) => message)
       if (done.length !== 1) {
         return { settlement: db.run(SETTLE, { ...who, xid, guard, done: done.map(settlementOf) }, tx) }
       }
@@ -154,7 +153,6 @@ export function looseClaim(
       return { settlement: db.run(SETTLE_ONE, { c: name, k: token, x: xid, g: guard, s: source, i: id, n }, tx) }
     },
     settled(done) {
-      for (const { message } of done) held.delete(message)
       removeAll(queue, done)
     },
     async isSettled(done) {
@@ -162,21 +160,18 @@ export function looseClaim(
       return (await db.run(STILL_CLAIMED, { ...who, messages })).length === 0
     },
     async fail(message, verdict) {
-      leaving.add(message)
+      leaving = [...leaving, message]
       const recorded = await record([failureRow(message, verdict, verdict.parked ?? parked)])
-      held.delete(message)
       const at = queue.indexOf(message)
       if (at >= 0) queue.splice(at, 1)
       return recorded ? { ...verdict, retryBy } : undefined
     },
     async release() {
-      if (held.size === 0) return
-      await record([...held].map((one) => ({ ...released(one.source, one.id), parked, total: one.attemptsBefore })))
-      held.clear()
+      if (queue.length === 0) return
+      await record(queue.map((one) => ({ ...released(one.source, one.id), parked, total: one.attemptsBefore })))
       queue.length = 0
     },
     abandon() {
-      held.clear()
       queue.length = 0
     },
   }
