@@ -37,16 +37,6 @@ function plainStack(error: Error, message: string): string | undefined {
   return [`${String(error.name)}: ${message}`, ...frames].join('\n')
 }
 
-/** Handlers may throw anything: what cannot even be looked at is replaced, before everybody down the line looks. */
-export function readable(error: unknown): unknown {
-  try {
-    for (const cause of causes(error)) void [cause instanceof Error, (cause as { code?: unknown }).code]
-    return error
-  } catch {
-    return new Error('something was thrown that could not be read')
-  }
-}
-
 /** The error itself and what caused it, outermost first. */
 export function* causes(error: unknown): Generator<unknown> {
   for (let depth = 0; error !== undefined && error !== null && depth <= MAX_CAUSES; depth++) {
@@ -66,7 +56,7 @@ function causeOf(error: unknown): unknown {
 }
 
 /** The same, however deep, with the parts of an AggregateError: any of them may be in the words of those around it. */
-function everyCause(error: unknown): unknown[] {
+export function everyCause(error: unknown): unknown[] {
   const found = new Set<unknown>([error])
   for (const one of found) {
     // A chain may have no end; what is that deep is not told either.
@@ -175,4 +165,14 @@ function clip(text: string, max: number): string {
 /** PostgreSQL's text takes neither NUL nor lone surrogates. */
 export function storableText(text: string): string {
   return text.toWellFormed().replaceAll('\0', '\uFFFD')
+}
+
+/** The same with escapes for whatever is not ASCII. */
+export function inAscii({ cause, ...texts }: Failure): Failure {
+  const escaped = Object.entries(texts).map(([name, text]) => [name, escapeWide(text)])
+  return { ...(Object.fromEntries(escaped) as unknown as Failure), ...(cause && { cause: inAscii(cause) }) }
+}
+
+function escapeWide(text: string): string {
+  return text.replace(/[^\0-\x7F]/gu, (character) => `\\u{${character.codePointAt(0)!.toString(16)}}`)
 }

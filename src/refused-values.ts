@@ -93,11 +93,12 @@ export function stackOf(error: Error): string | undefined {
 
 /** May the server's sentence quote a value? What a function of the user's own raises is in its author's words. */
 export function quotesValue(error: unknown): boolean {
-  const { code, message, routine, ...more } = (error ?? {}) as Record<string, unknown>
+  const said = (error ?? {}) as Record<string, unknown>
+  const { code, message, routine } = said
   if (typeof code !== 'string' || routine === 'exec_stmt_raise') return false
   if (/^22[0-9A-Z]{3}$/.test(code)) return true
   // A statement that cannot be read has a place where that is; a text that a function was to read has none.
-  if (code === '42601') return !['position', 'internalPosition', 'internal_position'].some((name) => more[name] != null)
+  if (code === '42601') return !['position', 'internalPosition', 'internal_position'].some((name) => said[name] != null)
   return code === '54000' && /ts(query|vector)/.test(String(message))
 }
 

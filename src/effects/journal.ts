@@ -24,6 +24,7 @@ import {
   type EffectSubject,
 } from '../postgres/sql/effects.js'
 import type { Statement } from '../postgres/statement.js'
+import { readable } from '../readable.js'
 import type { Runtime } from '../runtime.js'
 import { checkEffect, EffectUnknown, idempotencyKey, isDefinite, usedTwice, type WantedEffect } from './effect.js'
 import { toText } from './outcome.js'
@@ -227,7 +228,8 @@ export class EffectJournal {
     this.#count('succeeded')
   }
 
-  async #failed({ name, options }: WantedEffect, intent: Intent, error: unknown): Promise<never> {
+  async #failed({ name, options }: WantedEffect, intent: Intent, thrown: unknown): Promise<never> {
+    const error = readable(thrown)
     for (const cause of causes(error)) notTheDatabase(cause)
     const definite = isDefinite(error, options)
     this.#count(definite ? 'failed' : 'unknown')

@@ -1,8 +1,9 @@
 /** One call of a handler, and its deadline. */
 import { OnceboxError } from '../errors.js'
-import { readable, someCause } from '../failure.js'
+import { someCause } from '../failure.js'
 import type { Loan } from '../postgres/driver.js'
 import { isRefusedUnheard } from '../postgres/errors.js'
+import { readable } from '../readable.js'
 import type { Abort, Abortable } from '../worker/abort.js'
 import type { CallContext } from './context.js'
 

@@ -6,6 +6,7 @@ import { OnceboxError } from '../errors.js'
 import { toFailure } from '../failure.js'
 import { toMessage, type Failure, type Message } from '../message.js'
 import type { EventRow } from '../postgres/sql/shards.js'
+import { readable } from '../readable.js'
 import type { Retry } from '../retry.js'
 
 /** An event, on its way to one sink. */
@@ -73,7 +74,7 @@ export async function publish(
     )
     checkAnswers(answers, events.length)
   } catch (error) {
-    throw new DestinationDown(error)
+    throw new DestinationDown(readable(error))
   }
   const verdicts = noVerdicts()
   const failedKeys = new Set<string>()
@@ -90,7 +91,8 @@ export async function publish(
 }
 
 function refuse(verdicts: Verdicts, event: OutgoingEvent, refusal: Refusal, retry: Retry): void {
-  const { error, down, afterMs } = refusal
+  const { down, afterMs } = refusal
+  const error = readable(refusal.error)
   if (down) verdicts.problem ??= { error }
   if (afterMs !== undefined) {
     if (afterMs === 0) return void (verdicts.untried ??= { error })
@@ -102,7 +104,7 @@ function refuse(verdicts: Verdicts, event: OutgoingEvent, refusal: Refusal, retr
 
 /** An attempt of the event is counted. */
 export function blame(event: OutgoingEvent, refusal: Refusal, retry: Retry): Verdicts['failed'][number] {
-  const { error } = refusal
+  const error = readable(refusal.error)
   const delayMs = refusal.retry === false ? null : retry(error, event.attempts + 1)
   return { event, failure: toFailure(error), delayMs }
 }

@@ -8,6 +8,7 @@
  */
 import { causes } from '../failure.js'
 import { isConnectionLoss, sqlState } from '../postgres/errors.js'
+import { readableError } from '../readable.js'
 
 export interface Trouble {
   /** It failed. Told if the cause is new. */
@@ -44,7 +45,7 @@ export function createTrouble(listener: Listener, calmMs = 0): Trouble {
     failed(error) {
       failures++
       lastFailed = performance.now()
-      const cause = error instanceof Error ? error : new Error(String(error))
+      const cause = readableError(error)
       latest = cause.message
       const name = nameOf(cause)
       if (told.has(name) || told.size >= MOST_TOLD) return
