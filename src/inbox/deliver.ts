@@ -78,21 +78,24 @@ async function deliverNow(
   now: readonly Worker[],
 ): Promise<Outcome[]> {
   const perMessage = new Map<Prepared, Ackable[]>(accepted.map((message) => [message, []]))
-  const call = { ...options, accepted, perMessage, now, types: [...new Set(accepted.map(({ type }) => type))] }
+  const types = [...new Set(accepted.map(({ type }) => type))]
+  const call: Call = { ...options, accepted, perMessage, now, types, ordered: new Set() }
   const question = askForOthers(call)
   if (accepted.length === 0 || !mayRideAlong(call)) await storeForOthers(runtime, call, question)
   for (const worker of now) {
+    const { name } = worker.consumer
+    if (call.ordered.has(name)) continue
     const wanted = accepted.filter(({ type }) => worker.consumer.handlerOf(type) !== undefined)
-    const own = await withoutUnfit(runtime, worker.consumer.name, wanted, perMessage)
+    const own = await withoutUnfit(runtime, name, wanted, perMessage)
     if (own.length === 0) continue
     const run = (): Promise<Ackable[]> =>
       options.how(worker.consumer) === 'direct' ? runDirect(worker, own) : handleFor(worker, own, question)
     const outcomes = await run().catch(async (error: unknown) => {
       if (!(error instanceof OthersMet)) throw error
       await storeForOthers(runtime, call, question)
-      return run()
+      return call.ordered.has(name) ? undefined : run()
     })
-    own.forEach((message, at) => perMessage.get(message)!.push(outcomes[at]!))
+    if (outcomes) own.forEach((message, at) => perMessage.get(message)!.push(outcomes[at]!))
   }
   // Nothing was marked.
   if (!question.answered) await storeForOthers(runtime, call, question)
@@ -109,6 +112,8 @@ interface Call extends DeliverOptions {
   readonly now: readonly Worker[]
   /** What each consumer was told. */
   readonly perMessage: ReadonlyMap<Prepared, Ackable[]>
+  /** Those of `now` that keep the order of keys by the word of another process: theirs are stored after all. */
+  readonly ordered: Set<string>
 }
 
 function askForOthers(call: Call): OthersQuestion {
@@ -119,7 +124,9 @@ function askForOthers(call: Call): OthersQuestion {
     if (types.every((type) => consumer.handlerOf(type) !== undefined))
       covered.push({ consumer: consumer.name, type: '*' })
   }
-  return { takers: { types: [...types, '*'], covered, only, keyless: keylessOf(call, running) }, answered: false }
+  const keyless = keylessOf(call, running)
+  const takers = { types: [...types, '*'], covered, only, keyless, unordered: unorderedOf(call, running) }
+  return { takers, answered: false }
 }
 
 /** Can the first mark ask for others, and will there be none, as far as is known? */
@@ -169,8 +176,9 @@ async function withoutUnfit(
 }
 
 /** Which consumers run which types now. A type that only a newer version of a consumer takes is none of them. */
-function pairsOf({ types, now }: Call): Pair[] {
-  return now.flatMap(({ consumer }) =>
+function pairsOf({ types, now, ordered }: Call): Pair[] {
+  const running = now.filter(({ consumer }) => !ordered.has(consumer.name))
+  return running.flatMap(({ consumer }) =>
     types.filter((type) => consumer.handlerOf(type) !== undefined).map((type): Pair => [consumer.name, type]),
   )
 }
@@ -186,7 +194,7 @@ function isStoredHere({ types, consumers, how, only }: Call): boolean {
 }
 
 /**
- * Is there anybody, here or in another process, for whom these messages have to be stored? Throws if one that would run
+ * Is there anybody, here or in another process, for whom these messages have to be stored? Notes who is `ordered`. Throws if one that would run
  * now has a business key that only others can compute: it would run two messages about one fact.
  */
 async function isStoredForAny(runtime: Runtime, call: Call): Promise<boolean> {
@@ -194,10 +202,12 @@ async function isStoredForAny(runtime: Runtime, call: Call): Promise<boolean> {
   const storedHere = isStoredHere(call)
   const not = pairsOf(call)
   const keyless = keylessOf(call, not)
-  if (storedHere && keyless.length === 0) return true
-  const others = await runtime.db.run(OTHER_CONSUMERS, { types, not, keyless })
+  const unordered = unorderedOf(call, not)
+  if (storedHere && keyless.length === 0 && unordered.length === 0) return true
+  const others = await runtime.db.run(OTHER_CONSUMERS, { types, not, keyless, unordered })
   const guessed = others.find((row) => row.guessed === 'true')
   if (guessed) throw identityUnknown(guessed.consumer)
+  for (const { consumer, ordered } of others) if (ordered === 'true') call.ordered.add(consumer)
   return storedHere || others.some(({ consumer }) => only === undefined || only.includes(consumer))
 }
 
@@ -206,5 +216,14 @@ function keylessOf({ now, how }: Call, running: readonly Pair[]): string[] {
   const names = new Set(running.map(([consumer]) => consumer))
   return now
     .filter(({ consumer }) => names.has(consumer.name) && how(consumer) === 'run' && !consumer.options.identity)
+    .map(({ consumer }) => consumer.name)
+}
+
+/** Consumers that run now without order, if there is a key to keep an order of. */
+function unorderedOf({ accepted, now, how }: Call, running: readonly Pair[]): string[] {
+  if (!accepted.some(({ key, lane }) => key !== undefined || lane !== undefined)) return []
+  const names = new Set(running.map(([consumer]) => consumer))
+  return now
+    .filter(({ consumer }) => names.has(consumer.name) && how(consumer) === 'run')
     .map(({ consumer }) => consumer.name)
 }

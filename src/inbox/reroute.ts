@@ -21,7 +21,7 @@ export async function reroute(
   const unrouted = messages.filter((message, at): message is Prepared => isUnrouted(message, outcomes[at]!))
   if (unrouted.length === 0) return outcomes
   const types = [...new Set(unrouted.map(({ type }) => type))]
-  const takers = await runtime.db.run(OTHER_CONSUMERS, { types, not: [], keyless: [] })
+  const takers = await runtime.db.run(OTHER_CONSUMERS, { types, not: [], keyless: [], unordered: [] })
   if (!takers.some(({ consumer }) => options.only?.includes(consumer) ?? true)) return outcomes
   const released = await releaseUnrouted(runtime, options.consumers, types)
   // What somebody else has released is known by now; what nobody could is stored, and its copy in quarantine is one of it.

@@ -128,7 +128,7 @@ export const OUTSIDE: Readonly<Record<string, string>> = {
   QUARANTINE_ACCOUNTS: 'reads what triggers have counted',
   KNOWN_CONSUMERS: 'reads names',
   ONCE_OPTIONS: 'reads options',
-  OTHER_CONSUMERS: 'reads subscriptions',
+  OTHER_CONSUMERS: 'reads subscriptions, and options',
   REGISTER: 'writes options and subscriptions',
   RENEW: 'writes options',
   SET_PAUSED: 'writes an option',

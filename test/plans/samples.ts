@@ -196,7 +196,7 @@ export const SAMPLES: ReadonlyMap<string, Sample> = new Map<string, Sample>([
 
   ['MARK', sample(inline.MARK, {
     ...HORIZON, restore: false, messages: [ARRIVED, { ...ARRIVED, i: '1' }],
-    others: { types: ['t1', '*'], covered: [{ consumer: 'orders', type: 't1' }], only: ['mail'], keyless: ['orders'] },
+    others: { types: ['t1', '*'], covered: [{ consumer: 'orders', type: 't1' }], only: ['mail'], keyless: ['orders'], unordered: [] },
   }, '')],
   ['TAKE_OVER', sample(inline.TAKE_OVER, { consumer: 'orders', restore: false, messages: [ARRIVED, { ...ARRIVED, i: '1' }] }, 'work_pkey message_pkey')],
   ['IS_FRESH', sample(inline.IS_FRESH, { ...HORIZON, at: NOW }, '')],
@@ -263,7 +263,7 @@ export const SAMPLES: ReadonlyMap<string, Sample> = new Map<string, Sample>([
   ['CLASSIFY', sample(receive.CLASSIFY, [[...PENDING, 'ab', 'ab', null, null, 't1'], [...HANDLED, null]], 'message_pkey work_pkey')],
   ['CONFIRM', sample(receive.CONFIRM, 'known', '')],
   ['UNPARK_FAILED', sample(receive.UNPARK_FAILED, [['mail', 's3', '39']], 'work_pkey')],
-  ['OTHER_CONSUMERS', sample(receive.OTHER_CONSUMERS, { types: ['t1'], not: [], keyless: [] }, '')],
+  ['OTHER_CONSUMERS', sample(receive.OTHER_CONSUMERS, { types: ['t1'], not: [], keyless: [], unordered: [] }, '')],
   ['NOTIFY', sample(receive.NOTIFY, ['oncebox'], '')],
 
   ['REGISTER', sample(registry.REGISTER, [{ ...LOCAL, declared: '{}' }], '')],

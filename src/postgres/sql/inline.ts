@@ -44,6 +44,8 @@ export interface OtherTakers {
   readonly only?: readonly string[] | undefined
   /** Consumers that run now and have no business key here: one that has one in another process counts, too. */
   readonly keyless: readonly string[]
+  /** Consumers that run messages with a key now, and keep no order here: one that does in another process counts, too. */
+  readonly unordered: readonly string[]
 }
 
 interface MarkInput extends Horizon {
@@ -101,7 +103,8 @@ select
         and not j->'others'->'covered' @> jsonb_build_array(jsonb_build_object('consumer', s.consumer, 'type', s.type))
         and (j->'others'->'only' is null or j->'others'->'only' @> to_jsonb(s.consumer)))
     or exists (
-      select 1 from ob.consumer o where o.identity and j->'others'->'keyless' @> to_jsonb(o.name)) end::text others,
+      select 1 from ob.consumer o where o.identity and j->'others'->'keyless' @> to_jsonb(o.name)
+        or o.ordered and j->'others'->'unordered' @> to_jsonb(o.name)) end::text others,
   case when inserted > 0 then ob.refuse_forgotten(j->>'consumer', (select min(at) from given where fresh)) end checked,
   case when inserted = given and (j->>'restore')::boolean
     then set_config('lock_timeout', current_setting('oncebox.lock_timeout'), true) end restored

@@ -207,21 +207,27 @@ interface OthersInput {
   readonly not: readonly (readonly [consumer: string, type: string])[]
   /** Consumers that run now and have no business key here. */
   readonly keyless: readonly string[]
+  /** Consumers that run messages with a key now, and keep no order here. */
+  readonly unordered: readonly string[]
 }
 
 /**
  * Consumers of these types, beyond those that run now. With `guessed`: one of `keyless` that has a business key in another
- * process.
+ * process. With `ordered`: one of `unordered` that keeps the order of keys by the word of another process.
  */
-export const OTHER_CONSUMERS = statement<OthersInput, { consumer: string; guessed: Flag }>(`
+export const OTHER_CONSUMERS = statement<OthersInput, { consumer: string; guessed: Flag; ordered: Flag }>(`
 with input as materialized (select $1::text::jsonb given)
-select distinct s.consumer, 'false' guessed
+select distinct s.consumer, 'false' guessed, 'false' ordered
 from input, jsonb_array_elements_text(given->'types') t(type) join ob.subscription s on s.type in (t.type, '*')
 where (s.consumer, t.type) not in (select x->>0, x->>1 from jsonb_array_elements(given->'not') x)
 union all
-select o.name, 'true' from input, jsonb_array_elements_text(given->'keyless') k(name)
+select o.name, 'true', 'false' from input, jsonb_array_elements_text(given->'keyless') k(name)
 join ob.consumer o on o.name = k.name
-where o.identity`)
+where o.identity
+union all
+select o.name, 'false', 'true' from input, jsonb_array_elements_text(given->'unordered') u(name)
+join ob.consumer o on o.name = u.name
+where o.ordered`)
 
 /**
  * Wakes the workers of other processes. Sent after the commit: inside a transaction it would serialise commits. It is a
