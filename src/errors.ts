@@ -37,6 +37,7 @@ export type OnceboxErrorCode =
   | 'SEARCH_PATH_UNSAFE'
   | 'SEQUENCE_BEHIND'
   | 'SESSION_CHANGED'
+  | 'SESSION_ENDED'
   | 'SINK_IN_USE'
   | 'STOPPED'
   | 'TRANSACTION_ABORTED'

@@ -14,7 +14,7 @@ import { forgetLoss, hasLost, isToBlame, noteServer } from './losses.js'
 import { pass } from './pass.js'
 import type { Run } from './run.js'
 import { suspectTurn } from './suspects.js'
-import { blameOf, Blameless, CommitFailed, CommitUnknown, isAway } from './transaction.js'
+import { blameOf, Blameless, CommitFailed, CommitUnknown, isAway, withoutBlame } from './transaction.js'
 import { verdictOf } from './verdict.js'
 
 export async function runAlone(run: Run, message: HeldMessage): Promise<void> {
@@ -35,8 +35,9 @@ export async function runAlone(run: Run, message: HeldMessage): Promise<void> {
       if (taken) return
       throw error
     }
+    if (error instanceof SessionsLost) return recordFailure(run, message, error.cause)
     if (isAway(error) && !(await isToBlame(worker, message, error))) throw error
-    await recordFailure(run, message, error)
+    await recordFailure(run, message, withoutBlame(error))
     if (error instanceof EffectUnknown) await resumeRecorded(worker.runtime, subjectOf(run, message), error)
   }
 }
@@ -50,6 +51,10 @@ async function attemptCalmly(run: Run, message: HeldMessage): Promise<void> {
       return await attempt(run, message)
     } catch (error) {
       if (!isConflict(error) && !(error instanceof CommitFailed)) throw error
+      // It may have lost its connection because of what its handler did: that is not tried for ever.
+      if (error instanceof CommitFailed && (await isToBlame(run.worker, message, error))) {
+        throw new SessionsLost(withoutBlame(error))
+      }
       if (tries >= patience.tries || performance.now() > end || run.worker.stopping() || run.abort.aborted) throw error
       await sleep(backoffMs(tries, patience.pauseMs, 20 * patience.pauseMs))
     }
@@ -98,6 +103,14 @@ async function attempt(run: Run, message: HeldMessage): Promise<void> {
   }
 }
 
+/** It has lost its connection so often that it is held responsible: the cause says how. */
+class SessionsLost extends Error {
+  override readonly name = 'SessionsLost'
+  constructor(override readonly cause: unknown) {
+    super('the message lost its connection again and again', { cause })
+  }
+}
+
 /** An effect is called with no transaction open, and nothing but a lease would keep others from the message meanwhile. */
 class NeedsLease extends Error {
   override readonly name = 'NeedsLease'
@@ -135,7 +148,11 @@ async function runInTurn(run: Run, message: HeldMessage): Promise<void> {
       `its worker died or lost its lease ${before - missed} times; look for a crash, an out-of-memory kill or a blocked event loop`,
     )
     const verdict = before > missed ? verdictOf(error, message, consumer.options.retry, missed) : undefined
-    if (verdict?.parked) return applyVerdict(run, message, verdict)
+    if (verdict?.parked) {
+      // No attempt comes after those that were counted.
+      message.message = { ...message.message, attempt: before }
+      return applyVerdict(run, message, verdict)
+    }
   }
   message.suspect = false
   setAttempts(message, before + 1)

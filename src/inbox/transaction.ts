@@ -20,6 +20,7 @@ import { backoffMs, sleep } from '../backoff.js'
 import { failpoint, SimulatedCrash } from '../worker/failpoints.js'
 import type { Done, Lease } from './held.js'
 import type { Run } from './run.js'
+import { explainLoss } from './session.js'
 
 /**
  * A run that ended for a reason that is not its message's: no handler was called, or one of our own statements failed
@@ -81,7 +82,7 @@ export class CommitUnknown extends Error {
 
   /** It committed here, and perhaps not where it would be looked for after a failover. */
   get warned(): boolean {
-    return this.cause instanceof OnceboxError
+    return isUncertain(this.cause)
   }
 }
 
@@ -127,9 +128,9 @@ async function open(
   const { db } = worker.runtime
   const { timeoutMs, isolation } = worker.consumer.options
   let xid: string | undefined
-  const course: Course = { called: false, finished: false }
+  const course: Course = { finished: false }
   const calls = (): void => {
-    course.called = true
+    course.called ??= performance.now()
   }
   const threw = (error: unknown): void => {
     // Of several that run side by side the first has failed, and the others perhaps because of it.
@@ -139,8 +140,9 @@ async function open(
     await db.transaction(async (tx) => {
       const limits = { lockTimeout: lockTimeout ?? held.lockTimeout ?? null, idleMs: timeoutMs + 5_000 }
       const [row] = await db.run(OPEN, limits, tx)
-      const [id, guard] = row!.opened.split(' ') as [string, string]
+      const [id, guard, idle] = row!.opened.split(' ') as [string, string, string]
       xid = id
+      course.idle = idle
       failpoint('opened', db)
       const opened = { tx, xid, guard, lockTimeout, outgoing: [], calls, threw }
       const { settlement } = await work(opened).catch((error: unknown) => judge(db, tx, error))
@@ -152,14 +154,19 @@ async function open(
       course.finished = true
     }, isolation)
   } catch (error) {
-    if (course.finished && xid !== undefined && isUnknown(error)) throw new CommitUnknown(xid, error)
-    throw await blame(db, error, course)
+    if (course.finished && xid !== undefined && isUnknown(error))
+      throw new CommitUnknown(xid, explainLoss(error, course))
+    const blamed = await blame(db, error, course)
+    throw blamed instanceof Blameless ? blamed : explainLoss(blamed, course)
   }
 }
 
 /** How far the work in a transaction came. */
 interface Course {
-  called: boolean
+  /** When the first handler was called. */
+  called?: number
+  /** How long the session may be idle in it by its owner's word, in the server's words: '0' if there is no limit. */
+  idle?: string
   /** All but the COMMIT. */
   finished: boolean
   /** What a handler rejected with. */
@@ -173,7 +180,7 @@ async function blame(db: Database, last: unknown, course: Course): Promise<unkno
   if (last instanceof SimulatedCrash) return last
   // A COMMIT that was sent behind a settlement fails because of it.
   const error = course.unsettled ? course.unsettled.error : last
-  if (!course.called) return new Blameless(false, translate(error))
+  if (course.called === undefined) return new Blameless(false, translate(error))
   // What could open the transaction could settle it, had nobody changed its role, or its rights meanwhile.
   if (isDenied(error)) return (await hasRights(db)) ? roleChanged(error) : new Blameless(true, error)
   const ofHandler = course.thrown !== undefined && course.thrown.error === error
@@ -211,7 +218,11 @@ async function judge(db: Database, tx: unknown, error: unknown): Promise<never> 
 }
 
 function isUnknown(error: unknown): boolean {
-  return (error instanceof OnceboxError && error.code === 'COMMIT_UNCERTAIN') || isConnectionLoss(error)
+  return isUncertain(error) || isConnectionLoss(error)
+}
+
+function isUncertain(error: unknown): boolean {
+  return error instanceof OnceboxError && error.code === 'COMMIT_UNCERTAIN'
 }
 
 /** Errors that our own SQL raises, in our own words. */

@@ -524,7 +524,9 @@ describe('the lease', () => {
 
   test('a message that kills its worker dies alone: its neighbours are handled', async () => {
     const told: string[] = []
-    await using box = await server.open({ hooks: { dead: ({ message }) => void told.push(message.id) } })
+    await using box = await server.open({
+      hooks: { dead: ({ message: { id, attempt } }) => void told.push(`${id}, attempt ${attempt}`) },
+    })
     const attempts: number[] = []
     box.consumer(
       'a',
@@ -548,7 +550,7 @@ describe('the lease', () => {
     expect((await box.ids()).sort()).toEqual(['n1', 'n2', 'n4', 'n5'])
     expect(await box.fate('n3')).toMatchObject({ state: 'dead', attempts: 3, error: { code: 'WORKER_DIED' } })
     expect(attempts).toEqual([1, 1, 2, 3])
-    expect(told).toEqual(['n3'])
+    expect(told).toEqual(['n3, attempt 3'])
   })
 })
 

@@ -55,13 +55,14 @@ export interface FailureRow extends FailureDetails {
 /**
  * The first statement of a transaction that runs handlers, with a lock timeout or none. Out, between spaces: the
  * transaction's id, the place of its guard in open_group, which is a row that refuses every COMMIT until the
- * settlement has deleted it, and settings that nobody reads (one column costs the client less than four). The old lock
+ * settlement has deleted it, how long the session may idle by its owner's word ('0': there is none), and settings that nobody
+ * reads (one column costs the client less than four). The old lock
  * timeout is kept in a setting of ours, for MARK to put back. A worker that freezes in the transaction would keep its row
  * locks for ever: the server ends a session that idles beyond every deadline (`idleMs`), unless it has its own limit.
  */
 export const OPEN = statement<{ lockTimeout: string | null; idleMs: number }, { opened: string }>(`
 insert into ob.open_group (token) values ('00000000-0000-0000-0000-000000000000')
-returning concat_ws(' ', pg_current_xact_id(), ctid,
+returning concat_ws(' ', pg_current_xact_id(), ctid, current_setting('idle_in_transaction_session_timeout'),
   case when current_setting('idle_in_transaction_session_timeout') = '0'
     then set_config('idle_in_transaction_session_timeout', $1::text::jsonb->>'idleMs', true) end,
   case when $1::text::jsonb->>'lockTimeout' is not null
