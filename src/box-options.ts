@@ -120,6 +120,7 @@ export function createRuntime<M extends MessageMap, Tx, TxIn>(given: BoxOptions<
     outbox: { sinks: [], sent: () => undefined },
     origins: [],
     traces: options.telemetry === false ? NO_TRACES : new SpanTraces(),
+    drains: new Set(),
   }
 }
 

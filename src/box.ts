@@ -39,6 +39,7 @@ import { createRelays } from './outbox/relays.js'
 import { send, sendMany } from './outbox/send.js'
 import { PARTS, type Parts } from './parts.js'
 import { checkVersion, migrate } from './postgres/migrate.js'
+import { lacksRights } from './postgres/rights.js'
 import { checkServer } from './postgres/server.js'
 import { watch } from './runtime.js'
 import { backoffMs, sleep } from './backoff.js'
@@ -167,7 +168,7 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
   const box: Box<M, Tx, TxIn> = {
     async migrate() {
       const moved = await migrate(db)
-      await announce()
+      await announce().catch((error: unknown) => lacksRights(db, error))
       return moved
     },
     consumer(name, handlers, consumerOptions) {
@@ -238,9 +239,12 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
     },
     start: (startOptions) => running.start(life, startOptions),
     stop: async (stopOptions) => life.stop(stopTimeout(stopOptions)),
-    drain: () => drain({ life, workers, relays }),
+    drain: () => drain({ runtime, life, workers, relays }),
     metrics: () => metering.text(),
-    health: (limits) => healthOf(runtime, { workers: running.workers(), sources, relays }, limits),
+    health: (limits) => {
+      const writes = life.state === 'started' || runtime.origins.length > 0
+      return healthOf(runtime, { workers: running.workers(), sources, relays, writes }, limits)
+    },
     admin: createAdmin<M>(runtime, {
       consumers: declared,
       wake: () => waker.wake(),

@@ -32,22 +32,25 @@ interface Parts {
   /** What keeps them from their work. */
   readonly sources: { readonly problems: readonly string[] }
   readonly relays: { readonly problems: readonly string[] }
+  /** It is started, or has sources: what it receives it has to write. A box that only looks may have a role that reads. */
+  readonly writes: boolean
 }
 
 export async function healthOf(runtime: Runtime, parts: Parts, limits: HealthLimits = {}): Promise<Health> {
-  const { workers, sources, relays } = parts
+  const { workers, sources, relays, writes } = parts
   const { maxLagMs } = resolve('health', limits, LIMITS)
   const found = await readHealth(runtime, [...workers.keys()])
   const isThere = !(found instanceof Error)
+  const mayWrite = isThere && (found.allowed || !writes)
   const { problems } = sources
-  const reasons = [...databaseProblems(found), ...problems, ...relays.problems, ...workerProblems(workers)]
+  const reasons = [...databaseProblems(found, mayWrite), ...problems, ...relays.problems, ...workerProblems(workers)]
   if (isThere) reasons.push(...lagProblems(found, maxLagMs, workers))
   const ok = reasons.length === 0
   // For people: one sender that is not taken any more must not take the service from the others.
   if (isThere) reasons.push(...(await fullQuarantines(runtime).catch(() => [])))
   return {
     ok,
-    database: isThere && found.writable,
+    database: isThere && found.writable && mayWrite,
     sources: problems.length === 0,
     lagMs: isThere ? found.lagMs : 0,
     ...(reasons.length > 0 && { reasons }),
@@ -62,9 +65,10 @@ export function withoutWords(reason: string): string {
   return reason.split(': ', 1)[0]!
 }
 
-function databaseProblems(found: DatabaseHealth | Error): string[] {
+function databaseProblems(found: DatabaseHealth | Error, mayWrite: boolean): string[] {
   if (found instanceof Error) return [`the database cannot be used: ${plainWords(found)}`]
-  return found.writable ? [] : ['the database takes no writes: it is a standby, or read-only']
+  if (!found.writable) return ['the database takes no writes: it is a standby, or read-only']
+  return mayWrite ? [] : ['the role may not write the tables of the box; grant it the worker of rolesSql()']
 }
 
 function workerProblems(workers: ReadonlyMap<string, ConsumerWorker>): string[] {

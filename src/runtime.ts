@@ -32,6 +32,8 @@ export interface Runtime {
   readonly origins: Origin[]
   /** The spans of the box. */
   readonly traces: Traces
+  /** The drains that are under way, by when they began. */
+  readonly drains: Set<{ readonly since: number }>
 }
 
 /** A source, as it was attached. */

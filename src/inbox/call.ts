@@ -179,6 +179,15 @@ function messagesOf(held: readonly HeldMessage[]): readonly Message[] {
   return held.map(({ message }) => message)
 }
 
+/** Who called it nobody knows. */
+const DRAINED = 'if it awaits box.drain(), it waits for itself; else '
+
+/** Is a drain under way that began in the last `ms`, with what a timer may be late? */
+function drainedSince({ runtime }: Worker, ms: number): boolean {
+  const earliest = performance.now() - ms - 100
+  return [...runtime.drains].some(({ since }) => since > earliest)
+}
+
 type PlainHandler = (message: Message, ctx: HandlerContext) => unknown
 
 /** The context of a consumer's call. `log` is made when it is first asked for. */
@@ -231,7 +240,7 @@ class HandlerContext extends CallContext implements Context<MessageMap, unknown>
     const { messages, worker } = this.#call
     const { name, options } = worker.consumer
     const what = messages.length === 1 ? `message ${messages[0]!.message.id}` : `a batch of ${messages.length}`
-    const advice = 'raise timeoutMs, or make it faster'
+    const advice = `${drainedSince(worker, options.timeoutMs) ? DRAINED : ''}raise timeoutMs, or make it faster`
     const text = `${name} took longer than ${options.timeoutMs} ms for ${what}; ${advice}`
     return new OnceboxError('HANDLER_TIMEOUT', text)
   }

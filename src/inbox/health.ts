@@ -9,6 +9,8 @@ export interface DatabaseHealth {
   readonly lagMs: number
   /** It takes writes: a standby and a read-only server do not. */
   readonly writable: boolean
+  /** The role of the session may write. */
+  readonly allowed: boolean
   readonly consumers: readonly Waiting[]
   readonly sinks: readonly WaitingEvents[]
 }
@@ -24,10 +26,11 @@ export async function readHealth(
   let found: DatabaseHealth | undefined
   try {
     const asked = runUnjitted(db, HEALTH, { consumers, sinks: outbox.sinks.map(({ name }) => name) }).then(([row]) => {
-      const { lag, writable, waiting, sinks } = row!
+      const { lag, writable, allowed, waiting, sinks } = row!
       found = {
         lagMs: Number(lag),
         writable: writable === 'true',
+        allowed: allowed === 'true',
         consumers: readJson(waiting),
         sinks: readJson(sinks),
       }

@@ -1,7 +1,7 @@
 /** Check: the role of the session may do what a started box does. Told at the start, in words, rather than by a worker. */
 import { OnceboxError } from '../errors.js'
 import type { Database } from './database.js'
-import { sqlState } from './errors.js'
+import { isDenied, sqlState } from './errors.js'
 import { FUNCTIONS, GRANTS } from './roles.js'
 import { MISSING_RIGHTS } from './sql/server.js'
 
@@ -19,6 +19,14 @@ export async function missingRights(db: Database): Promise<{ readonly role: stri
   }
   const [row] = await db.run(MISSING_RIGHTS, { tables, functions: FUNCTIONS })
   return row!
+}
+
+/** Rejects with an error of the box, in words if it is one of rights. */
+export async function lacksRights(db: Database, error: unknown): Promise<never> {
+  if (!isDenied(error)) throw error
+  const { role, missing } = await missingRights(db).catch(() => ({ role: '', missing: null }))
+  const what = missing === null ? (error as Error).message : `role ${role} lacks ${missing}`
+  throw rightsMissing(db.schema, what, error)
 }
 
 export function rightsMissing(schema: string, what: string, cause?: unknown): OnceboxError {

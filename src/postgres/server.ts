@@ -13,14 +13,14 @@ export async function checkServer(db: Database): Promise<void> {
 }
 
 async function checkAbilities(db: Database): Promise<void> {
-  // Not by run(), which would say of what the engine lacks that the tables are old.
-  const rows = await db.driver.query(db.bind(MISSING_ABILITY), ['']).catch((error: unknown): never => {
+  const [row] = await db.run(MISSING_ABILITY, null).catch((told: unknown): never => {
+    // What the engine lacks is in the same words as tables that are old.
+    const error = told instanceof OnceboxError && told.code === 'SCHEMA_OUTDATED' ? told.cause : told
     // Not supported, not known, or an error inside: the engine. Anything else may pass.
     const inability = /^(0A|42|XX)/.test(sqlState(error) ?? '') && sqlState(error) !== '42501'
     throw inability ? unsupported(error instanceof Error ? error.message : String(error), error) : error
   })
-  const missing = rows[0]?.['missing']
-  if (typeof missing === 'string') throw unsupported(missing)
+  if (row!.missing !== null) throw unsupported(row!.missing)
 }
 
 function unsupported(why: string, cause?: unknown): OnceboxError {

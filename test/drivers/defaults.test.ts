@@ -97,3 +97,30 @@ describe.each(Object.keys(DRIVERS) as (keyof typeof DRIVERS)[])('%s', (name) => 
     expect(outcomes.map(({ status }) => status)).toEqual(['busy', 'stored', 'stored'])
   })
 })
+
+test.for(Object.keys(DRIVERS) as (keyof typeof DRIVERS)[])(
+  '%s: a box starts and handles though sessions are read-only by default',
+  async (driver) => {
+    const { env, db } = await driverOf(driver, {})
+    const box = createBox({ db, schema: 'readonly_default', logger: SILENT })
+    const handled = gate()
+    box.consumer('a', { note: () => handled.open() })
+    await box.migrate()
+    await setDefault(env, 'on')
+    const later = createBox({ db: DRIVERS[driver](env.url) as typeof db, schema: 'readonly_default', logger: SILENT })
+    onTestFinished(() => later.stop())
+    later.consumer('a', { note: () => handled.open() })
+    await later.start()
+    await later.receive({ id: '1', type: 'note', data: null })
+    await handled.opened
+  },
+)
+
+const SILENT = { debug() {}, info() {}, warn() {}, error() {} }
+
+async function setDefault({ direct, role }: { direct: string; role: string }, value: string): Promise<void> {
+  const client = new pg.Client({ connectionString: direct })
+  await client.connect()
+  await client.query(`alter role ${role} set default_transaction_read_only = ${value}`)
+  await client.end()
+}

@@ -158,3 +158,14 @@ test('failed attempts without a delay run on in the same drain, until they are u
   expect(runs).toBe(5)
   await waitUntil(async () => (await box.fate('1')).state === 'dead')
 })
+
+test('a handler that awaits the drain of its own box is told that it waits for itself', async () => {
+  await using box = await server.open()
+  box.consumer('a', { note: () => box.drain() }, { timeoutMs: 200, retry: { attempts: 1 } })
+  await box.start()
+  await box.receive(note('1'))
+  await waitUntil(async () => (await box.fate('1')).state === 'dead', { what: 'it to be dead' })
+  const { error } = await box.fate('1')
+  expect(error).toMatchObject({ code: 'HANDLER_TIMEOUT' })
+  expect(error!.message).toContain('waits for itself')
+})

@@ -375,3 +375,33 @@ test('a name that could end the statement around it is refused', () => {
   expect(() => rolesSql('oncebox' as never)).toThrow(expect.objectContaining({ code: 'OPTION_INVALID' }) as Error)
   expect(rolesSql({ schema: 'a"b', roles: { worker: 'the "best"' } })).toContain('to "the ""best""";')
 })
+
+describe('a role that only reads', () => {
+  test('is told what it lacks when it migrates a schema that is up to date', async () => {
+    const error: unknown = await boxOf('viewer')
+      .migrate()
+      .catch((told: unknown) => told)
+    expect(error).toMatchObject({ code: 'RIGHTS_MISSING' })
+    expect((error as Error).message).toContain('lacks')
+  })
+
+  test('is not healthy where it has to write, and is where it only looks', async () => {
+    expect(await boxOf('viewer').health()).toMatchObject({ database: true })
+    const box = boxOf('viewer')
+    box.from(
+      { name: 'hook', push: true, start: () => Promise.resolve(), stop: () => Promise.resolve() },
+      { types: 'any' },
+    )
+    expect(await box.health()).toMatchObject({
+      ok: false,
+      database: false,
+      reasons: [expect.stringContaining('may not write')],
+    })
+    const worker = boxOf('worker')
+    worker.from(
+      { name: 'hook', push: true, start: () => Promise.resolve(), stop: () => Promise.resolve() },
+      { types: 'any' },
+    )
+    expect(await worker.health()).toMatchObject({ database: true })
+  })
+})

@@ -127,6 +127,8 @@ interface HealthRow {
   readonly lag: string
   /** False on a standby, and on a read-only server. */
   readonly writable: Flag
+  /** The role may write what a worker writes. */
+  readonly allowed: Flag
   readonly waiting: Json<readonly Waiting[]>
   readonly sinks: Json<readonly WaitingEvents[]>
 }
@@ -230,6 +232,7 @@ event as materialized (
 )
 select coalesce(greatest(0, (select max(ms) from event), (select max(greatest(due_ms, held_ms)) from waiting)), 0)::bigint::text lag,
   (not pg_is_in_recovery() and current_setting('transaction_read_only') = 'off')::text writable,
+  (has_table_privilege('ob.message', 'insert') and has_table_privilege('ob.work', 'insert'))::text allowed,
   (select coalesce(jsonb_agg(jsonb_build_object('consumer', name, 'dueMs', due_ms::bigint, 'held', held)), '[]')
    from waiting)::text waiting,
   (select coalesce(jsonb_agg(jsonb_build_object('sink', sink, 'dueMs', ms::bigint, 'held', held)), '[]') from event)::text sinks`)
