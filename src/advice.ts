@@ -3,6 +3,7 @@ import { replayProblem } from './inbox/origin.js'
 import { consumersElsewhere, unknownConsumers } from './inbox/registry.js'
 import type { Running } from './inbox/running.js'
 import type { ConsumerWorker } from './inbox/worker.js'
+import { encodingProblem } from './postgres/encoding.js'
 import type { Runtime } from './runtime.js'
 
 export interface Advice {
@@ -22,6 +23,11 @@ export function createAdvice(runtime: Runtime, workers: ReadonlyMap<string, Cons
     if (capacity === undefined || capacity > needed) return
     const advice = 'raise the pool’s max, or lower concurrency'
     runtime.log.warn({ pool: capacity, concurrency: needed }, `the pool cannot carry all consumers at once; ${advice}`)
+  }
+
+  const aboutEncoding = async (): Promise<void> => {
+    const problem = await encodingProblem(runtime.db)
+    if (problem) runtime.warnOnce('encoding', {}, problem)
   }
 
   const aboutNames = async (): Promise<void> => {
@@ -51,6 +57,7 @@ export function createAdvice(runtime: Runtime, workers: ReadonlyMap<string, Cons
     aboutNames,
     async all() {
       aboutPool()
+      await aboutEncoding()
       await aboutNames()
       await aboutReplays()
     },

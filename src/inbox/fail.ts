@@ -1,11 +1,11 @@
 /** Fail: what an error means for its message, recorded and told, whichever way it ran. */
 import { isOwnError, ownError } from '../errors.js'
 import { backoffMs, sleep } from '../backoff.js'
-import { causes, someCause } from '../failure.js'
-import { isConnectionLoss } from '../postgres/errors.js'
+import { causes, inAscii, someCause } from '../failure.js'
+import { isConnectionLoss, sqlState } from '../postgres/errors.js'
 import { CLASSIFY } from '../postgres/sql/receive.js'
 import { MISSED_ATTEMPTS } from '../postgres/sql/settle.js'
-import { isCounted, type Held, type HeldMessage } from './held.js'
+import { isCounted, type Held, type HeldMessage, type Recorded } from './held.js'
 import type { Run, Worker } from './run.js'
 import { slowDown } from './spins.js'
 import { tellParked, tellRetry, type Told } from './tell.js'
@@ -40,7 +40,7 @@ export function missingHandler(run: Run, message: HeldMessage): Promise<void> {
 export async function applyVerdict({ worker, held }: Run, message: HeldMessage, verdict: Verdict): Promise<void> {
   const { runtime, consumer } = worker
   const record = () =>
-    held.fail(message, verdict).catch(async (error: unknown) => {
+    recordIn(held, message, verdict).catch(async (error: unknown) => {
       // The answer may be lost, and not the record. Nobody comes back to what waits for a person: it is told now, or never.
       if (someCause(error, isConnectionLoss) && (await isOnRecord(worker, message, verdict))) {
         await message.read?.()
@@ -55,6 +55,17 @@ export async function applyVerdict({ worker, held }: Run, message: HeldMessage, 
   const told = toldOf(worker, message, recorded)
   if (recorded.parked === undefined) tellRetry(runtime, told, recorded, recorded.retryBy)
   else tellParked(runtime, told, recorded)
+}
+
+/** What the encoding of the database lacks is written in ASCII: a failure that cannot be recorded would never be counted. */
+async function recordIn(held: Held, message: HeldMessage, verdict: Verdict): Promise<Recorded | undefined> {
+  try {
+    return await held.fail(message, verdict)
+  } catch (error) {
+    const { failure } = verdict
+    if (sqlState(error) !== '22P05' || !failure) throw error
+    return held.fail(message, { ...verdict, failure: inAscii(failure) })
+  }
 }
 
 function toldOf({ consumer }: Worker, { message }: HeldMessage, { failure }: Verdict): Told {

@@ -3,6 +3,7 @@
  * it, as when `box.start()` was forgotten. Other processes may run it, so the messages decide: what is due for long and held by nobody.
  */
 import type { Outcome } from '../message.js'
+import { ANY_SINK } from '../postgres/sql/sinks.js'
 import type { Runtime } from '../runtime.js'
 import { readHealth } from './health.js'
 import type { ConsumerWorker } from './worker.js'
@@ -11,6 +12,8 @@ import type { ConsumerWorker } from './worker.js'
 export const UNATTENDED_MS = 30_000
 /** So long after something was stored it is looked for, and it must have been due for most of it. */
 const LOOK_MS = 10_000
+const NO_SINK =
+  'events are sent, and no process has attached a sink: they stay in the outbox; attach one with box.to(…), or link(…) for consumers of a box'
 const ADVICE = 'call box.start(), or make sure that another process does'
 
 export interface IdleWatch {
@@ -27,6 +30,8 @@ export function createIdleWatch(
   relays: { readonly running: boolean },
 ): IdleWatch {
   let events: NodeJS.Timeout | undefined
+  /** It looks once. */
+  let nobody: NodeJS.Timeout | undefined
   const looks = new Map<string, NodeJS.Timeout>()
 
   const look = async (consumer: string): Promise<void> => {
@@ -56,10 +61,18 @@ export function createIdleWatch(
     }
   }
 
+  /** Nobody may have called `to()`: what is sent stays where it is, and nothing else would say so. */
+  const lookForSinks = async (): Promise<void> => {
+    if (runtime.outbox.sinks.length > 0) return
+    const [row] = await runtime.db.run(ANY_SINK, null).catch(() => [])
+    if (row?.any === 'false') runtime.warnOnce('no sink', {}, NO_SINK)
+  }
+
   return {
     sent() {
-      if (relays.running || runtime.outbox.sinks.length === 0) return
-      events ??= setTimeout(() => void lookForEvents(), LOOK_MS).unref()
+      if (runtime.outbox.sinks.length === 0) {
+        nobody ??= setTimeout(() => void lookForSinks(), LOOK_MS).unref()
+      } else if (!relays.running) events ??= setTimeout(() => void lookForEvents(), LOOK_MS).unref()
     },
     arrived(outcomes) {
       for (const { consumers } of outcomes) {
@@ -81,7 +94,8 @@ export function createIdleWatch(
       for (const timer of looks.values()) clearTimeout(timer)
       looks.clear()
       clearTimeout(events)
-      events = undefined
+      clearTimeout(nobody)
+      events = nobody = undefined
     },
   }
 }

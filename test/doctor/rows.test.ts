@@ -211,16 +211,18 @@ test('an old dead letter that was handled just now is not said to be kept for to
   expect(await codes(box)).toEqual(['retention-behind'])
 })
 
-test('events of a box that never had a sink are no finding', async () => {
+test('events of a box that never had a sink are noted, and of one that has one warned of', async () => {
   const box = await ward.admit()
   await send(box, 'event', 'e1')
   await box.drain()
-  await ward.sql(box, 'update ob.delivery set waiting = true')
   await later(box, 'outbox', 'created_at', '20 days')
   await later(box, 'delivery', 'due_at', '20 days')
-  expect(await codes(box)).toEqual([])
+  expect(await finding(box, 'events-unwanted')).toMatchObject({ severity: 'note', figures: { events: 1 } })
+  await ward.sql(box, 'update ob.delivery set waiting = true')
+  expect(await finding(box, 'events-unwanted')).toMatchObject({ severity: 'note', figures: { events: 1 } })
   await ward.sql(box, `insert into ob.sink (name) values ('broker')`)
   expect(await codes(box)).toEqual(['events-unwanted'])
+  expect(await finding(box, 'events-unwanted')).toMatchObject({ severity: 'warning' })
 })
 
 test('what failed on arrival and was never delivered again is named', async () => {

@@ -4,6 +4,7 @@ import { createBox, type Source } from 'oncebox'
 import { fromPg } from 'oncebox/pg'
 import { expect, test, vi } from 'vitest'
 import { startPostgres } from '../support/postgres.js'
+import { inTransaction } from '../support/transaction.js'
 import { waitUntil } from '../support/wait.js'
 import { gate, note, recorder, useServer } from './fixture.js'
 
@@ -122,6 +123,22 @@ test('a forgotten start() is warned of once, some seconds after something was st
   expect(logger.lines).toMatchObject([
     { level: 'warn', about: { consumer: 'a' }, text: expect.stringContaining('box.start()') },
   ])
+})
+
+test('events that no process has a sink for are warned of once', async () => {
+  const logger = recorder()
+  await using box = await server.open({ logger })
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  try {
+    for (let times = 0; times < 2; times++) {
+      await inTransaction(server.pool, (client) => box.send(client, 'note', 1))
+      await vi.advanceTimersByTimeAsync(10_000)
+    }
+  } finally {
+    vi.useRealTimers()
+  }
+  await waitUntil(() => logger.lines.length > 0)
+  expect(logger.lines).toMatchObject([{ level: 'warn', text: expect.stringContaining('box.to(') }])
 })
 
 test('events that wait for a sink that nothing runs count, and are warned of once', async () => {

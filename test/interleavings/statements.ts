@@ -102,6 +102,8 @@ export const OUTSIDE: Readonly<Record<string, string>> = {
   SERVER: START,
   MISSING_ABILITY: START,
   SEARCH_PATH: START,
+  ENCODING: START,
+  ANY_SINK: DISPLAY,
   MISSING_RIGHTS: START,
   SEQUENCES_BEHIND: START,
   REPAIR_SEQUENCES: 'sets sequences, never back; no row is changed',

@@ -152,7 +152,7 @@ export const SAMPLES: ReadonlyMap<string, Sample> = new Map<string, Sample>([
   ['LOOK_PARKED', sample(doctorRows.LOOK_PARKED, null, 'work_parked message_pkey', { work: COUNTED, message: COUNTED })],
   ['LOOK_STRAYS', sample(doctorRows.LOOK_STRAYS, null, 'message_pkey lane_pkey', { work: SAMPLED, message: SAMPLED })],
   ['LOOK_SINKS', sample(doctorRows.LOOK_SINKS, { goneMs: 1_000 }, 'delivery_live delivery_waiting delivery_parked outbox_pkey', { delivery: COUNTED, outbox: COUNTED })],
-  ['LOOK_UNWANTED', sample(doctorRows.LOOK_UNWANTED, null, 'delivery_waiting outbox_pkey', { delivery: COUNTED })],
+  ['LOOK_UNWANTED', sample(doctorRows.LOOK_UNWANTED, null, 'delivery_waiting delivery_unassigned outbox_pkey', { delivery: COUNTED })],
   ['LOOK_QUARANTINE', sample(doctorRows.LOOK_QUARANTINE, null, 'quarantine_reason', { quarantine: COUNTED })],
   ['LOOK_SETTINGS', sample(doctorServer.LOOK_SETTINGS, null, '')],
   ['LOOK_CONNECTIONS', sample(doctorServer.LOOK_CONNECTIONS, null, '')],
@@ -221,6 +221,7 @@ export const SAMPLES: ReadonlyMap<string, Sample> = new Map<string, Sample>([
 
   ['SEND', sample(outbox.SEND, { source: 'box', sinks: [], events: [{ i: 'new', t: 't1', k: 'k1', g: 1, b: '{}', h: 'ab', e: '{}', at: undefined }] }, '')],
   ['SENT', sample(outbox.SENT, null, '', { outbox: 'tests read all that was sent' })],
+  ['ANY_SINK', sample(sinks.ANY_SINK, null, '')],
   ['LOCK_SINKS', sample(sinks.LOCK_SINKS, null, '')],
   ['REGISTER_SINKS', sample(sinks.REGISTER_SINKS, { process: OTHER, host: 'here', ms: 1_000, again: false, s: [{ n: 'broker', t: null, k: 0 }] }, '')],
   ['RETIRE_SINKS', sample(sinks.RETIRE_SINKS, [OTHER], '')],
@@ -312,6 +313,7 @@ export const SAMPLES: ReadonlyMap<string, Sample> = new Map<string, Sample>([
   ...walk('QUARANTINED_BY_ID', searchQuarantine.QUARANTINED_BY_ID, { ids: ['1'] }, 'quarantine_once'),
 
   ['SEARCH_PATH', sample(server.SEARCH_PATH, null, '')],
+  ['ENCODING', sample(server.ENCODING, null, '')],
   ['MISSING_RIGHTS', sample(server.MISSING_RIGHTS, { tables: { message: ['select'] }, functions: ['now'] }, '')],
   ['MISSING_ABILITY', sample(server.MISSING_ABILITY, null, '')],
   ['SEQUENCES_BEHIND', sample(server.SEQUENCES_BEHIND, null, 'handled_pkey outbox_pkey quarantine_pkey', { work: SAMPLED, attempt: SAMPLED })],

@@ -74,11 +74,13 @@ const UNWANTED = check<Facts>({
   severity: 'warning',
   why: 'No sink takes events of these types: they stay in the outbox until one does.',
   find({ unwanted: { sinks, count, oldestMs } }, { limits }) {
-    // Where there never was a sink, send() is the end of it: a journal, or a box whose sinks are still to come.
-    if (!sinks || count === 0 || oldestMs === null || oldestMs <= limits.lagMs) return []
+    if (count === 0 || oldestMs === null || oldestMs <= limits.lagMs) return []
+    const waiting = `${many(count)} events wait for a sink`
     return [
       {
-        what: `${many(count)} events wait for a sink that wants them, the oldest sent ${span(oldestMs)} ago`,
+        // Where there never was a sink, send() may be the end of it: a journal, or a box whose sinks are still to come.
+        ...(!sinks && { severity: 'note' as const }),
+        what: `${waiting} ${sinks ? 'that wants them' : 'and no process has ever attached one'}, the oldest sent ${span(oldestMs)} ago`,
         figures: { events: count, oldestMs },
         fix: `attach a sink whose types include theirs; or await box.admin.discard({ box: 'outbox', consumer: '', state: 'pending' }, { reason: 'nobody wants them' })`,
       },

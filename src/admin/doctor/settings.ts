@@ -1,5 +1,6 @@
 /** Settings of the server and of this role's sessions that endanger what oncebox promises, and the clocks. */
 import { LOOK_SETTINGS, type SettingsFacts } from '../../postgres/sql/doctor-server.js'
+import { takesAllText } from '../../postgres/encoding.js'
 import { readJson } from '../../postgres/statement.js'
 import { check, family, type Look } from './check.js'
 import { span } from './words.js'
@@ -98,6 +99,22 @@ const ISOLATION = check<Facts>({
         ],
 })
 
+const ENCODING = check<Facts>({
+  code: 'encoding-narrow',
+  severity: 'warning',
+  why: 'Text that the encoding of the database lacks, an emoji for one, cannot be written: such a message is refused each time that it comes, with all that came in the same batch.',
+  find: ({ encoding, database }) =>
+    takesAllText(encoding)
+      ? []
+      : [
+          {
+            what: `the encoding of database ${database} is ${encoding}`,
+            figures: { encoding, database },
+            fix: `create database "${database.replaceAll('"', '""')}_utf8" encoding 'UTF8' template template0;   -- then move the data: pg_dump, pg_restore`,
+          },
+        ],
+})
+
 /** As far as the clocks of senders and servers may be off: see `ob.margin`. */
 const MARGIN_MS = 300_000
 
@@ -146,6 +163,7 @@ export const SETTINGS = family('the settings of the server', readSettings, [
   AUTOVACUUM_OFF,
   TIMEOUT_SHORT,
   ISOLATION,
+  ENCODING,
   CLOCK_SKEW,
 ])
 

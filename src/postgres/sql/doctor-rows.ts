@@ -275,12 +275,17 @@ export interface UnwantedFacts {
   readonly oldestMs: number | null
 }
 
-/** Events that no sink has wanted so far. In: nothing. Out: one row. Indexes: delivery_waiting, outbox_pkey. */
+/**
+ * Events that no sink has wanted so far: put aside, or looked at by no relay, as where there is none. In: nothing. Out: one row.
+ * Indexes: delivery_waiting, delivery_unassigned, outbox_pkey.
+ */
 export const LOOK_UNWANTED = statement<null, { facts: Json<UnwantedFacts> }>(`
 with input as (select $1::text)
 select jsonb_build_object('count', count(*), 'oldestMs', max(${age('o.created_at')}),
   'sinks', exists (select 1 from ob.sink) or exists (select 1 from ob.removed_sink))::text facts from (
-  select d.n from ob.delivery d where d.sink = '' and d.parked is null and d.waiting order by d.due_at limit ${COUNTED_TO}) d
+  (select d.n from ob.delivery d where d.sink = '' and d.parked is null and d.waiting order by d.due_at limit ${COUNTED_TO})
+  union all
+  (select d.n from ob.delivery d where d.sink = '' and d.parked is null and not d.waiting order by d.n limit ${COUNTED_TO})) d
 cross join lateral (select o.created_at from ob.outbox o where o.n = d.n limit 1) o`)
 
 export interface QuarantineFacts {

@@ -14,6 +14,9 @@ export interface SettingsFacts {
   /** Limits in ms, 0 for none. */
   readonly idleInTransactionMs: number
   readonly transactionMs: number
+  /** Of the database. */
+  readonly encoding: string
+  readonly database: string
   readonly readOnly: boolean
   readonly inRecovery: boolean
   /** The database's clock, and what the process that asks took for the time when it did. */
@@ -35,6 +38,7 @@ select jsonb_build_object('fsync', (select setting from setting where name = 'fs
   'isolation', current_setting('default_transaction_isolation'),
   'idleInTransactionMs', coalesce((select setting::bigint from setting where name = 'idle_in_transaction_session_timeout'), 0),
   'transactionMs', coalesce((select setting::bigint from setting where name = 'transaction_timeout'), 0),
+  'encoding', current_setting('server_encoding'), 'database', current_database(),
   'readOnly', current_setting('transaction_read_only') = 'on', 'inRecovery', pg_is_in_recovery(),
   'clockMs', extract(epoch from clock_timestamp()) * 1000.0, 'role', current_user,
   'embedded', strpos(pg_catalog.version(), 'emcc') > 0)::text facts from input`)

@@ -36,6 +36,11 @@ interface RightsInput {
   readonly functions: readonly string[]
 }
 
+/** The encoding of the database. In: nothing. */
+export const ENCODING = statement<null, { encoding: string }>(
+  `select current_setting('server_encoding') encoding where $1::text is not null`,
+)
+
 /** What the server cannot do, in words; null if it does all that is needed. In: nothing. */
 export const MISSING_ABILITY = statement<null, { missing: string | null }>(
   `select ob.missing_ability() missing where $1::text is not null`,

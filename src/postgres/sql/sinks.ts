@@ -239,3 +239,8 @@ unassigned as (
   on conflict do nothing
 )
 select count(*)::text found from gone`)
+
+/** Has any process a sink? In: nothing. */
+export const ANY_SINK = statement<null, { any: Flag }>(
+  `select exists (select 1 from ob.sink)::text "any" where $1::text is not null`,
+)
