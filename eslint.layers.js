@@ -23,7 +23,18 @@ const WIRING = [
 const SHARED = ['about.ts', 'hooks.ts', 'runtime.ts', 'box-options.ts', 'endpoint.ts']
 /** What a broker is to the rest. */
 const SEAMS = [
-  ...['source.ts', 'sink.ts', 'handover.ts', 'cloudevents.ts', 'codec.ts', 'event.ts', 'read.ts', 'lanes.ts', 'run.ts'],
+  ...[
+    'source.ts',
+    'sink.ts',
+    'handover.ts',
+    'cloudevents.ts',
+    'codec.ts',
+    'unmapped.ts',
+    'event.ts',
+    'read.ts',
+    'lanes.ts',
+    'run.ts',
+  ],
   ...['in-order.ts', 'redelivery.ts', 'send.ts', 'sides.ts'],
 ]
 

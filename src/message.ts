@@ -111,6 +111,7 @@ export type QuarantineReason =
   | 'conflict'
   | 'invalid'
   | 'undecodable'
+  | 'unmapped'
   | 'no-id'
   | 'too-old'
   | 'too-large'

@@ -43,7 +43,7 @@ export function looksIntoBodies({ data, judge }: CheckedFilter): boolean {
 export const STATES: readonly State[] = ['pending', 'processing', 'handled', 'dead', 'quarantined', 'discarded']
 
 export const REASONS: readonly QuarantineReason[] = [
-  'conflict', 'invalid', 'undecodable', 'no-id', 'too-old', 'too-large', 'unrouted', 'not-allowed',
+  'conflict', 'invalid', 'undecodable', 'unmapped', 'no-id', 'too-old', 'too-large', 'unrouted', 'not-allowed',
   'effect-unknown',
 ] // prettier-ignore
 

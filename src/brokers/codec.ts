@@ -34,10 +34,17 @@ export function decodeWith(codec: Codec, incoming: Incoming & { body: Uint8Array
   return incoming
 }
 
+/** Data of which JSON would keep nothing, without a word: null of a function, and `{}` of a promise. */
+export function vanishingProblem(data: unknown): string | undefined {
+  if (typeof data === 'function' || typeof data === 'symbol') return `a ${typeof data}, which JSON cannot hold`
+  return isPromise(data) ? 'a promise; await it' : undefined
+}
+
 /** Why data cannot be stored, if it cannot. */
 export function jsonProblem(data: unknown): string | undefined {
-  if (typeof data === 'function' || typeof data === 'symbol') return `a ${typeof data}, which JSON cannot hold`
   if (isPromise(data)) return 'a promise; it must not be async'
+  const vanishing = vanishingProblem(data)
+  if (vanishing) return vanishing
   try {
     JSON.stringify(data)
     return undefined

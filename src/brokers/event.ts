@@ -9,7 +9,8 @@ import type { Incoming, Message } from '../message.js'
 import { callback, checked, invalid, name, nameOr, oneOf, optional } from '../options.js'
 import { type Binding, type Envelope, readEvent, writeBinary, writeStructured } from './cloudevents.js'
 import { type Codec, decodeWith, isPromise, jsonProblem } from './codec.js'
-import { problemText, wordsOf } from './read.js'
+import { problemText } from './read.js'
+import { threw, unmapped, unmappedProblem } from './unmapped.js'
 
 /** Options of every source. `Raw` is a message as the broker's client hands it out. */
 export interface ReadOptions<Raw> {
@@ -71,10 +72,7 @@ export function checkWriting(where: string, { mode, codec }: WriteOptions): void
   }
 }
 
-/**
- * What the box gets. A `map` or `type` that throws, and a `map` that returns no message, make it one without an id: it is
- * kept in quarantine.
- */
+/** What the box gets. A `map` or `type` that throws, and a `map` that returns no message, make it one that is unmapped. */
 export function toIncoming<Raw>(
   raw: Raw,
   received: Received,
@@ -82,12 +80,12 @@ export function toIncoming<Raw>(
   options: ReadOptions<Raw> = {},
 ): Incoming {
   const message = defaultMessage(raw, received, binding, options)
-  if (!options.map) return message
+  if (!options.map || unmappedProblem(message) !== undefined) return message
   try {
     const mapped = readMapped(options.map(raw, message), message)
-    return mapped.problem === undefined ? mapped.message : refusable(message, mapped.problem)
+    return mapped.problem === undefined ? mapped.message : unmapped(message, mapped.problem)
   } catch (error) {
-    return refusable(message, `map threw: ${wordsOf(error)}`)
+    return unmapped(message, threw('map', error))
   }
 }
 
@@ -165,15 +163,15 @@ function defaultMessage<Raw>(
   if (redelivered) message.redelivered = true
   try {
     const own: unknown = (typeof type === 'function' ? type(raw) : type) ?? received.type ?? ''
-    if (isThing(own)) return refusable(message, 'type returned an object or a function')
+    if (isThing(own)) return unmapped(message, 'type returned an object or a function')
     message.type = own as string
   } catch (error) {
-    return refusable(message, `type threw: ${wordsOf(error)}`)
+    return unmapped(message, threw('type', error))
   }
   return codec ? decodeWith(codec, message) : message
 }
 
-/** A message without an id, which the box keeps in quarantine; headers say why, and which id it had. */
+/** A message that says itself that it has no usable id: the box keeps it in quarantine; headers say why, and which id it had. */
 export function refusable(message: Incoming, problem: string): Incoming {
   const { id } = message
   const headers: Record<string, string> = { ...message.headers, 'oncebox-problem': problemText(problem) }

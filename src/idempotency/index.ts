@@ -80,9 +80,10 @@ async function read({ options }: Endpoint, request: Request, intake: Intake): Pr
   if (Number(headers.get('content-length')) > maxBytes) return tooLarge()
   const scope = options.scope === 'shared' ? undefined : await options.scope(request)
   if (isResponse(scope)) return scope
-  const odd = scope === undefined ? undefined : nameProblem(scope)
-  if (odd !== undefined || (scope === undefined && options.scope !== 'shared')) {
-    throw invalid(`idempotent: scope answered what is no name of a caller; it ${odd}`)
+  const odd = options.scope === 'shared' ? undefined : scope === undefined ? 'is undefined' : nameProblem(scope)
+  if (odd !== undefined) {
+    const advice = `answer a text of 1 to 512 bytes that names the caller, such as an account's id, or a Response, such as a 401`
+    throw invalid(`idempotent: what scope answered ${odd}; ${advice}`)
   }
   if (request.bodyUsed) {
     const advice = 'mount it before whatever parses bodies, or have the bytes kept'

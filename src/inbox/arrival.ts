@@ -70,6 +70,7 @@ export async function arrive(worker: Worker, messages: readonly Prepared[]): Pro
       suspect: prepared.incoming.redelivered === true,
       message: toMessage(row, 'value' in checked ? checked.value : data),
       problem: 'problem' in checked ? checked.problem : undefined,
+      fields: 'problem' in checked ? checked.fields : undefined,
       known: false,
       answer: undefined,
     })

@@ -63,8 +63,9 @@ export async function decodeRows(runtime: Runtime, rows: readonly ClaimedRow[]):
     if (row.suspect === 'true') {
       const message = toHeld(row, UNREAD)
       message.read = async () => {
-        const { message: read, problem } = toHeld(row, await readBody(runtime, row))
-        Object.assign(message, { read: undefined, problem, message: { ...read, attempt: message.message.attempt } })
+        const { message: read, problem, fields } = toHeld(row, await readBody(runtime, row))
+        const { attempt } = message.message
+        Object.assign(message, { read: undefined, problem, fields, message: { ...read, attempt } })
       }
       messages.push(message)
     } else {
@@ -78,6 +79,7 @@ export async function decodeRows(runtime: Runtime, rows: readonly ClaimedRow[]):
 interface Body {
   readonly data: unknown
   readonly problem: string | undefined
+  readonly fields?: readonly string[] | undefined
 }
 const UNREAD: Body = { data: undefined, problem: undefined }
 
@@ -85,12 +87,12 @@ const UNREAD: Body = { data: undefined, problem: undefined }
 function readBody(runtime: Runtime, { type, body }: ClaimedRow): Body | Promise<Body> {
   const data = JSON.parse(body) as unknown
   const read = (checked: Validated): Body =>
-    'value' in checked ? { data: checked.value, problem: undefined } : { data, problem: checked.problem }
+    'value' in checked ? { data: checked.value, problem: undefined } : { data, ...checked }
   const checked = validate(runtime.schemaOf(type), data)
   return checked instanceof Promise ? checked.then(read) : read(checked)
 }
 
-function toHeld(row: ClaimedRow, { data, problem }: Body): HeldMessage {
+function toHeld(row: ClaimedRow, { data, problem, fields }: Body): HeldMessage {
   const { source, id, n, type, lane } = row
   const attempts = Number(row.attempts)
   const envelope = {
@@ -103,7 +105,7 @@ function toHeld(row: ClaimedRow, { data, problem }: Body): HeldMessage {
     attempts,
   }
   const suspect = row.suspect === 'true'
-  return { source, id, n, type, lane, attempts, suspect, message: toMessage(envelope, data), problem }
+  return { source, id, n, type, lane, attempts, suspect, message: toMessage(envelope, data), problem, fields }
 }
 
 /**

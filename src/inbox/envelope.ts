@@ -1,5 +1,5 @@
 /** Envelope: what a message says of itself, checked, apart from its body. */
-import { nameProblem } from '../check-options.js'
+import { nameProblem, show } from '../check-options.js'
 import { nearest } from '../nearest.js'
 import type { Incoming } from '../message.js'
 import type { Origin, Runtime } from '../runtime.js'
@@ -16,7 +16,12 @@ export interface Envelope {
   time: string | undefined
   rest: string | null
   problem: string | undefined
+  /** What came in the place of names and is none: it tells one such message from the other. */
+  unusable: readonly (readonly [name: string, value: unknown])[]
 }
+
+/** So much of an unusable name is shown. */
+const MAX_SHOWN = 100
 
 interface Arrived {
   readonly origin?: Origin | undefined
@@ -28,6 +33,7 @@ interface Arrived {
 
 export function readEnvelope(incoming: Incoming, { origin, lane: given, trace }: Arrived): Envelope {
   const problems: string[] = []
+  const unusable: [name: string, value: unknown][] = []
   const text = (name: 'source' | 'type' | 'key' | 'subject', required: boolean): string | undefined => {
     const value: unknown = incoming[name]
     if (value === undefined || value === null || (value === '' && !required)) {
@@ -35,8 +41,10 @@ export function readEnvelope(incoming: Incoming, { origin, lane: given, trace }:
       return undefined
     }
     const problem = nameProblem(value)
-    if (problem) problems.push(`${name} ${problem}`)
-    return problem ? undefined : (value as string)
+    if (problem === undefined) return value as string
+    problems.push(`${name} ${problem}${gotOf(value)}`)
+    unusable.push([name, value])
+    return undefined
   }
   const type = text('type', true) ?? ''
   const source = text('source', false) ?? ''
@@ -44,7 +52,7 @@ export function readEnvelope(incoming: Incoming, { origin, lane: given, trace }:
   const lane = key === undefined ? undefined : (given ?? laneOf(origin?.keys ?? 'shared', source, key))
   const subject = text('subject', false)
   const time = readTime(incoming.time, problems)
-  const idProblem = incoming.id === undefined || incoming.id === null ? 'is missing' : nameProblem(incoming.id)
+  const idProblem = readId(incoming.id, unusable)
   const own = readHeaders(incoming.headers, problems)
   // What has no id is told from others by its headers as they came.
   const headers = trace && !idProblem ? withTrace(own, trace) : own
@@ -59,7 +67,24 @@ export function readEnvelope(incoming: Incoming, { origin, lane: given, trace }:
     time,
     rest: isBare ? null : JSON.stringify({ subject, time, headers, lane }),
     problem: problems.length ? problems.join('; ') : undefined,
+    unusable,
   }
+}
+
+/** Why it is no id, if it is none. */
+function readId(id: unknown, unusable: [name: string, value: unknown][]): string | undefined {
+  if (id === undefined || id === null) return 'is missing'
+  const problem = nameProblem(id)
+  if (problem === undefined) return undefined
+  if (id !== '') unusable.push(['id', id])
+  return `${problem}${gotOf(id)}`
+}
+
+/** For whoever looks for the message where it came from. */
+function gotOf(value: unknown): string {
+  if (value === '') return ''
+  const text = show(value)
+  return `; got ${text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}…` : text}`
 }
 
 function readTime(time: unknown, problems: string[]): string | undefined {

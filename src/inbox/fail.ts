@@ -44,7 +44,7 @@ export async function applyVerdict({ worker, held }: Run, message: HeldMessage, 
       // The answer may be lost, and not the record. Nobody comes back to what waits for a person: it is told now, or never.
       if (someCause(error, isConnectionLoss) && (await isOnRecord(worker, message, verdict))) {
         await message.read?.()
-        tellParked(runtime, toldOf(worker, message, verdict), verdict)
+        tellParked(runtime, toldOf(worker, message, verdict), verdict, message.fields)
       }
       throw error
     })
@@ -54,7 +54,7 @@ export async function applyVerdict({ worker, held }: Run, message: HeldMessage, 
   await message.read?.()
   const told = toldOf(worker, message, recorded)
   if (recorded.parked === undefined) tellRetry(runtime, told, recorded, recorded.retryBy)
-  else tellParked(runtime, told, recorded)
+  else tellParked(runtime, told, recorded, message.fields)
 }
 
 /** What the encoding of the database lacks is written in ASCII: a failure that cannot be recorded would never be counted. */

@@ -39,6 +39,8 @@ export interface HeldMessage extends Processed {
   ranMs?: number
   /** Why it cannot be given to a handler: its schema refuses it. */
   problem: string | undefined
+  /** The fields that its schema refuses. */
+  fields?: readonly string[] | undefined
 }
 
 /** A message whose handler has returned, and the JSON text of its result. */

@@ -1,6 +1,7 @@
 /** Once: runs work in the caller's own transaction, if this consumer has not handled the message yet. */
 import { isConflict } from '../postgres/errors.js'
 import { randomUUID } from 'node:crypto'
+import { isPromise } from '../brokers/codec.js'
 import { checkKnown, nameProblem, requireFunction } from '../check-options.js'
 import { OnceboxError } from '../errors.js'
 import { DEFAULT_RETAIN_MS } from '../figures.js'
@@ -111,8 +112,9 @@ async function prepareOnce(
   const problem = nameProblem(name, 200)
   if (problem) throw new OnceboxError('OPTION_INVALID', `a consumer's name ${problem}`)
   requireFunction(`once for ${name}: its last argument, the work,`, work)
-  if (typeof message !== 'object' || message === null) {
-    throw new OnceboxError('MESSAGE_INVALID', `once for ${name}: a message must be an object { id }`)
+  if (typeof message !== 'object' || message === null || isPromise(message)) {
+    const advice = isPromise(message) ? '; this one is a promise: await it' : ''
+    throw new OnceboxError('MESSAGE_INVALID', `once for ${name}: a message must be an object { id }${advice}`)
   }
   // A misspelt source would make it another message.
   checkKnown(`once for ${name}: its message`, message, PROPERTIES_TAKEN)

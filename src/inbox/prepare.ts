@@ -1,6 +1,7 @@
 /** The first step: what arrives becomes an envelope that can be stored, or a refusal with a reason. */
 import { inspect } from 'node:util'
-import { codecProblem } from '../brokers/codec.js'
+import { codecProblem, isPromise, vanishingProblem } from '../brokers/codec.js'
+import { unmappedProblem } from '../brokers/unmapped.js'
 import { OnceboxError } from '../errors.js'
 import { isUnchecked, type Incoming, type QuarantineReason } from '../message.js'
 import type { Origin, Runtime } from '../runtime.js'
@@ -82,7 +83,7 @@ export function prepare(
   incoming: Incoming,
   options: PrepareOptions,
 ): Prepared | Refused | Promise<Prepared | Refused> {
-  if (typeof incoming !== 'object' || incoming === null) return refuseThing(incoming, options)
+  if (typeof incoming !== 'object' || incoming === null || isPromise(incoming)) return refuseThing(incoming, options)
   const envelope = readEnvelope(incoming, options)
   const misplaced = readStray(runtime, incoming)
   const body = misplaced ? unreadable(incoming, misplaced) : readBody(incoming)
@@ -95,6 +96,9 @@ export function prepare(
       origin: options.origin,
     })
 
+  // Its type is not known yet, so nothing can be judged by it. It is never released as it is.
+  const unmapped = unmappedProblem(incoming)
+  if (unmapped !== undefined) return refuse('unmapped', unmapped)
   // Before all else: what is refused for another reason would be released with the rest once that reason is gone.
   if (envelope.type !== '' && options.origin?.types?.has(envelope.type) === false) {
     return refuse('not-allowed', `its source, ${options.origin.name}, may not send ${envelope.type}`)
@@ -162,6 +166,8 @@ function readBody(incoming: Incoming): Body {
     if (raw instanceof Uint8Array) return { raw, problem: codecProblem(incoming) }
     return unreadable(raw, 'body must be a string or a Uint8Array; pass parsed JSON as data')
   }
+  const vanishing = vanishingProblem(incoming.data)
+  if (vanishing) return unreadable(incoming.data, `data of message ${String(incoming.id)} is ${vanishing}`)
   let text: string
   try {
     text = JSON.stringify(incoming.data) ?? 'null'
@@ -177,7 +183,8 @@ function unreadable(value: unknown, problem: string, cause?: unknown): Body {
 }
 
 function refuseThing(thing: unknown, options: PrepareOptions): Refused {
-  const problem = `a message must be an object { id, type, data }; got ${String(thing)}`
+  const got = isPromise(thing) ? 'a promise; await it' : String(thing)
+  const problem = `a message must be an object { id, type, data }; got ${got}`
   if (!options.bySource) throw new OnceboxError('MESSAGE_INVALID', problem)
   const empty: Incoming = { id: undefined, type: '', body: show(thing) }
   const why = { reason: 'invalid', detail: problem, compared: undefined, origin: options.origin } as const
@@ -187,7 +194,7 @@ function refuseThing(thing: unknown, options: PrepareOptions): Refused {
 /** For people: there are no bytes to keep. */
 function show(value: unknown): string {
   try {
-    return inspect(value, { depth: 20, maxArrayLength: 1_000, maxStringLength: 100_000 })
+    return inspect(value, { depth: 20, maxArrayLength: 1_000, maxStringLength: 100_000, customInspect: false })
   } catch {
     return 'something that cannot be shown'
   }
@@ -223,11 +230,11 @@ function refusal(
   }
 }
 
-/** Without an id all that came with it tells it from others: equal ones are kept once. */
-function hashOf({ id, type, key, rest }: Envelope, raw: Uint8Array): string {
-  return id === undefined
-    ? fingerprintBytes(Buffer.concat([Buffer.from(`${JSON.stringify([type, key, rest])}\n`), raw]))
-    : fingerprintBytes(raw)
+/** Without an id, or a name that is usable, all that came with it tells it from others: equal ones are kept once. */
+function hashOf({ id, type, key, rest, unusable }: Envelope, raw: Uint8Array): string {
+  if (id !== undefined && unusable.length === 0) return fingerprintBytes(raw)
+  const odd = unusable.map(([name, value]) => [name, typeof value === 'string' ? value : show(value)])
+  return fingerprintBytes(Buffer.concat([Buffer.from(`${JSON.stringify([type, key, rest, ...odd])}\n`), raw]))
 }
 
 function decodeText(bytes: Uint8Array): string | undefined {

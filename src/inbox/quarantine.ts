@@ -140,8 +140,8 @@ function tellNew(runtime: Runtime, { consumer, refused }: Quarantined): void {
   tell(runtime, 'quarantined', entry)
 }
 
-/** What the box itself says of the envelope. */
-const OURS: readonly QuarantineReason[] = ['conflict', 'too-old', 'too-large', 'unrouted', 'not-allowed']
+/** What the box itself says of the envelope, or the receiver's own code of itself. */
+const OURS: readonly QuarantineReason[] = ['conflict', 'too-old', 'too-large', 'unrouted', 'unmapped', 'not-allowed']
 
 /** For logs, so that a person knows what to mend. Schemas, codecs and identities may quote what they were given: not their words. */
 function whyOf({ reason, detail, fields, origin }: Refused): object {

@@ -61,6 +61,10 @@ const TRIES = 4
 /** Of those that a version before this one refused, these have the fingerprint of their source for a hash. */
 const PREPARED: readonly string[] = ['conflict', 'too-old', 'unrouted']
 
+/** As it is it has not been through `map`: nobody knows its id, its type or its source. */
+const UNMAPPED =
+  'unmapped messages are not released: their source has read them without map; hand in what map makes of them with box.receive, then discard them'
+
 export function createRelease(runtime: Runtime, options: ReleaseOptions): Release {
   /** Lanes of which something stayed behind: what comes after it stays too, or it would come before it. */
   const heldBack = new Set<string>()
@@ -97,7 +101,11 @@ async function prepareRows(
   const states = new Map(held.map(({ n, state }) => [n, state]))
   const candidates: Candidate[] = []
   for (const row of rows) {
-    const { n, consumer, via } = row
+    const { n, consumer, via, reason } = row
+    if (reason === 'unmapped') {
+      runtime.warnOnce('release unmapped', { reason }, UNMAPPED)
+      continue
+    }
     const consumers = options.consumers.filter(({ name }) => consumer === NO_CONSUMER || name === consumer)
     const { lane, ...incoming } = toIncoming(row)
     const origin = via === null ? undefined : releasedFrom(via)

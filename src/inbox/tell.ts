@@ -21,12 +21,18 @@ export function tellRetry(runtime: Runtime, told: Told, verdict: Verdict, retryB
   tell(runtime, 'failed', { ...told, state: 'pending' }, { retryBy, ...(retryAt && { retryAt }) })
 }
 
-/** It waits for a person. */
-export function tellParked(runtime: Runtime, told: Told, { parked, reason }: Verdict): void {
+/** It waits for a person. `fields`: those that its schema refuses. */
+export function tellParked(
+  runtime: Runtime,
+  told: Told,
+  { parked, reason }: Verdict,
+  fields: readonly string[] = [],
+): void {
   const state = parked === 'quarantined' ? 'quarantined' : 'dead'
   const { error, ...rest } = told
   // What a schema says may quote the message.
-  const about = { ...aboutOf(error && reason !== 'invalid' ? told : rest), ...(reason && { reason }) }
+  const of = aboutOf(error && reason !== 'invalid' ? told : rest)
+  const about = { ...of, ...(reason && { reason }), ...(fields.length > 0 && { fields }) }
   runtime.log.error(about, state === 'dead' ? 'message is dead' : 'message quarantined')
   tell(runtime, state, { ...told, state, ...(reason && { reason }) })
 }

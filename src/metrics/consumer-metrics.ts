@@ -7,7 +7,7 @@ type RunOutcome = (typeof OUTCOMES)[number]
 
 const EFFECTS = ['succeeded', 'failed', 'unknown'] as const
 const REASONS: readonly QuarantineReason[] = [
-  ...(['conflict', 'invalid', 'undecodable', 'no-id', 'too-old', 'too-large', 'unrouted'] as const),
+  ...(['conflict', 'invalid', 'undecodable', 'unmapped', 'no-id', 'too-old', 'too-large', 'unrouted'] as const),
   ...(['not-allowed', 'effect-unknown'] as const),
 ]
 

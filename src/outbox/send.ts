@@ -1,4 +1,5 @@
 /** Send: an event becomes a row of the outbox, in the caller's transaction. */
+import { vanishingProblem } from '../brokers/codec.js'
 import { checkKnown, nameProblem } from '../check-options.js'
 import { nearest } from '../nearest.js'
 import { OnceboxError } from '../errors.js'
@@ -153,6 +154,8 @@ export async function writeOutgoing(runtime: Runtime, outgoing: readonly Outgoin
 }
 
 function toJson(where: string, data: unknown): string {
+  const vanishing = vanishingProblem(data)
+  if (vanishing) throw new OnceboxError('MESSAGE_INVALID', `${where}: the data is ${vanishing}`)
   try {
     return JSON.stringify(data) ?? 'null'
   } catch (error) {

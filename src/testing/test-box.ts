@@ -1,11 +1,12 @@
 /** A box for tests: on PGlite by default, or in a scratch schema on your own driver. */
 import { randomUUID } from 'node:crypto'
-import type { PGlite, Transaction as PgliteTx } from '@electric-sql/pglite'
 import { createBox, type Box } from '../box.js'
 import { BOX, type BoxOptions } from '../box-options.js'
 import { STATES } from '../admin/filter.js'
 import { checkOneOf } from '../check-options.js'
 import { OnceboxError } from '../errors.js'
+import { wordsOf } from '../failure.js'
+import type { Entry } from '../hooks.js'
 import { integer, number, resolve, checkNames } from '../options.js'
 import {
   toMessage,
@@ -23,6 +24,7 @@ import { fromPglite } from '../postgres/drivers/pglite.js'
 import { SENT } from '../postgres/sql/outbox.js'
 import { validate } from '../validate.js'
 import { crashIn, type Failpoint } from './crash.js'
+import type { PgliteTx } from './pglite.js'
 
 export interface TestBox<M extends MessageMap, Tx, TxIn = Tx> extends Box<M, Tx, TxIn> {
   /** The driver the box runs on, for set-up and assertions of your own. */
@@ -126,7 +128,7 @@ export async function createTestBox<Tx, TxIn, M extends MessageMap>(
         const entries = await box.admin.message({ id })
         if (entries.length > 0 && entries.every((entry) => entry.state === state)) return
         if (performance.now() > end) {
-          const states = entries.map((entry) => `${entry.consumer}: ${entry.state}`).join(', ') || 'unknown'
+          const states = entries.map(stateOf).join(', ') || 'unknown'
           throw new OnceboxError(
             'NOT_FOUND',
             `message ${id} did not become ${state} in ${timeoutMs} ms; it is ${states}`,
@@ -145,7 +147,22 @@ export async function createTestBox<Tx, TxIn, M extends MessageMap>(
   return Object.assign(box, test)
 }
 
-async function openPglite(): Promise<PGlite> {
+/** With why, where it failed or was refused. */
+function stateOf({
+  consumer,
+  state,
+  reason,
+  detail,
+  error,
+  attempts = [],
+}: Omit<Entry<MessageMap>, 'message'>): string {
+  const last = error ?? attempts.at(-1)?.error
+  const why = [reason, detail, last && `${last.name}: ${wordsOf(last)}`].filter((one) => one !== undefined)
+  const where = consumer === '' ? 'no consumer' : consumer
+  return [`${where}: ${state}`, ...(why.length > 0 ? [`(${why.join(': ')})`] : [])].join(' ')
+}
+
+async function openPglite() {
   await checkImports()
   try {
     const { PGlite } = await import('@electric-sql/pglite')

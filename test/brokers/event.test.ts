@@ -5,6 +5,7 @@ import { redis } from 'oncebox/redis'
 import { createTestBox } from 'oncebox/testing'
 import { AMQP, HTTP, KAFKA } from '../../src/brokers/cloudevents.js'
 import { toEnvelope, toIncoming } from '../../src/brokers/event.js'
+import { unmappedProblem } from '../../src/brokers/unmapped.js'
 
 const reversed: Codec = {
   contentType: 'application/x-reversed',
@@ -81,21 +82,25 @@ describe('what is no CloudEvent', () => {
     ['a promise', Promise.resolve({}), 'map returned no message but a promise; it must not be async'],
     ['a body of numbers', { id: '1', type: 't', body: 1 }, 'map returned a body that is neither'],
     ['data with a BigInt', { id: '1', type: 't', data: { n: 1n } }, 'map returned data that cannot be written as JSON'],
-  ])('a map that returns %s costs it its id, and says why', ([, returned, problem]) => {
+  ])('a map that returns %s leaves it as it came, marked, and says why', ([, returned, problem]) => {
     const incoming = toIncoming(null, received, HTTP, { map: () => returned as Incoming })
-    expect(incoming).toMatchObject({ id: undefined, body: received.body, headers: { own: 'yes' } })
+    expect(incoming).toMatchObject({ id: 'b-1', body: received.body, headers: { own: 'yes' } })
     expect(incoming.headers!['oncebox-problem']).toContain(problem)
+    expect(unmappedProblem({ ...incoming })).toContain(problem)
   })
 
-  test.for(['map', 'type'] as const)('a %s that throws costs it its id, and says why', (name) => {
+  test.for(['map', 'type'] as const)('a %s that throws leaves it as it came, marked, and says why', (name) => {
     const options = {
       [name]: () => {
         throw new Error('bad luck')
       },
     }
-    const { id, headers } = toIncoming(null, received, HTTP, options)
-    expect(id).toBeUndefined()
-    expect(headers).toMatchObject({ own: 'yes', 'oncebox-problem': `${name} threw: Error: bad luck` })
+    const incoming = toIncoming(null, received, HTTP, options)
+    expect(incoming).toMatchObject({
+      id: 'b-1',
+      headers: { own: 'yes', 'oncebox-problem': `${name} threw: Error: bad luck` },
+    })
+    expect(unmappedProblem(incoming)).toBe(`${name} threw: Error: bad luck`)
   })
 })
 

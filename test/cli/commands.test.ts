@@ -111,6 +111,16 @@ describe('lists', () => {
     expect(none).toMatchObject({ code: 1, stdout: '' })
   })
 
+  test('quarantine ls shows all of what has no id by which it could be shown, when it is asked to', async () => {
+    const argv = ['quarantine', 'ls', '--why', 'no-id', '--whole']
+    const { documents } = await asJson(argv)
+    const found = { reason: 'no-id', headers: { token: CANARY }, detail: 'id is missing' }
+    expect(documents).toMatchObject([2, 1].map((n) => ({ ...found, data: { n } })))
+    const { stdout } = await oncebox(argv)
+    expect(stdout).toMatch(/detail +id is missing/)
+    expect(stdout).toContain('"n": 2')
+  })
+
   test('nothing prints a payload that was not asked for', async () => {
     for (const argv of [
       ['messages', 'ls'],

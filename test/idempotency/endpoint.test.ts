@@ -105,11 +105,20 @@ test('two tenants never see each other’s responses', async () => {
 
 test('a scope may refuse a caller, and one that names nobody is a mistake', async () => {
   await using at = await open(charge, {
-    scope: (request) => (request.headers.has('x-bad') ? '' : new Response('who are you?', { status: 401 })),
+    scope: ({ headers }) =>
+      headers.has('x-bad')
+        ? ''
+        : headers.has('x-none')
+          ? (undefined as never)
+          : new Response('who are you?', { status: 401 }),
   })
   expect(await seen(await at.post('k'))).toEqual([401, 'who are you?', null])
-  expect((await at.post('k', '{}', { 'x-bad': '1' })).status).toBe(500)
-  expect(at.errors).toMatchObject([{ code: 'OPTION_INVALID' }])
+  for (const name of ['x-bad', 'x-none']) expect((await at.post('k', '{}', { [name]: '1' })).status).toBe(500)
+  const mistake = (what: string) => ({
+    code: 'OPTION_INVALID',
+    message: expect.stringMatching(`^idempotent: what scope answered ${what}; answer a text`) as string,
+  })
+  expect(at.errors).toMatchObject([mistake('must not be empty'), mistake('is undefined')])
   expect(await at.box.ids()).toEqual([])
 })
 

@@ -259,11 +259,12 @@ describe('quarantine', () => {
     box.consumer('a', { strict: (message, { tx }) => box.write(tx, 'a', message) })
     await box.receive([strict('1', { n: 'x' }), strict('2', { n: 2, at })])
     const told: Entry<typeof messages>[] = []
+    const logger = recorder()
     const stricter = createBox({
       db: fromPg(server.pool),
       schema: box.schema,
       messages,
-      logger: recorder(),
+      logger,
       hooks: { quarantined: (entry) => void told.push(entry) },
     })
     stricter.consumer('a', { strict: (message, { tx }) => box.write(tx, 'a', message) })
@@ -271,6 +272,9 @@ describe('quarantine', () => {
     expect(await box.ids()).toEqual(['2'])
     expect(await box.fate('1')).toMatchObject({ state: 'quarantined', reason: 'invalid', attempts: 0 })
     expect(told).toMatchObject([{ message: { id: '1' }, reason: 'invalid' }])
+    expect(logger.lines).toMatchObject([
+      { about: { id: '1', reason: 'invalid', fields: ['n'] }, text: 'message quarantined' },
+    ])
     expect(await box.receive(strict('1', { n: 'x' }))).toMatchObject({ status: 'quarantined', reason: 'invalid' })
     expect(await box.admin.retry({ id: '1' })).toBe(1)
     await box.drain()

@@ -150,6 +150,17 @@ describe('in a project that has nothing else', () => {
       await compile({ 'main.ts': importing(['oncebox']) + uses }, resolution)
     },
   )
+
+  test.each([
+    ['an ES module', 'all.mts', 'nodenext'],
+    ['a CommonJS module', 'all.cts', 'nodenext'],
+    ['what a bundler takes', 'all.ts', 'bundler'],
+  ])(
+    'types of every path resolve from %s, for they name no package that may be missing',
+    async (_, file, resolution) => {
+      await compile({ [file]: importing(specifiers()) }, resolution)
+    },
+  )
 })
 
 describe('in a project with clients and schema libraries', () => {

@@ -130,7 +130,7 @@ describe.for(kinds)('on %s', ([, open]) => {
     await box.waitFor('dead', 'dead')
     await box.deliver({ id: 'odd', type: 'order.placed', data: 1 })
     await box.waitFor('odd', 'quarantined')
-    await expect(box.waitFor('dead', 'handled', { timeoutMs: 50 })).rejects.toThrow('reserve: dead')
+    await expect(box.waitFor('dead', 'handled', { timeoutMs: 50 })).rejects.toThrow('reserve: dead (Reject: no)')
     await expect(box.waitFor('nowhere', 'handled', { timeoutMs: 50 })).rejects.toMatchObject({ code: 'NOT_FOUND' })
   })
 

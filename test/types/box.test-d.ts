@@ -23,6 +23,7 @@ import {
 } from 'oncebox'
 import { fromPg } from 'oncebox/pg'
 import { fromPglite } from 'oncebox/pglite'
+import type { PgliteTx } from 'oncebox/testing'
 import { fromPostgres } from 'oncebox/postgres'
 import type { TestBox } from 'oncebox/testing'
 
@@ -242,6 +243,11 @@ describe('around the box', () => {
       // @ts-expect-error there is no such state
       await overPg().admin.messages({ state: 'lost' })
     })
+  })
+
+  test('the transaction of a test box is one of PGlite, though its types are our own', () => {
+    expectTypeOf<PgliteTx>().toExtend<Transaction>()
+    expectTypeOf<Transaction>().toExtend<PgliteTx>()
   })
 
   test('a test box is a box', () => {

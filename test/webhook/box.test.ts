@@ -61,32 +61,34 @@ describe.for(['inline', 'stored'] as const)('%s', (mode) => {
     expect(kept).toEqual(SCHEMES.map((source) => ({ source, reason: 'undecodable', body: '{"type":"no' })))
   })
 
-  test('what `type` and `map` choke on is kept, answered 200, and told', async () => {
+  test('what is not JSON is kept; what `map` chokes on is left to the sender, and handled once `map` is mended', async () => {
     await using box = await server.open()
-    box.consumer('a', { '*': () => undefined }, { mode })
+    box.consumer('a', { '*': (message, { tx }) => box.write(tx, 'a', message, message.key) }, { mode })
     const errors: unknown[] = []
+    let mended = false
     const hook = box.from(
       webhook({
         scheme: 'github',
         secret: SECRETS.github,
-        map: ({ message, data }) => ({ ...message, key: (data as { deep: { key: string } }).deep.key }),
+        map: ({ message, data }) => ({
+          ...message,
+          key: mended ? 'none' : (data as { deep: { key: string } }).deep.key,
+        }),
         onError: (error) => errors.push(error),
       }),
-      { types: 'any' },
+      { types: ['note'] },
     )
     await using http = await serve(toNodeListener(hook))
-    for (const body of ['payload=%7B%7D', '{"shallow":1}']) {
-      expect(await post(http.url, await sign('github', body))).toEqual({
-        status: 200,
-        answer: { status: 'quarantined' },
-      })
-    }
-    const kept = (await box.quarantine()).map(({ reason, body }) => ({ reason, body }))
-    expect(kept).toEqual([
-      { reason: 'undecodable', body: 'payload=%7B%7D' },
-      { reason: 'no-id', body: '{"shallow":1}' },
-    ])
+    const quarantined = { status: 200, answer: { status: 'quarantined' } }
+    expect(await post(http.url, await sign('github', 'payload=%7B%7D'))).toEqual(quarantined)
+    const sent = await sign('github', '{"shallow":1}', { id: 'msg_2' })
+    expect(await post(http.url, sent)).toMatchObject({ status: 503 })
     expect(errors).toMatchObject([{ name: 'TypeError' }])
+    expect(await box.quarantine()).toMatchObject([{ reason: 'undecodable', body: 'payload=%7B%7D' }])
+    mended = true
+    expect(await post(http.url, sent)).toMatchObject({ status: 200 })
+    await box.drain()
+    expect(await box.effects()).toMatchObject([{ id: 'msg_2', note: 'none' }])
   })
 
   test('Stripe’s copies of one event differ in pending_webhooks, and are copies; another body is a conflict', async () => {

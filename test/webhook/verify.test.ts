@@ -1,4 +1,5 @@
 /** Who may deliver, and what is refused before the box hears of it. */
+import { once } from 'node:events'
 import { describe, expect, test } from 'vitest'
 import type { Incoming, Outcome } from 'oncebox'
 import { webhook, type Scheme, type WebhookSourceOptions } from 'oncebox/webhook'
@@ -476,7 +477,7 @@ describe('what the message is', () => {
     expect(mapped).toMatchObject({ id: 'msg_1', key: 'acme/shop', text: body })
   })
 
-  test.for(['type', 'map'] as const)('a `%s` that throws: without an id, so the box keeps it', async (name) => {
+  test.for(['type', 'map'] as const)('a `%s` that throws: the sender keeps it, and is to try again', async (name) => {
     const errors: unknown[] = []
     const { hook, got } = attached({
       scheme: 'github',
@@ -485,27 +486,33 @@ describe('what the message is', () => {
       },
       onError: (error) => errors.push(error),
     })
-    const sent = await sign('github', bodyOf('github'))
-    const response = await hook.fetch(toRequest(sent))
-    expect(response.status).toBe(200)
+    const response = await hook.fetch(toRequest(await sign('github', bodyOf('github'))))
+    expect([response.status, response.headers.get('retry-after')]).toEqual([503, '60'])
     expect(await response.text()).not.toContain('hunter2')
-    const problem = `${name} threw: Error: hunter2`
-    expect(got).toMatchObject([{ id: undefined, headers: { 'oncebox-problem': problem } }])
-    expect(Buffer.from(got[0]!.body!).toString()).toBe(sent.body)
+    expect(got).toEqual([])
     expect(errors).toMatchObject([{ message: 'hunter2' }])
   })
 
   test.for([undefined, null, 'text', Promise.resolve({}), { id: '1', type: 't', data: 1n }])(
-    'a `map` that returns no message, but %s: without an id as well',
+    'a `map` that returns no message, but %s: so as well',
     async (returned) => {
       const errors: unknown[] = []
       const onError = (error: unknown): unknown => errors.push(error)
       const { hook, got } = attached({ scheme: 'github', map: () => returned as Incoming, onError })
       const response = await hook.fetch(toRequest(await sign('github', bodyOf('github'))))
-      expect([response.status, got]).toMatchObject([200, [{ id: undefined }]])
+      expect([response.status, got]).toEqual([503, []])
       expect(errors).toMatchObject([{ code: 'MESSAGE_INVALID' }])
     },
   )
+
+  test('without onError, a process warning says that `map` failed, and nothing of what was sent', async () => {
+    const { hook } = attached({ scheme: 'github', map: ({ body }) => JSON.parse(`${String(body)}hunter2`) as Incoming })
+    const warned = once(process, 'warning') as Promise<[Error & { code: string }]>
+    await hook.fetch(toRequest(await sign('github', bodyOf('github'))))
+    const [warning] = await warned
+    expect(warning).toMatchObject({ code: 'ONCEBOX_WEBHOOK' })
+    expect(warning.message).toMatch(/^type or map of a webhook failed, .*\(SyntaxError\)$/)
+  })
 
   test('what is not JSON reaches neither `type` nor `map`', async () => {
     const called: string[] = []

@@ -16,16 +16,22 @@ interface Facts {
 const QUARANTINED = check<Facts>({
   code: 'messages-quarantined',
   severity: 'warning',
-  why: 'These messages could not be handled as they came, and were acknowledged: nobody sends them again, and they stay until a person decides.',
+  why: 'These messages could not be handled as they came, and were acknowledged: nobody sends them again. They stay until a person decides, or as long as their source keeps them (from(source, { quarantine: { retainMs } }), 30 days for what is not allowed), if that is said here.',
   find: ({ kinds }, { limits }) =>
     kinds
       .filter(({ count }) => count > 0)
-      .map(({ consumer, reason, count, oldestMs }) => ({
+      .map(({ consumer, reason, count, oldestMs, deletedInMs }) => ({
         // What a source may not send says something of that source alone.
         severity: oldestMs! > limits.deadMs && reason !== 'not-allowed' ? ('warning' as const) : ('note' as const),
-        what: `${many(count)} messages ${consumer === '' ? 'that reached no consumer' : `of consumer ${consumer}`} are in quarantine as ${reason}, the oldest for ${span(oldestMs!)}`,
-        figures: { consumer, reason, messages: count, oldestMs: oldestMs! },
-        fix: `await box.admin.messages({ consumer: ${quoted(consumer)}, reason: ${quoted(reason)} })   // then admin.retry or admin.discard`,
+        what: `${many(count)} messages ${consumer === '' ? 'that reached no consumer' : `of consumer ${consumer}`} are in quarantine as ${reason}, the oldest for ${span(oldestMs!)}${deletedInMs === null ? '' : `; the first is deleted ${deletedInMs > 0 ? `in ${span(deletedInMs)}` : 'soon'}, whether anybody has looked at it or not`}`,
+        figures: {
+          consumer,
+          reason,
+          messages: count,
+          oldestMs: oldestMs!,
+          ...(deletedInMs !== null && { deletedInMs }),
+        },
+        fix: `await box.admin.messages({ consumer: ${quoted(consumer)}, reason: ${quoted(reason)} })   // then ${reason === 'unmapped' ? 'mend map, hand in what it makes of them with box.receive, and admin.discard' : 'admin.retry or admin.discard'}`,
       })),
 })
 

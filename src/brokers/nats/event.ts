@@ -1,8 +1,9 @@
 /** Messages of JetStream and messages of the box. */
 import type { Incoming, Message } from '../../message.js'
 import { HTTP, type Envelope } from '../cloudevents.js'
-import { isThing, refusable, toEnvelope, toIncoming, type WriteOptions } from '../event.js'
-import { guarded, wordsOf } from '../read.js'
+import { isThing, toEnvelope, toIncoming, type WriteOptions } from '../event.js'
+import { guarded } from '../read.js'
+import { threw, unmapped } from '../unmapped.js'
 import type { NatsHeaders, NatsMessage, ResolvedSource } from './options.js'
 
 /** Headers of the server and its clients. They say how a message travelled, and are not part of it. */
@@ -32,12 +33,14 @@ function readRaw(raw: NatsMessage, options: ResolvedSource): Incoming {
     redelivered: raw.info.deliveryCount > 1,
   }
   if (!key) return toIncoming(raw, received, HTTP, options)
+  // As it came: a `map` that answers for a message without its key would answer for another one.
+  const asItCame = (): Incoming => toIncoming(raw, received, HTTP, { ...options, map: undefined })
   try {
     const own: unknown = key(raw)
-    if (isThing(own)) return refusable(toIncoming(raw, received, HTTP, options), 'key returned an object or a function')
+    if (isThing(own)) return unmapped(asItCame(), 'key returned an object or a function')
     return toIncoming(raw, { ...received, key: own as string | undefined }, HTTP, options)
   } catch (error) {
-    return refusable(toIncoming(raw, received, HTTP, options), `key threw: ${wordsOf(error)}`)
+    return unmapped(asItCame(), threw('key', error))
   }
 }
 

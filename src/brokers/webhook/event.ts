@@ -3,15 +3,16 @@ import { createHash } from 'node:crypto'
 import { OnceboxError } from '../../errors.js'
 import type { Incoming, Message } from '../../message.js'
 import { readStructured, writeStructured, type Envelope } from '../cloudevents.js'
-import { isThing, readMapped, refusable } from '../event.js'
-import { guarded, wordsOf } from '../read.js'
+import { isThing, readMapped } from '../event.js'
+import { guarded } from '../read.js'
+import { threw, unmapped } from '../unmapped.js'
 import type { ResolvedSource, Scheme, VerifiedRequest } from './options.js'
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /**
- * What the box gets. What is not JSON is for the box to keep: `type` and `map` never see it. What they choke on becomes a
- * message without an id, which is kept too, and `report` is told why.
+ * What the box gets. What is not JSON is for the box to keep: `type` and `map` never see it. What they choke on is unmapped,
+ * which is for the sender to keep, and `report` is told why.
  */
 export const toMessage = guarded(
   ({ scheme, source }: ResolvedSource, _request: Request, { body }: Signed, _report: (error: unknown) => void) => ({
@@ -53,10 +54,10 @@ function readRequest(
     const mapped = readMapped(options.map(verified), message)
     if (mapped.problem === undefined) return mapped.message
     report(new OnceboxError('MESSAGE_INVALID', mapped.problem))
-    return refusable(message, mapped.problem)
+    return unmapped(message, mapped.problem)
   } catch (error) {
     report(error)
-    return refusable(message, `${at} threw: ${wordsOf(error)}`)
+    return unmapped(message, threw(at, error))
   }
 }
 

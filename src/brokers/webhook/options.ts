@@ -52,8 +52,8 @@ export interface WebhookSourceOptions {
   /** Changes what the box gets: `({ message }) => ({ ...message, key: … })`. */
   map?: (request: VerifiedRequest) => Incoming
   /**
-   * Told of what the sender does not see: the database is away, a handler failed, `type` or `map` threw. Default: a
-   * process warning; none for a handler, which the log of the box tells of.
+   * Told of what the sender does not see: the database is away, a handler failed, `type` or `map` threw, and the sender is
+   * told to try again. Default: a process warning; none for a handler, which the log of the box tells of.
    */
   onError?: (error: unknown) => void
   /** Milliseconds since 1970. Default: `Date.now`. */
@@ -165,11 +165,16 @@ export function finish(given: {
     onError: onError ?? WARNING,
     /** Told of handlers that failed, which the log of the box has told of already. */
     onFailed: onError ?? (() => undefined),
+    onUnmapped: onError ?? UNMAPPED_WARNING,
     now,
   }
 }
 
 const WARNING = warning('a webhook could not be delivered to the box', 'ONCEBOX_WEBHOOK')
+const UNMAPPED_WARNING = warning(
+  'type or map of a webhook failed, and its sender is told to try again; mend it, and give onError to see the whole error',
+  'ONCEBOX_WEBHOOK',
+)
 
 export function resolveSink(given: WebhookSinkOptions) {
   const options = resolve('webhook with a url, which is a sink,', given, SINK)

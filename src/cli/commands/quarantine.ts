@@ -1,9 +1,9 @@
 /** `oncebox quarantine`: messages that could not be judged or handled safely. */
 import type { Filter } from '../../admin/index.js'
 import { command } from '../command.js'
-import { choice, restArguments } from '../option.js'
+import { choice, flag, restArguments } from '../option.js'
 import { BULK, BULK_RESULT, changeMany } from '../shared/bulk.js'
-import { ENTRY } from '../shared/entry.js'
+import { WHOLE_ENTRY } from '../shared/entry.js'
 import { CRITERIA, filterOf, OF_CONSUMER } from '../shared/filter.js'
 import { listMessages } from '../shared/list.js'
 import { PAGE } from '../shared/paging.js'
@@ -11,7 +11,7 @@ import { PAGE } from '../shared/paging.js'
 const IDS = { ids: restArguments('Ids of messages.') }
 const WHY = {
   why: choice('In quarantine for this.', [
-    ...['conflict', 'invalid', 'undecodable', 'no-id', 'too-old', 'too-large', 'unrouted', 'not-allowed'],
+    ...['conflict', 'invalid', 'undecodable', 'unmapped', 'no-id', 'too-old', 'too-large', 'unrouted', 'not-allowed'],
     'effect-unknown',
   ] as NonNullable<Filter['reason']>[]),
 }
@@ -27,11 +27,20 @@ export const quarantineLs = command({
   verb: 'ls',
   summary: 'List what is in quarantine, newest first.',
   example: 'oncebox quarantine ls --why invalid --type order.placed',
-  options: { ...WHY, ...OF_CONSUMER, ...CRITERIA, ...PAGE },
+  details: [
+    'What has no id can be looked at with --whole alone. So can the detail of why a message is here, in which a schema may quote its data.',
+  ],
+  options: {
+    ...WHY,
+    ...OF_CONSUMER,
+    ...CRITERIA,
+    ...PAGE,
+    whole: flag('Show everything of each, with its data, headers and detail.'),
+  },
   arguments: IDS,
   connects: true,
   raw: true,
-  output: ENTRY,
+  output: WHOLE_ENTRY,
   async run(context) {
     const filter = { ...criteriaOf(context.options, context.args.ids), state: 'quarantined' as const }
     await listMessages(context, filter, 'messages in quarantine')

@@ -4,9 +4,11 @@ import type { Context } from '../command.js'
 import type { OptionsOf } from '../option.js'
 import { entryColumns, entryDocument, entryRow, type AnyEntry } from './entry.js'
 import { type PAGE, readPages, tellMore } from './paging.js'
+import { showWhole } from './show.js'
 
+/** With `whole`, everything that is known of each, one below the other. */
 export async function listMessages(
-  context: Context<OptionsOf<typeof PAGE>, unknown>,
+  context: Context<OptionsOf<typeof PAGE> & { readonly whole?: boolean }, unknown>,
   filter: Filter,
   what: string,
 ): Promise<void> {
@@ -19,10 +21,11 @@ export async function listMessages(
     return { items: entries, cursor }
   }
   const { count, cursor } = await readPages({ options, signal }, read, (entries) => {
-    if (out.json) for (const entry of entries) out.document(entryDocument(entry, whom))
+    if (out.json && !options.whole) for (const entry of entries) out.document(entryDocument(entry, whom))
     else rows.push(...entries)
   })
-  if (rows.length > 0) out.table(entryColumns(whom), rows.map(entryRow))
+  if (options.whole) showWhole(out, rows, { data: true, stack: false })
+  else if (rows.length > 0) out.table(entryColumns(whom), rows.map(entryRow))
   if (count === 0) out.note(`no ${what}`)
   tellMore(out, cursor)
 }

@@ -57,11 +57,12 @@ export const REMEDIES: Readonly<Record<string, Prescribe>> = {
     [`outbox retry --sink ${name('sink')}`],
     [`outbox discard --sink ${name('sink')} --reason 'given up'`, 'or this'],
   ],
-  'messages-quarantined': (name, { figures: { consumer } }) => {
+  'messages-quarantined': (name, { figures: { consumer, reason } }) => {
     const which = `--why ${name('reason')}${consumer === '' ? '' : ` --consumer ${name('consumer')}`}`
+    const released: Remedy = [`quarantine release ${which}`, 'what can be handled now']
     return [
       [`quarantine ls ${which}`],
-      [`quarantine release ${which}`, 'what can be handled now'],
+      ...(reason === 'unmapped' ? [] : [released]),
       [`quarantine discard ${which} --reason 'looked at'`, 'what never can'],
     ]
   },

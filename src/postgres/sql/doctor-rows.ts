@@ -294,6 +294,8 @@ export interface QuarantineFacts {
   /** Those that nobody has discarded. */
   readonly count: number
   readonly oldestMs: number | null
+  /** When the first of them may be deleted, whether anybody has looked at it or not; null if all of them are kept. */
+  readonly deletedInMs: number | null
   /** Of messages that were too old: the envelopes of those of the last week, 100 at most. */
   readonly envelopes: readonly { readonly receivedMs: number; readonly envelope: string | null }[] | null
 }
@@ -302,11 +304,11 @@ export interface QuarantineFacts {
 export const LOOK_QUARANTINE = statement<null, { facts: Json<QuarantineFacts> }>(`
 with recursive input as (select $1::text),${quarantinePairs('kind')}
 select jsonb_build_object('consumer', kind.consumer, 'reason', kind.reason, 'count', kept.n, 'oldestMs', kept.ms,
-  'envelopes', case when kind.reason = 'too-old' then late.found end)::text facts
+  'deletedInMs', kept.left_ms, 'envelopes', case when kind.reason = 'too-old' then late.found end)::text facts
 from kind
 cross join lateral (
-  select count(*) n, max(${age('q.received_at')}) ms from (
-    select q.received_at, q.discarded from ob.quarantine q
+  select count(*) n, max(${age('q.received_at')}) ms, min(-${age('q.expires_at')}) left_ms from (
+    select q.received_at, q.expires_at, q.discarded from ob.quarantine q
     where q.consumer = kind.consumer and q.reason = kind.reason order by q.reason, q.n limit ${COUNTED_TO}) q
   where q.discarded is null
 ) kept

@@ -14,6 +14,7 @@ const REASONS: Readonly<Record<string, Reason>> = {
   'effect-unknown': { words: 'Nobody knows whether a call happened', many: 'Unknown effects', what: 'Look it up where the call went, then answer: the handler goes on from there.' },
   invalid: { words: 'The schema refuses it', many: 'Invalid', what: 'Mend the producer or the schema. Retry checks it again; discard gives it up.' },
   undecodable: { words: 'Not JSON in UTF-8', many: 'Undecodable', what: 'Mend the producer and have it send again under a new id; discard this one.' },
+  unmapped: { words: 'map or type of its source failed', many: 'Unmapped', what: 'Mend map and deploy, hand it in again with box.receive, then discard this one.' },
   'too-large': { words: 'More bytes than maxBytes', many: 'Too large', what: 'Raise maxBytes and retry, or discard it.' },
   'too-old': { words: 'Older than the dedup horizon', many: 'Too old', what: 'It may have been handled already, before the horizon: check, then retry or discard it.' },
   'no-id': { words: 'Without a usable id', many: 'Without id', what: 'Nothing tells it from its copies. Mend the producer; discard this one.' },

@@ -24,6 +24,11 @@ export function adviceFor({ reason, source, consumer }: Pick<Fate, 'reason' | 's
         title: 'Its body could not be decoded',
         text: `What came is below, byte by byte. If ${who} sends another format, give its source a decoder, and retry.`,
       }
+    case 'unmapped':
+      return {
+        title: 'A function of its source could not read it',
+        text: 'Nothing is wrong with it: map, type or key failed, as the detail says. Mend it and deploy; then hand in with box.receive what it makes of this one, and discard this one.',
+      }
     case 'no-id':
       return {
         title: 'It came without an id',

@@ -18,7 +18,7 @@ import { Time } from '../time.js'
 
 const PAGE = 50
 /** A retry would meet the same. */
-const NEVER_RETRIED = new Set(['conflict', 'no-id', 'effect-unknown'])
+const NEVER_RETRIED = new Set(['conflict', 'unmapped', 'no-id', 'effect-unknown'])
 
 interface Props {
   of: ReasonCount
