@@ -246,7 +246,7 @@ describe('a transaction', () => {
     class BrokenBegin extends pg.Client {
       // eslint-disable-next-line @typescript-eslint/no-explicit-any
       override query(...args: any[]): any {
-        if (String(args[0]?.text).startsWith('BEGIN')) args[0] = { text: 'BEGIN TO FAIL' }
+        if (String(args[0]?.text ?? args[0]).startsWith('BEGIN')) args[0] = 'BEGIN TO FAIL'
         // eslint-disable-next-line @typescript-eslint/no-explicit-any
         return (super.query as any)(...args)
       }
