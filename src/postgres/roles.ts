@@ -33,6 +33,8 @@ export const GRANTS: Readonly<Record<Exclude<Role, 'owner' | 'viewer'>, Readonly
     outbox: 'insert (source, id, type, key, body, hash, envelope), select (n, source, id, type)',
     delivery: 'insert (n, sink, shard, key, due_at, waiting)',
     sink: 'select (name, types)',
+    sink_set: 'select (version)',
+    sink_version: 'select',
   },
   worker: {
     ...Object.fromEntries(

@@ -1,4 +1,4 @@
-// Generated from the migrations by `node scripts/describe-schema.mjs`, which `npm run build` runs. Of f781a5d204b05cac.
+// Generated from the migrations by `node scripts/describe-schema.mjs`, which `npm run build` runs. Of e6562a3b90056a20.
 import type { ObjectRow } from '../../postgres/sql/doctor-server.js'
 
 /** What the migrations make: kind, name, detail. */
@@ -246,7 +246,7 @@ export const EXPECTED: readonly (readonly [ObjectRow['kind'], string, string])[]
   ["function", "quarantine_used", "f29f63e33fea02cd7409bb63747a1a94"],
   ["function", "refuse", "6b3d5cc3aadeb20ca6c148b3b4df45de"],
   ["function", "refuse_forgotten", "fd74b93b13fbdf6361824295c845bd01"],
-  ["function", "register_sinks", "6826071ae6e151fb12cc9fc56da12990"],
+  ["function", "register_sinks", "6838965025779915e0dc3ad9d769aaf4"],
   ["function", "remove_consumer", "0dae03807bb214ab1d6933c1c5dc20a4"],
   ["function", "remove_lanes", "c31b3be6749efc87f96b63525fd76665"],
   ["function", "resume_parked", "9dc937e18ebb6fbe720d5cce67bb0761"],
@@ -301,6 +301,7 @@ export const EXPECTED: readonly (readonly [ObjectRow['kind'], string, string])[]
   ["index", "work_parked", "CREATE INDEX work_parked ON ob.work USING btree (consumer, parked, seq) WHERE (parked IS NOT NULL)"],
   ["index", "work_pkey", "CREATE UNIQUE INDEX work_pkey ON ob.work USING btree (consumer, source, id)"],
   ["sequence", "seq", ""],
+  ["sequence", "sink_version", ""],
   ["table", "attempt", ""],
   ["table", "audit", ""],
   ["table", "bulk", ""],

@@ -20,7 +20,7 @@ missing as (
   where not has_table_privilege('ob.' || asked.name, right_to.it)
   union all
   select 2, s.name, 'USAGE on sequence ' || s.name
-  from (values ('ob.seq'), (pg_get_serial_sequence('ob.outbox', 'n')), (pg_get_serial_sequence('ob.quarantine', 'n')),
+  from (values ('ob.seq'), ('ob.sink_version'), (pg_get_serial_sequence('ob.outbox', 'n')), (pg_get_serial_sequence('ob.quarantine', 'n')),
     (pg_get_serial_sequence('ob.audit', 'n')), (pg_get_serial_sequence('ob.attempt', 'n'))) s(name)
   where not has_sequence_privilege(s.name, 'USAGE')
   union all

@@ -96,8 +96,9 @@ ended as (delete from ob.catch_up c using input, looked where c.sink = given->>'
 select looked.n::text looked, looked.through::text through from looked, progress`)
 
 /**
- * Gives events that were sent before there was a sink to the sinks that want them; what nobody wants is put aside. In: how
- * many to look at. Out: how many it looked at. None: there are none, others hold them, or the sinks have just changed.
+ * Gives events that were sent before there was a sink, or by a snapshot older than the sinks, to the sinks that want them;
+ * what nobody wants is put aside, unless it has a sink that is not registered yet. In: how many to look at. Out: how many it
+ * looked at. None: there are none, others hold them, or the sinks have just changed.
  * Indexes: delivery_unassigned, and the primary keys.
  */
 export const ASSIGN = statement<readonly [limit: number], { looked: string }>(`
@@ -109,21 +110,25 @@ seen as materialized (
 wanted as materialized (
   select seen.n, s.name from seen join ob.outbox o using (n) join ob.sink s on s.types is null or o.type = any (s.types)
 ),
+settled as materialized (
+  select n from wanted
+  union select seen.n from seen where (select 1 from ob.delivery d where d.n = seen.n and d.sink > '' limit 1) is not null
+),
 given_to as (
   insert into ob.delivery (n, sink, shard, key, due_at, waiting)
   select d.n, wanted.name, d.shard, d.key, d.due_at, d.due_at > ob.now()
   from wanted cross join lateral (select * from ob.delivery d where d.n = wanted.n and d.sink = '' limit 1) d order by d.n
   on conflict do nothing
 ),
-gone as (delete from ob.delivery d where d.sink = '' and d.n = any (array(select n from wanted))),
+gone as (delete from ob.delivery d where d.sink = '' and d.n = any (array(select n from settled))),
 put_aside as (update ob.delivery d set waiting = true
-  where d.sink = '' and d.n = any (array(select n from seen except select n from wanted)))
+  where d.sink = '' and d.n = any (array(select n from seen except select n from settled)))
 select count(*)::text looked from seen`)
 
 /**
  * Removes a sink, under LOCK_SINKS, unless it is in use; `goneMs` is for how long a process counts without a sign of life. Out:
  * one row: whether it is `known`, and `users`: the processes that have it attached, as JSON; it stays if there is one, or
- * if a relay holds one of its shards (`leased`). And `last`, the number of the last event that was sent until now. Indexes:
+ * if a relay holds one of its shards (`leased`). And `last`, the number of the last event that was sent until the version was counted, see SEND. Indexes:
  * delivery_live, delivery_waiting and delivery_parked, each named by the order under its limit, as in the statements below.
  */
 export const REMOVE_SINK = statement<{ sink: string; goneMs: number }, RemoveSinkAnswer>(`
@@ -153,10 +158,14 @@ catching_up as (delete from ob.catch_up c using input, free where c.sink = given
 leases as (delete from ob.shard h using input, free where h.sink = given->>'sink'),
 unmarked as (delete from ob.removed_sink r using input where r.sink = given->>'sink'),
 gone as (delete from ob.sink k using input, free where k.name = given->>'sink' returning 1),
-counted as (update ob.sink_set set version = version + 1 where exists (select 1 from gone))
+counted as (
+  update ob.sink_set set version = greatest(version + 1, nextval('ob.sink_version'))
+  where exists (select 1 from gone) returning 1
+)
 select known.it::text known, (exists (select 1 from shards where live))::text leased,
   coalesce((select jsonb_agg(host) from users), '[]')::text users,
-  greatest((select max(n) from ob.outbox), pg_sequence_last_value(pg_get_serial_sequence('ob.outbox', 'n')), 0)::text last
+  case when (select count(*) from counted) >= 0 then greatest(
+    (select max(n) from ob.outbox), pg_sequence_last_value(pg_get_serial_sequence('ob.outbox', 'n')), 0) end::text last
 from known`)
 
 interface RemoveSinkAnswer {
