@@ -8,6 +8,7 @@ import { toMessage, type Failure, type Message } from '../message.js'
 import type { EventRow } from '../postgres/sql/shards.js'
 import { readable } from '../readable.js'
 import type { Retry } from '../retry.js'
+import { readAnswers } from './answers.js'
 
 /** An event, on its way to one sink. */
 export interface OutgoingEvent {
@@ -58,28 +59,31 @@ export interface PublishOptions {
   readonly publishTimeoutMs: number
   /** What goes on around each call of the sink. */
   readonly around: <A>(batch: readonly Message[], call: () => Promise<A>) => Promise<A>
+  /** Whether the events are still ours to publish, asked before each call. */
+  readonly isOurs: () => Promise<boolean>
 }
 
 export async function publish(
   sink: Sink,
   events: readonly OutgoingEvent[],
-  { retry, publishTimeoutMs, around }: PublishOptions,
+  { retry, publishTimeoutMs, around, isOurs }: PublishOptions,
 ): Promise<Verdicts> {
-  let answers: Awaited<ReturnType<Sink['publish']>>
+  if (!(await isOurs())) return noVerdicts()
+  let answers: (Refusal | undefined)[]
   const batch = events.map(({ message }) => message)
   try {
     // A sink that never answers must not keep its shards for good.
-    answers = await around(batch, async () =>
+    const answered = await around(batch, async () =>
       within(publishTimeoutMs, sink.publish(batch), () => tooLate(publishTimeoutMs)),
     )
-    checkAnswers(answers, events.length)
+    answers = readAnswers(answered, events.length)
   } catch (error) {
     throw new DestinationDown(readable(error))
   }
   const verdicts = noVerdicts()
   const failedKeys = new Set<string>()
   events.forEach((event, at) => {
-    const answer = answers[at] ?? undefined
+    const answer = answers[at]
     const { key } = event.message
     if (answer === undefined) return void verdicts.published.push(event)
     // A sink sends nothing after a failure within a key, so this one was refused only because of the first.
@@ -91,8 +95,7 @@ export async function publish(
 }
 
 function refuse(verdicts: Verdicts, event: OutgoingEvent, refusal: Refusal, retry: Retry): void {
-  const { down, afterMs } = refusal
-  const error = readable(refusal.error)
+  const { error, down, afterMs } = refusal
   if (down) verdicts.problem ??= { error }
   if (afterMs !== undefined) {
     if (afterMs === 0) return void (verdicts.untried ??= { error })
@@ -104,7 +107,7 @@ function refuse(verdicts: Verdicts, event: OutgoingEvent, refusal: Refusal, retr
 
 /** An attempt of the event is counted. */
 export function blame(event: OutgoingEvent, refusal: Refusal, retry: Retry): Verdicts['failed'][number] {
-  const error = readable(refusal.error)
+  const { error } = refusal
   const delayMs = refusal.retry === false ? null : retry(error, event.attempts + 1)
   return { event, failure: toFailure(error), delayMs }
 }
@@ -115,20 +118,4 @@ const MOST_AFTER_MS = 3_600_000
 function tooLate(ms: number): OnceboxError {
   const advice = 'it counts as down; raise publishTimeoutMs if it needs longer'
   return new OnceboxError('PUBLISH_TIMEOUT', `no answer in ${ms} ms, ${advice}`)
-}
-
-function checkAnswers(answers: unknown, expected: number): void {
-  const wrong = (what: string): OnceboxError =>
-    new OnceboxError(
-      'OPTION_INVALID',
-      `publish must answer with one undefined or { error, retry } per message; ${what}`,
-    )
-  if (!Array.isArray(answers)) throw wrong(`got ${answers === null ? 'null' : typeof answers}`)
-  if (answers.length !== expected) throw wrong(`got ${answers.length} answers for ${expected} messages`)
-  for (const answer of answers as unknown[]) {
-    if (answer === undefined || answer === null) continue
-    if (typeof answer !== 'object' || !('error' in answer)) throw wrong(`got ${typeof answer} among them`)
-    const { afterMs } = answer as { afterMs?: unknown }
-    if (afterMs !== undefined && !(typeof afterMs === 'number' && afterMs >= 0)) throw wrong(`afterMs is no time`)
-  }
 }

@@ -3,6 +3,7 @@ import { CALM_MS } from '../figures.js'
 import { createPlans } from '../postgres/plans.js'
 import { watch, type Runtime } from '../runtime.js'
 import { backoffMs, sleep } from '../backoff.js'
+import { readable } from '../readable.js'
 import { beginTurn, type OwnTurn } from '../lifecycle.js'
 import { createCare } from './apart.js'
 import { createSuspects } from './suspects.js'
@@ -21,6 +22,8 @@ export interface RelayLoop {
   stop(timeoutMs: number): Promise<void>
   /** What keeps events from being published, for people. */
   readonly problem: string | undefined
+  /** Its destination is, as far as this process has tried. */
+  readonly isDown: boolean
 }
 
 /** `send` cannot tell when its transaction commits, so a relay looks this often at first, and half as often each time. */
@@ -30,6 +33,8 @@ const MAX_POLL_MS = 1_000
 const DOWN_MS = { first: 100, most: 30_000 }
 /** While the database is. */
 const AWAY_MS = { first: 50, most: 1_000 }
+/** It may fail a few times, as in a restart of the database, before it counts as failing. */
+const FEW_FAILURES = 2
 
 export function createRelayLoop(
   runtime: Runtime,
@@ -91,7 +96,8 @@ export function createRelayLoop(
         await nap(Math.max(1, Math.min(pollMs, nextMs ?? pollMs)), turn)
         pollMs = nudged ? MIN_POLL_MS : Math.min(MAX_POLL_MS, pollMs * 2)
         nudged = false
-      } catch (error) {
+      } catch (thrown) {
+        const error = readable(thrown)
         const isDown = error instanceof DestinationDown
         const trouble = isDown ? down : away
         const { first, most } = isDown ? DOWN_MS : AWAY_MS
@@ -106,7 +112,12 @@ export function createRelayLoop(
   return {
     attached,
     get problem() {
-      return running && down.failures > 0 ? `sink ${name} is down: ${down.latest}` : undefined
+      if (!running) return undefined
+      if (down.failures > 0) return `sink ${name} is down: ${down.latest}`
+      return away.failures > FEW_FAILURES ? `the relay of sink ${name} fails every time: ${away.latest}` : undefined
+    },
+    get isDown() {
+      return running !== undefined && down.failures > 0
     },
     start() {
       if (running) return

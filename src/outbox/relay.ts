@@ -19,7 +19,6 @@ import {
   CLAIM_SHARDS,
   COMPLETE,
   COMPLETED,
-  EXTEND_SHARDS,
   FINISH_SHARED,
   READ_SHARDS,
   RELEASE_SHARDS,
@@ -29,10 +28,10 @@ import {
 import { readJson } from '../postgres/statement.js'
 import { tell, type Runtime } from '../runtime.js'
 import { backoffMs, sleep } from '../backoff.js'
-import { keepLease } from '../worker/lease.js'
 import { publishApart, type Care } from './apart.js'
 import { assign, catchUp } from './assign.js'
 import type { Attached } from './options.js'
+import { leaseShards, type ShardLease } from './shard-lease.js'
 import type { Suspects } from './suspects.js'
 import { DestinationDown, publish, toEvent, type OutgoingEvent, type PublishOptions, type Verdicts } from './publish.js'
 
@@ -65,19 +64,13 @@ const COMPLETE_TRIES = 10
 /** How long a link waits for a message that the receiving box is handling on arrival. */
 const LOCK_WAIT = '1s'
 
-/** A lease on some shards. */
-interface Lease {
-  readonly token: string
-  readonly shards: readonly number[]
-  readonly lost: string | undefined
-}
-
 /** Publishes one batch. Throws DestinationDown if the sink is down, after giving the shards back. */
 export async function relayBatch(runtime: Runtime, attached: Attached, memory: Memory): Promise<Step> {
   const { db } = runtime
   const { name, options } = attached
   const who = { sink: name, token: randomUUID() }
   const claim = { ...who, lease: options.leaseMs, limit: SHARDS_AT_ONCE, most: MOST_UNASSIGNED }
+  const asked = performance.now()
   const [claimed] = await db.run(CLAIM_SHARDS, claim)
   const { promoted, unassigned, behind, next } = claimed!
   const shards = readJson(claimed!.shards)
@@ -91,28 +84,16 @@ export async function relayBatch(runtime: Runtime, attached: Attached, memory: M
   const idle = (again: boolean): Step => ({ found: again || promoted === 'true' ? 'more' : 'none', nextMs })
   if (shards.length === 0) return idle(await lookAtOthers())
 
-  let lost: string | undefined
-  const extend = async (): Promise<boolean> => {
-    const [row] = await db.run(EXTEND_SHARDS, { ...who, lease: options.leaseMs })
-    return Number(row!.extended) > 0
-  }
-  const stopExtending = keepLease({ extend }, options.leaseMs, (why) => (lost ??= why))
+  const lease = leaseShards(runtime, who, options.leaseMs, { shards, asked })
   try {
     const again = await lookAtOthers()
-    const lease: Lease = {
-      token: who.token,
-      shards,
-      get lost() {
-        return lost
-      },
-    }
     const answer = await relayLeased(runtime, attached, lease, memory)
     return answer ? { found: 'published', nextMs: undefined, answer } : idle(again)
   } catch (error) {
     await db.run(RELEASE_SHARDS, who).catch(() => undefined)
     throw error
   } finally {
-    stopExtending()
+    lease.end()
   }
 }
 
@@ -120,7 +101,7 @@ export async function relayBatch(runtime: Runtime, attached: Attached, memory: M
 async function relayLeased(
   runtime: Runtime,
   attached: Attached,
-  lease: Lease,
+  lease: ShardLease,
   { care, suspects }: Memory,
 ): Promise<Answered | undefined> {
   const moved = await moveInto(runtime, attached, lease)
@@ -129,10 +110,12 @@ async function relayLeased(
     if (!moved) await runtime.db.run(RELEASE_SHARDS, { sink: attached.name, token: lease.token })
     return moved !== undefined && moved.count > 0 ? { took: true } : undefined
   }
-  if (lease.lost) return { took: false }
+  // A move gives back the shards that it leaves nothing in.
+  if (moved) lease.keep(new Set(events.map(({ shard }) => shard)).size)
   const metrics = runtime.metrics.sink(attached.name)
   const started = performance.now()
-  const verdicts = await publishWithCare(runtime, attached, events, care).finally(() => {
+  const isOurs = (): Promise<boolean> => lease.stands()
+  const verdicts = await publishWithCare(runtime, attached, events, { care, isOurs }).finally(() => {
     metrics.asked(performance.now() - started)
   })
   suspects.judge(verdicts, attached.options.retry)
@@ -142,6 +125,11 @@ async function relayLeased(
   else care.blamed(lease.shards)
   if (published.length + failed.length + later.length > 0) await complete(runtime, attached, lease, verdicts)
   if (published.length > 0) return { took: true, ...(suspects.waiting && { problem: problem?.error }) }
+  // Nothing was asked: another relay has the shards, or some of them.
+  if (lease.lost && !(problem ?? verdicts.untried) && failed.length + later.length === 0) {
+    await runtime.db.run(RELEASE_SHARDS, { sink: attached.name, token: lease.token })
+    return { took: false }
+  }
   // An event that was found to be to blame says nothing of the destination.
   if (problem && verdicts.suspects.length + later.length > 0) throw new DestinationDown(problem.error)
   if (failed.length + later.length === 0) throw new DestinationDown((problem ?? verdicts.untried)?.error)
@@ -153,9 +141,10 @@ async function publishWithCare(
   { traces }: Runtime,
   { name, sink, options: { retry, publishTimeoutMs } }: Attached,
   events: readonly OutgoingEvent[],
-  care: Care,
+  { care, isOurs }: { readonly care: Care } & Pick<PublishOptions, 'isOurs'>,
 ): Promise<Verdicts> {
   const options: PublishOptions = {
+    isOurs,
     retry,
     publishTimeoutMs,
     around: (batch, call) => traces.publish(name, batch, call),
@@ -170,13 +159,13 @@ async function publishWithCare(
   }
 }
 
-function reading({ name, options }: Attached, { shards }: Lease): ReadInput {
+function reading({ name, options }: Attached, { shards }: ShardLease): ReadInput {
   // A hot shard is read deep; many shards share the batch.
   const depth = Math.min(options.batch, Math.ceil((2 * options.batch) / shards.length))
   return { sink: name, shards, depth, limit: options.batch, bytes: MAX_BATCH_BYTES }
 }
 
-async function read({ db }: Runtime, attached: Attached, lease: Lease): Promise<OutgoingEvent[]> {
+async function read({ db }: Runtime, attached: Attached, lease: ShardLease): Promise<OutgoingEvent[]> {
   const rows = await db.run(READ_SHARDS, reading(attached, lease))
   return rows.map(toEvent)
 }
@@ -185,7 +174,7 @@ async function read({ db }: Runtime, attached: Attached, lease: Lease): Promise<
 async function complete(
   runtime: Runtime,
   { name, options }: Attached,
-  lease: Lease,
+  lease: ShardLease,
   { published, failed, later }: Verdicts,
 ): Promise<void> {
   const given: CompleteInput = {
@@ -228,7 +217,7 @@ async function finishShared({ db }: Runtime, shared: readonly string[]): Promise
 }
 
 /** The batch is published: it pays to insist on recording it while nobody else can have the shards. */
-async function persistently<T>(lease: Lease, record: (isRepeat: boolean) => Promise<T>): Promise<T> {
+async function persistently<T>(lease: ShardLease, record: (isRepeat: boolean) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await record(attempt > 1)
@@ -258,7 +247,7 @@ const notAllowed = sharedByCopies('sinks-not-allowed', () => new WeakSet<Sink>()
 async function moveInto(
   runtime: Runtime,
   attached: Attached,
-  lease: Lease,
+  lease: ShardLease,
 ): Promise<{ count: number; rest: OutgoingEvent[] } | undefined> {
   const into = (attached.sink as { [RELAY_INTO]?: RelayInto })[RELAY_INTO]
   if (!into || notAllowed.has(attached.sink)) return undefined
@@ -280,6 +269,8 @@ async function moveInto(
   } catch (error) {
     // The receiving box is handling one of them on arrival: received one by one, the others need not wait for it.
     if (isConflict(error)) return undefined
+    // Too much for one statement: read on their own, events are as many as fit.
+    if ([...causes(error)].some((cause) => sqlState(cause)?.startsWith('54'))) return undefined
     // Class 42: no such table or column, or no permission. Publishing may still work.
     if (![...causes(error)].some((cause) => sqlState(cause)?.startsWith('42'))) throw error
     notAllowed.add(attached.sink)

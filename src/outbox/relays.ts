@@ -124,7 +124,7 @@ export function createRelays(runtime: Runtime): Relays {
       return loops.flatMap(({ problem }) => problem ?? [])
     },
     get failing() {
-      return loops.filter(({ problem }) => problem !== undefined).map((loop) => loop.attached.name)
+      return loops.filter(({ isDown }) => isDown).map((loop) => loop.attached.name)
     },
     nudge() {
       for (const loop of loops) loop.nudge()

@@ -99,7 +99,7 @@ export async function prepareSend(
     hash,
     envelope: JSON.stringify({
       // First, where MOVE finds it. Else its time is when it was sent, and by then its receiver would find it too old.
-      time: later,
+      time: later !== undefined && options.deliverAt!.getTime() > Date.now() ? later : undefined,
       subject: options.subject,
       headers: headersOf(where, options, cause, runtime.traces.headers),
     }),
@@ -140,10 +140,11 @@ export async function writeOutgoing(runtime: Runtime, outgoing: readonly Outgoin
   }
   for (const { id, type, key, body, hash, envelope, deliverAt } of outgoing) {
     if (rows.has(id)) continue
-    if (bytes + body.length > MAX_BATCH_BYTES && bytes > 0) await flush()
+    const size = body.length + envelope.length
+    if (bytes + size > MAX_BATCH_BYTES && bytes > 0) await flush()
     const shard = key === undefined ? undefined : shardOf(key)
     rows.set(id, { i: id, t: type, k: key, g: shard, b: body, h: hash, e: envelope, at: deliverAt })
-    bytes += body.length
+    bytes += size
   }
   await flush()
   // Nobody tells us when the caller commits: the relay looks a little more often for a while.

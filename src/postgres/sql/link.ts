@@ -50,8 +50,9 @@ next as materialized (
 ),
 event as materialized (
   select o.*, coalesce(substring(envelope from '^{"time":"([^"]+)"')::timestamptz, created_at) at from (
-    select next.shard, next.attempts, o.*, sum(octet_length(o.body)) over (order by next.n) - octet_length(o.body) before
-    from next cross join lateral (select * from ob.outbox o where o.n = next.n limit 1) o) o
+    select next.shard, next.attempts, o.*, sum(size.it) over (order by next.n) - size.it before
+    from next cross join lateral (select * from ob.outbox o where o.n = next.n limit 1) o
+    cross join lateral (select octet_length(o.body) + octet_length(o.envelope) it) size) o
   where before < (select (given->>'bytes')::bigint from input)
 ),${subscribed('to_box')},
 judged as materialized (

@@ -146,8 +146,9 @@ next as materialized (
   order by d.n limit (select (given->>'limit')::int from input)
 ),
 event as (
-  select next.shard, next.attempts, o.*, sum(octet_length(o.body)) over (order by next.n) - octet_length(o.body) before
+  select next.shard, next.attempts, o.*, sum(size.it) over (order by next.n) - size.it before
   from next cross join lateral (select * from ob.outbox o where o.n = next.n limit 1) o
+    cross join lateral (select octet_length(o.body) + octet_length(o.envelope) it) size
 )
 select n::text, shard::text, attempts::text, source, id, type, key, body, envelope,
        (extract(epoch from created_at) * 1000.0)::bigint::text created
