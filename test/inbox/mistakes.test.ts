@@ -39,7 +39,7 @@ describe('messages that differ in what is no name', () => {
     await using box = await server.open()
     box.consumer('a', { note: () => undefined })
     const deliver = await attach(box)
-    const all = messages.map((one) => ({ ...note('', { data: 1 }), ...one }) as Incoming)
+    const all = messages.map((one) => ({ ...note('', { data: 1 }), ...one }))
     for (let times = 0; times < 2; times++) {
       expect((await deliver(all)).map(({ status, ack }) => [status, ack])).toEqual(all.map(() => ['quarantined', true]))
     }
