@@ -10,7 +10,7 @@ export type * from '../../src/dashboard/client.js'
 async function ask(url: string, init: RequestInit): Promise<Response> {
   const response = await fetch(url, { ...init, redirect: 'manual' })
   if (response.type !== 'opaqueredirect') return response
-  throw new DashboardError(401, { code: 'UNAUTHENTICATED', message: 'reload the page to sign in again' })
+  throw new DashboardError(401, { code: 'UNAUTHENTICATED', message: 'sign in again' })
 }
 
 export const api = createClient({ url: told.base, fetch: ask })

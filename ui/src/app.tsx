@@ -4,10 +4,9 @@ import { announced } from './announce.js'
 import { bulk } from './components/bulk/open.js'
 import { ConfirmHost } from './components/confirm.js'
 import { Empty } from './components/empty.js'
-import { isSignedOut, titleOf, wordsOf } from './components/failed.js'
+import { titleOf, wordsOf } from './components/failed.js'
 import { HelpDialog } from './components/help-dialog.js'
 import { Notices } from './components/notices.js'
-import { ReloadButton } from './components/reload-button.js'
 import { PhoneMore } from './components/phone-more.js'
 import { Sidebar } from './components/sidebar.js'
 import { Toasts } from './components/toasts.js'
@@ -76,9 +75,7 @@ function Content() {
           icon="plug"
           level={1}
           title={titleOf(error)}
-          actions={
-            isSignedOut(error) ? <ReloadButton /> : <Button onClick={() => void loadSession()}>Try again</Button>
-          }
+          actions={<Button onClick={() => void loadSession()}>Try again</Button>}
         >
           {wordsOf(error)}
         </Empty>

@@ -45,7 +45,7 @@ export async function refresh(): Promise<void> {
   try {
     hear(of, await api.overview({ box: of }))
   } catch (error) {
-    problem.value = error instanceof Error ? error : { message: String(error) }
+    problem.value = error as Error
   }
 }
 

@@ -19,6 +19,6 @@ export function startNow(): void {
   // A clock that turns out to be wrong is put right at once.
   effect(() => {
     const heard = heardAt.value
-    if (heard !== undefined && Math.abs(heard - now.peek()) > 15_000) now.value = present()
+    if (heard !== undefined && Math.abs(heard - now.peek()) > 15_000) now.value = heard
   })
 }

@@ -2,7 +2,6 @@
  * Where the reader was on a page, for when they come back: the browser would go there at once, while what was there is still asked
  * for. So it waits until the page is long enough again, or the reader moves by themselves.
  */
-const PATIENCE_MS = 5_000
 
 /** By the number that an entry of the history has. */
 const places = new Map<number, number>()
@@ -20,9 +19,8 @@ export function nextEntry(): { readonly entry: number } {
 export function startScroll(): void {
   history.scrollRestoration = 'manual'
   last = entryNow()
-  addEventListener('scroll', () => void (gaveUp.signal.aborted && places.set(entryNow(), scrollY)), { passive: true })
-  for (const moves of ['wheel', 'touchstart', 'keydown', 'pointerdown'])
-    addEventListener(moves, () => gaveUp.abort(), { passive: true })
+  addEventListener('scroll', () => void (gaveUp.signal.aborted && places.set(entryNow(), scrollY)))
+  for (const moves of ['wheel', 'keydown', 'pointerdown']) addEventListener(moves, () => gaveUp.abort())
   gaveUp.abort()
 }
 
@@ -37,11 +35,9 @@ export function scrollBack(): void {
   gaveUp.abort()
   const to = places.get(entryNow()) ?? 0
   const own = (gaveUp = new AbortController())
-  const watch = new ResizeObserver(() => {
-    scrollTo(0, to)
-    if (Math.abs(scrollY - to) < 1) own.abort()
-  })
+  // What was there before may be long enough, and gone a moment later: so it goes on for a while.
+  const watch = new ResizeObserver(() => scrollTo(0, to))
   own.signal.addEventListener('abort', () => watch.disconnect())
-  setTimeout(() => own.abort(), PATIENCE_MS)
+  setTimeout(() => own.abort(), 3_000)
   watch.observe(document.body)
 }

@@ -11,7 +11,7 @@ let aheadMs = 0
 /** The server said that it is `at` now. */
 export function setServerClock(at: string): void {
   const ahead = Date.parse(at) - Date.now()
-  aheadMs = Math.abs(ahead) < LEAST_MS || Number.isNaN(ahead) ? 0 : ahead
+  aheadMs = Math.abs(ahead) < LEAST_MS ? 0 : ahead
 }
 
 export const present = (): number => Date.now() + aheadMs

@@ -14,7 +14,7 @@ export function Banner({ tone, icon, children, end }: Props) {
     <div class={`banner banner-${tone}`}>
       <Icon name={icon} />
       <span>{children}</span>
-      {end !== undefined && <span class="end">{end}</span>}
+      {end && <span class="end">{end}</span>}
     </div>
   )
 }

@@ -11,6 +11,7 @@ import { ReloadButton } from './reload-button.js'
 export function Notices() {
   const at = heardAt.value === undefined ? undefined : clockTime(heardAt.value, clock.value)
   const state = link.value
+  const signedOut = problem.value?.code === 'UNAUTHENTICATED'
   return (
     <>
       {state === 'paused' && (
@@ -36,14 +37,10 @@ export function Notices() {
           <b>No connection{at && ` since ${at}`}.</b> {at ? 'What you see is from then.' : 'It is tried every 5 s.'}
         </Banner>
       )}
-      {problem.value?.code === 'UNAUTHENTICATED' && (
-        <Banner tone="bad" icon="lock" end={<ReloadButton small />}>
-          <b>You are not signed in any more.</b> {at && `What you see is from ${at}.`}
-        </Banner>
-      )}
-      {problem.value && problem.value.code !== 'UNAUTHENTICATED' && (
-        <Banner tone="bad" icon="plug">
-          <b>The box cannot be read.</b> {asSentence(problem.value.message)} {at && `What you see is from ${at}.`}
+      {problem.value && (
+        <Banner tone="bad" icon="plug" end={signedOut && <ReloadButton small />}>
+          <b>{signedOut ? 'You are not signed in any more.' : 'The box cannot be read.'}</b>{' '}
+          {!signedOut && asSentence(problem.value.message)} {at && `What you see is from ${at}.`}
         </Banner>
       )}
       {looksOnly() && (

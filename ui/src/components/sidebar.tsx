@@ -110,9 +110,7 @@ function SideFoot() {
         <span>{server && `${server.ms} ms`}</span>
       </div>
       <div>
-        <span class="clip" title={who?.user}>
-          {who?.user ?? 'nobody signed in'}
-        </span>
+        <span class="clip">{who?.user ?? 'nobody signed in'}</span>
         <span>{who && (looksOnly() ? 'read-only' : who.may.length >= 6 ? 'all' : 'some')}</span>
       </div>
       <button type="button" class="side-help" onClick={() => (helpOpen.value = true)}>

@@ -18,7 +18,7 @@ const axisSpan = (ms: number): string => (ms < MINUTE_MS ? `${ms / 1000} s` : sp
 
 export function Charts({ figures }: { figures: Figures }) {
   return (
-    <section aria-label={`Charts, ${range.value.words}`} class="charts" data-shown-until={shown.value.max}>
+    <section aria-label={`Charts, ${range.value.words}`} class="charts">
       <Lag {...figures} />
       <Rate {...figures} />
       <div class="charts-stack">
