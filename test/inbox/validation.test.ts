@@ -273,7 +273,7 @@ describe('quarantine', () => {
     expect(await box.fate('1')).toMatchObject({ state: 'quarantined', reason: 'invalid', attempts: 0 })
     expect(told).toMatchObject([{ message: { id: '1' }, reason: 'invalid' }])
     expect(logger.lines).toMatchObject([
-      { about: { id: '1', reason: 'invalid', fields: ['n'] }, text: 'message quarantined' },
+      { about: { id: '1', reason: 'invalid', fields: ['n', 'at'] }, text: 'message quarantined' },
     ])
     expect(await box.receive(strict('1', { n: 'x' }))).toMatchObject({ status: 'quarantined', reason: 'invalid' })
     expect(await box.admin.retry({ id: '1' })).toBe(1)

@@ -244,6 +244,7 @@ describe.each(BOTH_WAYS)('%s finds what the other copy has noted', (_, own, othe
 /** State of a module that concerns nobody but objects of the same copy. */
 const OF_ONE_COPY = [
   'src/inbox/spins.ts: spins',
+  'src/postgres/drivers/pg/named.ts: known',
   'src/postgres/drivers/watch.ts: harmless',
   'src/cli/main.ts: closed',
   'src/brokers/rabbitmq/sink.ts: OPEN',
