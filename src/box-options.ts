@@ -30,20 +30,20 @@ export interface BoxOptions<M extends MessageMap, Tx, TxIn> {
   /** Your database client: `fromPg(pool)`, `fromPostgres(sql)`, `fromPglite(db)`. */
   db: Driver<Tx, TxIn>
   /** The vocabulary. Without it any type is taken, unchecked. */
-  messages?: M
+  messages?: M | undefined
   /** The PostgreSQL schema of this service's tables. Default: 'oncebox'. */
-  schema?: string
+  schema?: string | undefined
   /** Who you are, as a producer: stamped on what you send. Default: the name of the schema. */
-  source?: string
+  source?: string | undefined
   /** Larger bodies are refused or quarantined. Default: 1 MiB. */
-  maxBytes?: number
+  maxBytes?: number | undefined
   /** Default: warnings and errors on the console. */
-  logger?: Logger
+  logger?: Logger | undefined
   /** `false` makes no spans, whatever is registered with OpenTelemetry. */
-  telemetry?: false
+  telemetry?: false | undefined
   /** `false` writes no figures of each minute, which the charts of the dashboard are made of. Default: true, once it is started. */
-  history?: boolean
-  hooks?: Hooks<M>
+  history?: boolean | undefined
+  hooks?: Hooks<M> | undefined
 }
 
 const DRIVER = 'db must be a driver, such as fromPg(pool) of oncebox/pg'
@@ -127,7 +127,7 @@ export function createRuntime<M extends MessageMap, Tx, TxIn>(given: BoxOptions<
 const STOP = { timeoutMs: orInfinity(number({ least: 0, fallback: 30_000 })) }
 
 /** A text is not looked at: `process.on('SIGTERM', box.stop)` passes the name of the signal. */
-export function stopTimeout(given: { timeoutMs?: number } | undefined): number {
+export function stopTimeout(given: { timeoutMs?: number | undefined } | undefined): number {
   const { timeoutMs } = resolve('stop', typeof given === 'object' && given !== null ? given : {}, STOP)
   // A timer of more than 24 days, or of Infinity, would end at once.
   return Math.min(timeoutMs, DAY_MS)

@@ -15,7 +15,7 @@ import type { Driver } from './postgres/driver.js'
 export interface Consumer {
   readonly name: string
   start(): Promise<void>
-  stop(options?: { timeoutMs?: number }): Promise<void>
+  stop(options?: { timeoutMs?: number | undefined }): Promise<void>
   drain(): Promise<void>
 }
 
@@ -48,14 +48,14 @@ export interface Box<M extends MessageMap, Tx, TxIn = Tx> {
   /** With `consumers`, runs these alone: what arrives for the others is stored for a process that runs them. */
   start(options?: StartOptions): Promise<void>
   /** Stops pulling, settles what is in flight, releases claims, closes sinks. Your pool stays open. */
-  stop(options?: { timeoutMs?: number }): Promise<void>
+  stop(options?: { timeoutMs?: number | undefined }): Promise<void>
   /**
    * Runs until nothing is due, or until the box is stopped. Works without `start()`, also on a box that was stopped.
    * It does not wait for messages that ask to be run later, not even for those that ask for no delay.
    */
   drain(): Promise<void>
   /** Without `maxLagMs`, messages may wait for as long as something works on others of their consumer. */
-  health(limits?: { maxLagMs?: number }): Promise<Health>
+  health(limits?: { maxLagMs?: number | undefined }): Promise<Health>
   /** What this process has counted, and the figures of the database, as text for Prometheus. See `oncebox/monitoring`. */
   metrics(): Promise<string>
   readonly admin: Admin<M>

@@ -4,13 +4,13 @@ import type { Json, MessageMap, MessageOf, Name, Outcome, SendData } from './mes
 
 export interface SendOptions {
   /** Events of one key are published in order. */
-  key?: string
+  key?: string | undefined
   /** The same id twice is a no-op. Default: a random UUID. */
-  id?: string
-  subject?: string
-  headers?: Record<string, string>
+  id?: string | undefined
+  subject?: string | undefined
+  headers?: Record<string, string> | undefined
   /** Publish no earlier than this. */
-  deliverAt?: Date
+  deliverAt?: Date | undefined
 }
 
 /** pino's order of arguments, so a pino logger fits as it is. */
@@ -53,11 +53,11 @@ export interface EffectOptions {
    * `idempotencyKey`: for services that honour it. `park` quarantines the message as `effect-unknown` until a person has
    * found out, see `admin.answer`. Default: 'retry'.
    */
-  onUnknown?: 'retry' | 'park'
+  onUnknown?: 'retry' | 'park' | undefined
   /** True says that this error means that the call certainly did not happen: the message is retried by its policy. */
-  isDefinite?: (error: unknown) => boolean
+  isDefinite?: ((error: unknown) => boolean) | undefined
   /** The deadline of the call. Default: the consumer's `timeoutMs`. */
-  timeoutMs?: number
+  timeoutMs?: number | undefined
 }
 
 export interface Context<M extends MessageMap, Tx> extends BatchContext<M, Tx> {

@@ -20,7 +20,7 @@ export interface Health {
 }
 
 interface HealthLimits {
-  maxLagMs?: number
+  maxLagMs?: number | undefined
 }
 
 const LIMITS = {

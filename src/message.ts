@@ -81,13 +81,13 @@ export type MessageOf<M extends MessageMap, K extends Name<M> = Name<M>> = { [P 
 type Envelope<K extends string> = {
   id: string | undefined
   type: K
-  source?: string
-  key?: string
-  subject?: string
-  time?: Date | string
-  headers?: Readonly<Record<string, string>>
+  source?: string | undefined
+  key?: string | undefined
+  subject?: string | undefined
+  time?: Date | string | undefined
+  headers?: Readonly<Record<string, string>> | undefined
   /** Set by a source that knows the message was delivered before and never acknowledged: its worker may have died. */
-  redelivered?: boolean
+  redelivered?: boolean | undefined
 }
 
 type Payload<D> = { data: D; body?: never } | { body: Uint8Array | string; data?: never }

@@ -4,7 +4,12 @@ import type { Logger } from './handler.js'
 import { integer, nested, number, oneOf, type Option, type Resolved } from './options.js'
 
 export type RetryPolicy =
-  | { attempts?: number; baseMs?: number; maxMs?: number; jitter?: 'full' | 'none' }
+  | {
+      attempts?: number | undefined
+      baseMs?: number | undefined
+      maxMs?: number | undefined
+      jitter?: 'full' | 'none' | undefined
+    }
   | ((error: unknown, attempt: number) => number | null)
 
 /** The delay before the next attempt in ms, or null for dead. `attempt` is the number of the one that failed. */

@@ -11,7 +11,7 @@ import type { Signed } from './types.js'
 export interface AnswerAt {
   consumer: string
   id: string
-  source?: string
+  source?: string | undefined
   effect: string
 }
 

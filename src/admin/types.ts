@@ -6,30 +6,30 @@ import type { MessageMap, Name, QuarantineReason, State } from '../message.js'
 /** Which messages. All criteria must be met; a list is met by any of its elements. */
 export interface Filter<M extends MessageMap = MessageMap> {
   /** Default `inbox`. */
-  box?: 'inbox' | 'outbox'
+  box?: 'inbox' | 'outbox' | undefined
   /** `''` stands for messages that were refused before they reached a consumer. In the outbox: the sink. */
-  consumer?: string
-  state?: State | readonly State[]
-  type?: Name<M> | readonly Name<M>[]
-  key?: string
+  consumer?: string | undefined
+  state?: State | readonly State[] | undefined
+  type?: Name<M> | readonly Name<M>[] | undefined
+  key?: string | undefined
   /** The producer's id. */
-  id?: string | readonly string[]
+  id?: string | readonly string[] | undefined
   /** The producer. */
-  source?: string
+  source?: string | undefined
   /** Why it is in quarantine. */
-  reason?: QuarantineReason
+  reason?: QuarantineReason | undefined
   /** Part of the last failure's message. */
-  error?: string
+  error?: string | undefined
   /** What its failure has in common with others. Of what waits for somebody: dead, discarded, quarantined, failed on arrival. */
-  fingerprint?: string | readonly string[]
+  fingerprint?: string | readonly string[] | undefined
   /** It blocks its key: others wait behind it. */
-  blocking?: true
+  blocking?: true | undefined
   /** Received before this time. */
-  before?: Date
+  before?: Date | undefined
   /** Received at this time or after it. */
-  after?: Date
+  after?: Date | undefined
   /** The data contains this, as PostgreSQL's `@>` would have it. Judged among the rows that the other criteria select. */
-  data?: Readonly<Record<string, unknown>>
+  data?: Readonly<Record<string, unknown>> | undefined
 }
 
 /** At least one criterion with a value: `discard({ id: params.id })` with an undefined id would match everything. */
@@ -37,8 +37,8 @@ export type Criteria<F> = { [K in keyof F]-?: Required<Pick<F, K>> & Omit<F, K> 
 
 /** Who does it, and why, for the audit. The role that the database knows is written down in any case. */
 export interface Signed {
-  by?: string
-  reason?: string
+  by?: string | undefined
+  reason?: string | undefined
 }
 
 /** What somebody did, or the box on its own. */
@@ -57,15 +57,15 @@ export interface AuditRecord {
 
 export interface Bulk extends Signed {
   /** At most so many. */
-  limit?: number
+  limit?: number | undefined
   /** At most so many in a second. */
-  perSecond?: number
+  perSecond?: number | undefined
   /** Count only. */
-  dryRun?: boolean
+  dryRun?: boolean | undefined
   /** Aborted: stops between two batches, writes the audit, and answers with how many it changed. */
-  signal?: AbortSignal
+  signal?: AbortSignal | undefined
   /** Told after each batch how many were changed so far, or counted. */
-  progress?: (count: number) => void
+  progress?: ((count: number) => void) | undefined
 }
 
 /** A sink, as other processes know it. */
@@ -115,25 +115,25 @@ export interface ConsumerInfo {
 export interface HandledId {
   id: string
   /** The producer. Default: that of the call, else none. */
-  source?: string
+  source?: string | undefined
   /** Default: that of the call, else any type. A consumer with a business key needs it. */
-  type?: string
+  type?: string | undefined
   /** When it was handled: it is remembered from then on, for as long as the consumer retains. Default: now. */
-  at?: Date
+  at?: Date | undefined
 }
 
 export interface MarkOptions extends Signed {
   /** The producer of all that do not name one. */
-  source?: string
+  source?: string | undefined
   /** The type of all that do not name one. */
-  type?: string
+  type?: string | undefined
 }
 
 export interface Removal extends Signed {
   /** Gives up what the consumer has not handled: what waits for it, its dead letters and its quarantine. Default: false. */
-  discard?: boolean
+  discard?: boolean | undefined
   /** Forgets what the consumer has handled, too: if it comes back, every copy is new. Default: false. */
-  forget?: boolean
+  forget?: boolean | undefined
 }
 
 export interface Admin<M extends MessageMap> {

@@ -15,21 +15,21 @@ import { threw, unmapped, unmappedProblem } from './unmapped.js'
 /** Options of every source. `Raw` is a message as the broker's client hands it out. */
 export interface ReadOptions<Raw> {
   /** The producer: ids are unique within it. Default: the event's own, else what the adapter's page says. */
-  source?: string
+  source?: string | undefined
   /** The type of messages that are no CloudEvents, or how to find it. Default: what the adapter's page says. */
   type?: string | ((raw: Raw) => string | undefined)
   /** For bodies that are not JSON. */
-  codec?: Codec
+  codec?: Codec | undefined
   /** Decides what the box gets: `(raw, message) => ({ ...message, key: … })`, where `message` is the default. */
-  map?: (raw: Raw, message: Incoming) => Incoming
+  map?: ((raw: Raw, message: Incoming) => Incoming) | undefined
 }
 
 /** Options of every sink. */
 export interface WriteOptions {
   /** CloudEvents: attributes in headers and the data as the body, or all in one JSON document. Default: 'binary'. */
-  mode?: 'binary' | 'structured'
+  mode?: 'binary' | 'structured' | undefined
   /** For bodies that are not JSON; in binary mode only. */
-  codec?: Codec
+  codec?: Codec | undefined
 }
 
 /** A message of a broker, in words that all brokers share. */

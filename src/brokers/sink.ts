@@ -9,12 +9,12 @@ export interface Refusal {
    * True: the destination is to blame, or may be, and not the message: it is down, full, or set up wrongly. The message
    * waits, and no attempt is counted, unless the destination takes others meanwhile.
    */
-  readonly down?: boolean
+  readonly down?: boolean | undefined
   /**
    * The message is not to blame, however others fare: it is tried again after so many milliseconds, an hour at most, and
    * no attempt is counted. 0: it was not tried.
    */
-  readonly afterMs?: number
+  readonly afterMs?: number | undefined
 }
 
 /**

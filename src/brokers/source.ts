@@ -24,14 +24,14 @@ export interface Source {
    * What the log and `health()` call it. Default: its position in the box. On an object that is a sink as well it is the
    * sink's name in the outbox.
    */
-  readonly name?: string
-  readonly push?: boolean
+  readonly name?: string | undefined
+  readonly push?: boolean | undefined
   /** A push source behind a broker, which has checked who may publish: `from` treats it like other brokers. */
-  readonly broker?: boolean
+  readonly broker?: boolean | undefined
   /** How long a delivery that somebody captured can be sent again; consumers have to remember for longer. */
-  readonly replayMs?: number
+  readonly replayMs?: number | undefined
   /** What of a message tells two bodies under one id apart; false for nothing. Default: all of its data. */
-  readonly fingerprint?: (message: Incoming) => unknown
+  readonly fingerprint?: ((message: Incoming) => unknown) | undefined
   start(deliver: Deliver, report?: (problem?: unknown) => void, warn?: Warn): Promise<void>
   stop(): Promise<void>
 }

@@ -15,9 +15,9 @@ export type Grant = 'all' | 'read' | ReadonlySet<Action>
 export interface Granted {
   may: Grant
   /** Who it is, for the audit. */
-  by?: string
+  by?: string | undefined
   /** The boxes that they get to see. Default: all. */
-  boxes?: readonly string[]
+  boxes?: readonly string[] | undefined
 }
 
 /** Nobody: null. A Response, such as a redirect to a page to log in at, is answered as it is. */

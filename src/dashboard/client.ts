@@ -25,9 +25,9 @@ export interface ClientOptions {
   /** Where the dashboard is: its address, or in a browser its base path. */
   url: string
   /** Sent with every request: what `authorize` goes by. */
-  headers?: Readonly<Record<string, string>>
+  headers?: Readonly<Record<string, string>> | undefined
   /** Default: the global one. */
-  fetch?: (url: string, init: RequestInit) => Promise<Response>
+  fetch?: ((url: string, init: RequestInit) => Promise<Response>) | undefined
 }
 
 /** What the server refused, or could not do. */

@@ -12,25 +12,25 @@ export interface DashboardOptions {
    * Who asks, and what they may: `'all'`, `'read'`, a Set of actions, or `{ may, by, boxes }` with a name for the audit; null for
    * nobody. Asked for every request. Without it a dashboard does not start, unless `dev` is said.
    */
-  authorize?: Authorize
+  authorize?: Authorize | undefined
   /** For your own machine: everybody on it may do everything, and nobody else anything. Refused in production. */
-  dev?: boolean
+  dev?: boolean | undefined
   /** Answers a message without what nobody may see here. Default: all of it is shown to who may see bodies. */
-  redact?: Redact
+  redact?: Redact | undefined
   /** Default: oncebox. */
-  title?: string
+  title?: string | undefined
   /** Such as production: shown as a badge. */
-  environment?: string
+  environment?: string | undefined
   /** Nobody changes anything, whatever `authorize` says. Default: false. */
-  readOnly?: boolean
+  readOnly?: boolean | undefined
   /** The names that it is reached under, such as `ops.example.com`, with a port or without. Default: any. */
-  hosts?: readonly string[]
+  hosts?: readonly string[] | undefined
   /** The path that it is mounted under, such as `/ops/inbox`. Default: as the bridge says. */
-  base?: string
+  base?: string | undefined
   /** At least 32 characters, the same in every process that serves the dashboard. Default: random for each process. */
-  secret?: string
+  secret?: string | undefined
   /** Told of what the reader is not: why something failed here. Default: a process warning. */
-  onError?: Report
+  onError?: Report | undefined
 }
 
 export const DASHBOARD = {

@@ -10,9 +10,9 @@ type Fetch = (request: Request) => Response | Promise<Response>
 
 export interface MountOptions {
   /** The path that the handler is mounted under, such as `/admin`. Default: as the framework says. */
-  base?: string
+  base?: string | undefined
   /** Told when the handler throws, or its response breaks off; the client is answered 500. Default: a process warning. */
-  onError?: (error: unknown) => void
+  onError?: ((error: unknown) => void) | undefined
 }
 
 /** What a Request came through. */

@@ -13,27 +13,27 @@ export interface IdempotentOptions {
    */
   scope: 'shared' | ((request: Request) => string | Response | Promise<string | Response>)
   /** Whether a request without a key is answered 400, or runs without being remembered. Default: true. */
-  required?: boolean
+  required?: boolean | undefined
   /** How long a copy of a request in flight waits for its response before it is answered 409. Default: 0. */
-  waitMs?: number
+  waitMs?: number | undefined
   /** How long a response is replayed. Default: 2 days. */
-  retainMs?: number
+  retainMs?: number | undefined
   /** Larger bodies are answered 413. Default: 1 MiB. */
-  maxBytes?: number
+  maxBytes?: number | undefined
   /** A larger response is an error, and nothing of its request is kept. Default: 1 MiB. */
-  maxResponseBytes?: number
+  maxResponseBytes?: number | undefined
   /** For a body to arrive. Default: 10 000. */
-  bodyTimeoutMs?: number
+  bodyTimeoutMs?: number | undefined
   /** For one call of the handler, its response included. Default: 30 000. */
-  timeoutMs?: number
+  timeoutMs?: number | undefined
   /** Of the handler's transaction. Default: 'read committed'. */
-  isolation?: Isolation
+  isolation?: Isolation | undefined
   /** The methods that are served. Default: POST, PUT, PATCH and DELETE. */
-  methods?: readonly string[]
+  methods?: readonly string[] | undefined
   /** Whether Set-Cookie is for the first response alone, or replayed too. Default: 'first'. */
-  cookies?: 'first' | 'replay'
+  cookies?: 'first' | 'replay' | undefined
   /** Told of what the client does not see: the handler threw, the database is away. Default: a process warning. */
-  onError?: (error: unknown) => void
+  onError?: ((error: unknown) => void) | undefined
 }
 
 type Scope = IdempotentOptions['scope']

@@ -8,39 +8,41 @@ import { resolveRetry, RETRY, type RetryPolicy } from '../retry.js'
 
 export interface ConsumerOptions<M extends MessageMap> {
   /** What a source does on arrival. `stored`: persist, ack, run later. `inline`: run, then ack. `direct`: no record. */
-  mode?: 'stored' | 'inline' | 'direct'
+  mode?: 'stored' | 'inline' | 'direct' | undefined
   /** `key`: strict order per `message.key`, by order of receive commits. Not with `mode: 'inline'`. */
-  order?: 'none' | 'key'
+  order?: 'none' | 'key' | undefined
   /** With `order: 'key'`: does a dead message block its key, or is it skipped. */
-  onDead?: 'block' | 'skip'
+  onDead?: 'block' | 'skip' | undefined
   /** Merged over the defaults; or a function of (error, attempt) → delay in ms, or null (or Infinity) for dead. */
-  retry?: RetryPolicy
+  retry?: RetryPolicy | undefined
   /** Inline failures: redelivered by the source, or stored and retried from the box. */
-  retryBy?: 'source' | 'box'
+  retryBy?: 'source' | 'box' | undefined
   /** Isolation level of the handler's transaction. */
-  isolation?: Isolation
+  isolation?: Isolation | undefined
   /** Transactions in flight for this consumer in this process. */
-  concurrency?: number
+  concurrency?: number | undefined
   /** Adaptive group commit: at most so many messages or milliseconds per transaction. `{ messages: 1 }` turns it off. */
-  group?: {
-    messages?: number
-    ms?: number
-    /**
-     * Handlers of one transaction run side by side, but for messages of one key. For inserts, upserts and `x = x + 1`; not for
-     * handlers that read, decide and write. See docs/group-commit.md.
-     */
-    together?: boolean
-  }
+  group?:
+    | {
+        messages?: number | undefined
+        ms?: number | undefined
+        /**
+         * Handlers of one transaction run side by side, but for messages of one key. For inserts, upserts and `x = x + 1`; not for
+         * handlers that read, decide and write. See docs/group-commit.md.
+         */
+        together?: boolean | undefined
+      }
+    | undefined
   /** How long a claim lasts without a sign of life. */
-  leaseMs?: number
+  leaseMs?: number | undefined
   /** Deadline of one handler call. */
-  timeoutMs?: number
+  timeoutMs?: number | undefined
   /** Dedup horizon: how long a handled message is remembered. */
-  retainMs?: number
+  retainMs?: number | undefined
   /** What happens to a message that carries no time, when too-old is judged. */
-  untimed?: 'accept' | 'quarantine'
+  untimed?: 'accept' | 'quarantine' | undefined
   /** A business key in place of the producer's id, scoped by type automatically, ignoring `source`. */
-  identity?: (message: MessageOf<M>) => string
+  identity?: ((message: MessageOf<M>) => string) | undefined
 }
 
 /** As the pages print it, too: see `options.ts`. */

@@ -15,30 +15,30 @@ import type { ConsumerDeclaration } from './consumer.js'
 
 export interface FromOptions<M extends MessageMap = MessageMap> {
   /** Only these consumers get what this source brings. Default: all. */
-  consumers?: readonly string[]
+  consumers?: readonly string[] | undefined
   /** What becomes of a message that no consumer takes. Default: 'quarantine'. */
-  unrouted?: 'quarantine' | 'skip'
+  unrouted?: 'quarantine' | 'skip' | undefined
   /**
    * The types that it may send. Others are quarantined as `not-allowed`, until a person releases them. A push source has to
    * say: `'any'` is for a sender that you trust like yourself. Default for brokers: any.
    */
-  types?: readonly Name<M>[] | 'any'
+  types?: readonly Name<M>[] | 'any' | undefined
   /**
    * `source`: equal keys of two producers are two keys, so no message of one holds up the other. Default for a push source.
    * `shared`: a key is the same whoever sent it. Default for brokers.
    */
-  keys?: 'source' | 'shared'
+  keys?: 'source' | 'shared' | undefined
   /** How much it may have in quarantine. Beyond that, what would go there is not taken. Default for brokers: no limit. */
-  quarantine?: QuarantineLimits
+  quarantine?: QuarantineLimits | undefined
 }
 
 export interface QuarantineLimits {
   /** Default: 10 000. */
-  maxRows?: number
+  maxRows?: number | undefined
   /** Of bodies and headers. Default: 256 MiB. */
-  maxBytes?: number
+  maxBytes?: number | undefined
   /** How long a message is kept that nobody looks at. Default: for ever, and 30 days for what is `not-allowed`. */
-  retainMs?: number
+  retainMs?: number | undefined
 }
 
 /** What `from` takes: a push source has to say which types it may send. */

@@ -10,7 +10,7 @@ import type { ConsumerWorker } from './worker.js'
 
 export interface StartOptions {
   /** Runs these consumers only; what arrives for the others is stored. Default: all of them. */
-  consumers?: readonly string[]
+  consumers?: readonly string[] | undefined
 }
 
 export const START = {

@@ -8,15 +8,15 @@ import type { BoxClass } from './tokens.js'
 
 export interface LifecycleOptions<M extends MessageMap, Tx, TxIn> {
   /** Runs `box.migrate()` before the box starts. Without it, migrations are a step of the deployment. */
-  migrate?: boolean
+  migrate?: boolean | undefined
   /** Whether the box works in this process. A process that only sends says false. */
-  start?: boolean
+  start?: boolean | undefined
   /** How long the app waits, when it closes, for what is in flight. */
-  stopTimeoutMs?: number
+  stopTimeoutMs?: number | undefined
   /** Attaches sources and sinks, before the box starts: `(box) => { box.from(…); box.to(…) }`. */
-  setUp?: (box: Box<M, Tx, TxIn>) => unknown
+  setUp?: ((box: Box<M, Tx, TxIn>) => unknown) | undefined
   /** What to do with a `@Consumer` class that is loaded and no provider of a module, in a process that starts the box. */
-  unprovided?: 'refuse' | 'allow'
+  unprovided?: 'refuse' | 'allow' | undefined
 }
 
 export const LIFECYCLE = {
@@ -33,7 +33,7 @@ export type OnceboxOptions<M extends MessageMap, Tx, TxIn = Tx> = BoxOptions<M, 
 
 export type OnceboxModuleOptions<M extends MessageMap, Tx, TxIn = Tx> = OnceboxOptions<M, Tx, TxIn> & {
   /** Which box this is, if there is more than one: a text, or a class made with `boxClass`. */
-  name?: string | BoxClass<M, Tx, TxIn>
+  name?: string | BoxClass<M, Tx, TxIn> | undefined
 }
 
 /** A class that makes the options, for `useClass` and `useExisting`. */
@@ -43,8 +43,8 @@ export interface OnceboxOptionsFactory<M extends MessageMap = MessageMap, Tx = u
 
 interface Asynchronous<M extends MessageMap, Tx, TxIn> extends Pick<ModuleMetadata, 'imports'> {
   /** Which box this is, if there is more than one: a text, or a class made with `boxClass`. */
-  name?: string | BoxClass<M, Tx, TxIn>
-  inject?: (InjectionToken | OptionalFactoryDependency)[]
+  name?: string | BoxClass<M, Tx, TxIn> | undefined
+  inject?: (InjectionToken | OptionalFactoryDependency)[] | undefined
 }
 
 /** One of `useFactory`, `useClass` and `useExisting`. */

@@ -9,9 +9,9 @@ import { getBoxToken, type BoxName } from './tokens.js'
 
 export interface OnceboxHealthOptions {
   /** Which box, if there is more than one. */
-  box?: BoxName
+  box?: BoxName | undefined
   /** Down when the oldest message that is due has waited for longer. */
-  maxLagMs?: number
+  maxLagMs?: number | undefined
 }
 
 export type OnceboxHealthResult<Key extends string> = Record<Key, { status: 'up' | 'down' } & Omit<Health, 'ok'>>

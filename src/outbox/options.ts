@@ -11,19 +11,19 @@ import { resolveRetry, RETRY, type RetryPolicy } from '../retry.js'
 
 export interface SinkOptions<M extends MessageMap> {
   /** What the sink is called in the tables and by the admin. Default: the `name` of the sink. */
-  name?: string
+  name?: string | undefined
   /** Publish only these types. Default: all. */
-  types?: readonly Name<M>[]
+  types?: readonly Name<M>[] | undefined
   /** For events that the sink refuses. Merged over the defaults; or a function of (error, attempt) → delay or null. */
-  retry?: RetryPolicy
+  retry?: RetryPolicy | undefined
   /** Most events in one call of `publish`. */
-  batch?: number
+  batch?: number | undefined
   /** How long published events are kept. By default they are deleted. */
-  keepMs?: number
+  keepMs?: number | undefined
   /** How long a relay's lease lasts without a sign of life. */
-  leaseMs?: number
+  leaseMs?: number | undefined
   /** How long one call of `publish` may take. After that the destination counts as down, and the batch is tried again. */
-  publishTimeoutMs?: number
+  publishTimeoutMs?: number | undefined
 }
 
 export type ResolvedSinkOptions = ReturnType<typeof resolveSinkOptions>

@@ -35,13 +35,13 @@ export interface TestBox<M extends MessageMap, Tx, TxIn = Tx> extends Box<M, Tx,
     advance(ms: number): Promise<void>
   }
   /** Delivers a message, several times if you like, and answers every outcome. It is stored; `drain` runs it. */
-  deliver(message: Incoming, options?: { times?: number }): Promise<Outcome[]>
+  deliver(message: Incoming, options?: { times?: number | undefined }): Promise<Outcome[]>
   /** What handlers sent, in order. */
   sent(): Promise<MessageOf<M>[]>
   /** Runs what is due until the message has this state, for every consumer that has it. Throws after a while. */
-  waitFor(id: string, state: State, options?: { timeoutMs?: number }): Promise<void>
+  waitFor(id: string, state: State, options?: { timeoutMs?: number | undefined }): Promise<void>
   /** Crashes the flow of this box at a named point. */
-  crashAt(point: Failpoint, options?: { times?: number }): () => void
+  crashAt(point: Failpoint, options?: { times?: number | undefined }): () => void
   [Symbol.asyncDispose](): Promise<void>
 }
 

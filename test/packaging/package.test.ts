@@ -161,7 +161,30 @@ describe('in a project that has nothing else', () => {
       await compile({ [file]: importing(specifiers()) }, resolution)
     },
   )
+
+  test('an option that is undefined is one that was not given, where types tell the two apart', async () => {
+    await compile({ 'undefined.ts': UNDEFINED_OPTIONS }, 'nodenext')
+  })
 })
+
+/** What people write who pass on what they may not have. */
+const UNDEFINED_OPTIONS = `
+import { createBox, type Driver, type Message } from 'oncebox'
+import { rabbitmq } from 'oncebox/rabbitmq'
+export async function use(db: Driver<unknown>, tx: unknown, { key, subject, headers }: Message, given: undefined): Promise<void> {
+  const box = createBox({ db, schema: given, source: given, hooks: given, maxBytes: given })
+  box.consumer('a', { x: (_, { send }) => send('y', 1, { key, subject, headers, deliverAt: given }) }, {
+    retry: { attempts: given, baseMs: given }, group: { messages: given, together: given }, order: given, retainMs: given,
+  })
+  await box.receive({ id: '1', type: 'x', data: 1, key, subject, time: given, source: given })
+  box.from(rabbitmq({ url: '', queue: '', prefetch: given, assert: given }), { types: ['x'], unrouted: given })
+  box.to({ publish: async () => [], close: async () => {} }, { types: given, keepMs: given })
+  await box.start({ consumers: given })
+  await box.health({ maxLagMs: given })
+  await box.admin.retry({ consumer: given, type: given }, { by: given, limit: given })
+  await box.stop({ timeoutMs: given })
+}
+`
 
 describe('in a project with clients and schema libraries', () => {
   beforeAll(async () => {

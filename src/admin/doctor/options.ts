@@ -4,20 +4,20 @@ import { integer, resolve, type Resolved } from '../../options.js'
 
 export interface DoctorOptions {
   /** So long something may be due without anybody at it. Default: a minute. */
-  waitingMs?: number
+  waitingMs?: number | undefined
   /** So far a consumer or a sink that is at work may be behind. Default: ten minutes. */
-  lagMs?: number
+  lagMs?: number | undefined
   /** So long what waits for a person may wait before it is more than a note. Default: a day. */
-  deadMs?: number
+  deadMs?: number | undefined
   /** So long a transaction may be open. Default: ten minutes. */
-  transactionMs?: number
+  transactionMs?: number | undefined
   /** So far the clocks of this process and of the database may be apart. Default: five seconds. */
-  skewMs?: number
+  skewMs?: number | undefined
   /**
    * So long each question to the database may take; what takes longer is reported as a check that failed. Default: five
    * seconds.
    */
-  timeoutMs?: number
+  timeoutMs?: number | undefined
 }
 
 const OPTIONS = {

@@ -12,7 +12,7 @@ interface Common {
   /** `new Kafka({ … })` of kafkajs, or of `KafkaJS` in @confluentinc/kafka-javascript. */
   client: KafkaClient
   /** For bodies that are not JSON. */
-  codec?: Codec
+  codec?: Codec | undefined
 }
 
 export interface KafkaSourceOptions extends Common, ReadOptions<ReceivedRecord> {
@@ -21,26 +21,26 @@ export interface KafkaSourceOptions extends Common, ReadOptions<ReceivedRecord> 
   /** What to read. */
   topics: string | RegExp | readonly (string | RegExp)[]
   /** Where a group without a committed offset begins, and one whose offset is gone. Default: true, or it would miss some. */
-  fromBeginning?: boolean
+  fromBeginning?: boolean | undefined
   /** Messages of a partition that are delivered, and committed, together. Default: 100. */
-  batch?: number
+  batch?: number | undefined
   /** Partitions at a time. Default: 4. */
-  concurrency?: number
+  concurrency?: number | undefined
   /** Further settings of the client's consumer: `{ sessionTimeout: 60_000 }`. */
-  consumer?: Readonly<Record<string, unknown>>
+  consumer?: Readonly<Record<string, unknown>> | undefined
 }
 
 export interface KafkaSinkOptions extends Common, WriteOptions {
   /** Where to: a topic for all, or one for each event. */
   topic: string | ((message: Message) => string)
   /** Lets the broker drop what the client sends again after a lost answer. Default: false. */
-  idempotent?: boolean
+  idempotent?: boolean | undefined
   /** For one call of `publish`. Default: 15 000. */
-  timeoutMs?: number
+  timeoutMs?: number | undefined
   /** What the sink is called in the outbox. Default: `kafka:` and the topic. */
-  name?: string
+  name?: string | undefined
   /** Further settings of the client's producer: `{ allowAutoTopicCreation: false }`. */
-  producer?: Readonly<Record<string, unknown>>
+  producer?: Readonly<Record<string, unknown>> | undefined
 }
 
 const COMMON = { client: checked((_, given: KafkaClient) => checkClient(given)) }

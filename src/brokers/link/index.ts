@@ -23,9 +23,9 @@ export interface LinkOptions {
    * The boxes share a database though they do not share a driver: events are moved by one statement of the sending
    * box, whose role must be allowed to write to the other schema. Boxes on one driver are recognised without it.
    */
-  sameDatabase?: boolean
+  sameDatabase?: boolean | undefined
   /** What the sink is called in the outbox. Default: `link:` and the schema of the receiving box. */
-  name?: string
+  name?: string | undefined
 }
 
 export const LINK = {

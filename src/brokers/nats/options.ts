@@ -45,12 +45,12 @@ interface Common {
   /** `nats://host:port`; of a cluster, several. */
   url: string | readonly string[]
   /** Given to `connect` of the client: `authenticator`, `tls`, `token`, `user` and `pass`, … */
-  connection?: Configuration
+  connection?: Configuration | undefined
   /**
    * Creates the stream, and the consumer, if they are missing; what is there stays as it is. With JetStream's own names
    * and units: `{ stream: { subjects: ['shop.>'] }, consumer: { ack_wait: 60e9 } }`.
    */
-  assert?: { readonly stream?: Configuration; readonly consumer?: Configuration }
+  assert?: { readonly stream?: Configuration; readonly consumer?: Configuration } | undefined
 }
 
 export interface NatsSourceOptions extends Common, ReadOptions<NatsMessage> {
@@ -59,7 +59,7 @@ export interface NatsSourceOptions extends Common, ReadOptions<NatsMessage> {
   /** The durable pull consumer. All processes that share the work share its name. */
   consumer: string
   /** Messages that are handed to the box at a time, and as many are fetched ahead. Default: 100. */
-  batch?: number
+  batch?: number | undefined
   /** The key of a message that has no `partitionkey`. Default: none. */
   key?: (raw: NatsMessage) => string | undefined
 }
@@ -68,13 +68,13 @@ export interface NatsSinkOptions extends Common, WriteOptions {
   /** Where events go: `shop.events` for all; `shop.>` for the type in place of `>`; or a function of the event. */
   subject: string | ((message: Message) => string)
   /** The stream that `assert` creates. */
-  stream?: string
+  stream?: string | undefined
   /** For one event, from its publication to its confirmation. Default: 10 000. */
-  timeoutMs?: number
+  timeoutMs?: number | undefined
   /** Events on their way at a time. Events of one key go one after the other. Default: 100. */
-  concurrency?: number
+  concurrency?: number | undefined
   /** What the sink is called in the outbox. Default: `nats:` and the subject. */
-  name?: string
+  name?: string | undefined
 }
 
 const COMMON = {

@@ -25,54 +25,54 @@ export interface RabbitConnectOptions {
   /** `amqp://user:password@host:5672/vhost`, or `amqps:`; of a cluster several, which are tried in turn. */
   url: string | readonly string[]
   /** Creates what is missing of the topology: a durable queue, a durable exchange, bindings. Default: false. */
-  assert?: boolean | Topology
+  assert?: boolean | Topology | undefined
   /** How long the broker may take to connect, and to confirm what was published. Default: 15 000. */
-  timeoutMs?: number
+  timeoutMs?: number | undefined
   /** A connection that has been silent for twice as long is given up. Default: 10 000. */
-  heartbeatMs?: number
+  heartbeatMs?: number | undefined
   /** For client certificates and the like: `(url) => amqplib.connect(url, { ca })`. */
-  connect?: (url: string) => Promise<RabbitConnection>
+  connect?: ((url: string) => Promise<RabbitConnection>) | undefined
 }
 
 export interface Topology {
   /** The type of the queue. Default: 'quorum', which survives the loss of a node. */
-  type?: 'quorum' | 'classic'
+  type?: 'quorum' | 'classic' | undefined
   /** Where the broker moves what is rejected or has been delivered too often. */
-  deadLetterExchange?: string
+  deadLetterExchange?: string | undefined
   /** Further arguments of the queue, such as `{ 'x-delivery-limit': 50 }`. */
-  arguments?: Readonly<Record<string, unknown>>
+  arguments?: Readonly<Record<string, unknown>> | undefined
   /** The type of the exchange. Default: 'topic'. */
-  exchangeType?: 'topic' | 'direct' | 'fanout' | 'headers'
+  exchangeType?: 'topic' | 'direct' | 'fanout' | 'headers' | undefined
   /** What the queue gets: patterns of routing keys by exchange. */
-  bindings?: Readonly<Record<string, string | readonly string[]>>
+  bindings?: Readonly<Record<string, string | readonly string[]>> | undefined
 }
 
 export interface RabbitSourceOptions extends RabbitConnectOptions, ReadOptions<RabbitMessage> {
   /** The queue to consume. */
   queue: string
   /** How many messages the broker hands out before they are acknowledged. Default: 512. */
-  prefetch?: number
+  prefetch?: number | undefined
   /** Messages that may wait here for their retry, beside as many as `prefetch` that do not. Default: 5 000. */
-  hold?: number
+  hold?: number | undefined
   /** The most messages in one delivery to the box, and no more than `prefetch`. Default: a quarter of it, or 64. */
-  batch?: number
+  batch?: number | undefined
   /** How long a batch waits to become full. Default: 5. */
-  lingerMs?: number
+  lingerMs?: number | undefined
   /** Batches in flight at a time; messages of one key are in one of them only. Default: 4. */
-  concurrency?: number
+  concurrency?: number | undefined
   /** Rejects what the box has put into quarantine, so that the broker moves it to the dead-letter exchange. Default: false. */
-  deadLetter?: boolean
+  deadLetter?: boolean | undefined
 }
 
 export interface RabbitSinkOptions extends RabbitConnectOptions, WriteOptions {
   /** The exchange to publish to; '' is the default one, which routes to the queue of the name of the routing key. */
   exchange: string
   /** Or how to find it. Default: the type of the message. */
-  routingKey?: string | ((message: Message) => string)
+  routingKey?: (string | ((message: Message) => string)) | undefined
   /** An event that no queue takes is an error, and tried again. Default: true. */
-  mandatory?: boolean
+  mandatory?: boolean | undefined
   /** What the sink is called in the outbox. Default: `rabbitmq:` and the exchange. */
-  name?: string
+  name?: string | undefined
 }
 
 /** The protocol counts the bytes of a name in one byte. */

@@ -21,7 +21,7 @@ interface Common {
   /** `redis://user:password@host:port/database`, or `rediss:` for TLS. */
   url: string
   /** Given to `createClient` of the client: `username`, `password`, `socket`, … */
-  connection?: Readonly<Record<string, unknown>>
+  connection?: Readonly<Record<string, unknown>> | undefined
 }
 
 export interface RedisSourceOptions extends Common, ReadOptions<RedisEntry> {
@@ -30,30 +30,30 @@ export interface RedisSourceOptions extends Common, ReadOptions<RedisEntry> {
   /** The consumer group. It is created if it is missing, and the stream with it. */
   group: string
   /** Where a group that is created begins: '0' for all that is in the stream, '$' for what comes. Default: '0'. */
-  begin?: '0' | '$'
+  begin?: '0' | '$' | undefined
   /** The name in the group, unique for each process. Default: one that is removed when it is no longer used. */
-  consumer?: string
+  consumer?: string | undefined
   /** Entries that are handed to the box at a time. Default: 100. */
-  batch?: number
+  batch?: number | undefined
   /** An entry that nobody has worked on for so long is taken over: its process has died. Default: 60 000. */
-  minIdleMs?: number
+  minIdleMs?: number | undefined
   /** Deletes entries from the stream when they are acknowledged. Only if the group is the only one. Default: false. */
-  remove?: boolean
+  remove?: boolean | undefined
 }
 
 export interface RedisSinkOptions extends Common, WriteOptions {
   /** The key of the stream that events go to, or a function of the event. */
   to: string | ((message: Message) => string)
   /** Trims the stream to about so many entries, whether they were consumed or not. Default: not at all. */
-  maxLength?: number
+  maxLength?: number | undefined
   /** Trims what is older than that, whether it was consumed or not. Default: not at all. */
-  maxAgeMs?: number
+  maxAgeMs?: number | undefined
   /** For one event, from its publication to its confirmation. Default: 10 000. */
-  timeoutMs?: number
+  timeoutMs?: number | undefined
   /** Events on their way at a time. Events of one key go one after the other. Default: 500. */
-  concurrency?: number
+  concurrency?: number | undefined
   /** What the sink is called in the outbox. Default: `redis:` and the stream. */
-  name?: string
+  name?: string | undefined
 }
 
 /** Before the names of consumers that are made up here. */

@@ -5,37 +5,37 @@ import type { SqsClient, SqsMessage } from './client.js'
 
 export interface SqsReadOptions extends ReadOptions<SqsMessage> {
   /** Requests that wait for messages, side by side. Default: 4. */
-  pollers?: number
+  pollers?: number | undefined
   /** How long such a request waits for a first message, in seconds. Default: 20, which is the most. */
-  waitSeconds?: number
+  waitSeconds?: number | undefined
   /** How long a message is hidden from others, in seconds; extended while it is held. Default: 30. */
-  visibilitySeconds?: number
+  visibilitySeconds?: number | undefined
   /** The most messages in one delivery to the box. Default: 100. */
-  batch?: number
+  batch?: number | undefined
   /** How long a delivery that is not full waits for more. Default: 5. */
-  lingerMs?: number
+  lingerMs?: number | undefined
   /** Deliveries to the box at a time; of one key there is never more than one. Default: 2. */
-  concurrency?: number
+  concurrency?: number | undefined
 }
 
 export interface SqsWriteOptions extends WriteOptions {
   /** CloudEvents: all in one JSON document, or attributes in message attributes. Default: 'structured'. */
-  mode?: 'binary' | 'structured'
+  mode?: 'binary' | 'structured' | undefined
   /** What the sink is called in the outbox. Default: `sqs:` and the queue. */
-  name?: string
+  name?: string | undefined
 }
 
 export interface SqsOptions extends SqsReadOptions, SqsWriteOptions {
   /** https://sqs.eu-west-1.amazonaws.com/123456789012/orders; that of a FIFO queue ends in .fifo. */
   queueUrl: string
   /** An `SQSClient`, which remains yours. Default: one of our own, with the SDK's credentials. */
-  client?: SqsClient
+  client?: SqsClient | undefined
   /** For a client of our own. Default: what the URL says, else the SDK's. */
-  region?: string
+  region?: string | undefined
   /** For a client of our own: an emulator, or a VPC endpoint. */
-  endpoint?: string
+  endpoint?: string | undefined
   /** For one request, and for one `publish`. Default: 15 000. */
-  timeoutMs?: number
+  timeoutMs?: number | undefined
 }
 
 /** What SQS allows. */

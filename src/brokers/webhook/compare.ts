@@ -8,7 +8,7 @@ export interface HmacOptions {
   /** How the signature is written. */
   encoding: 'hex' | 'base64'
   /** Default: 'sha256'. */
-  algorithm?: 'sha256' | 'sha384' | 'sha512'
+  algorithm?: 'sha256' | 'sha384' | 'sha512' | undefined
 }
 
 /** Whether a signature is the HMAC of these parts, one behind the other. No signature is not. */

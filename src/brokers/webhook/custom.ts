@@ -24,22 +24,22 @@ export interface CustomSourceOptions {
   /** The producer. Ids are unique within it. */
   source: string
   /** What is answered when all messages are safe. Default: 200 with `{ status }`. */
-  accepted?: () => Response
+  accepted?: (() => Response) | undefined
   /**
    * For how long a copy of a request is good, if `verify` looks at a signed time: twice its tolerance. Consumers must
    * remember messages for longer. Default: for ever, which nobody can check.
    */
-  replayMs?: number
+  replayMs?: number | undefined
   /** As of other webhooks. Default: 1 MiB. */
-  maxBytes?: number
+  maxBytes?: number | undefined
   /** As of other webhooks. Default: 10 000. */
-  bodyTimeoutMs?: number
+  bodyTimeoutMs?: number | undefined
   /** As of other webhooks. */
-  maxBufferedBytes?: number
+  maxBufferedBytes?: number | undefined
   /** As of other webhooks; told also when `verify` throws. */
-  onError?: (error: unknown) => void
+  onError?: ((error: unknown) => void) | undefined
   /** Milliseconds since 1970. Default: `Date.now`. */
-  now?: () => number
+  now?: (() => number) | undefined
   scheme?: undefined
   url?: undefined
 }

@@ -31,33 +31,33 @@ export interface WebhookSourceOptions {
    */
   secret: string | readonly string[]
   /** How far a signed timestamp may be off, in the past and in the future. GitHub signs none. Default: 300 000. */
-  toleranceMs?: number
+  toleranceMs?: number | undefined
   /** Larger bodies are answered 413, unread. Default: 1 MiB, as for the box. */
-  maxBytes?: number
+  maxBytes?: number | undefined
   /** How long a body may take to arrive; then it is answered 408. Default: 10 000. */
-  bodyTimeoutMs?: number
+  bodyTimeoutMs?: number | undefined
   /**
    * What all bodies that are being read may take together, before any signature was checked. Where it is reached, the one
    * that has held the most for the longest is answered 503. Default: 64 MiB, or four times `maxBytes` if that is more; at
    * least twice `maxBytes`.
    */
-  maxBufferedBytes?: number
+  maxBufferedBytes?: number | undefined
   /**
    * The producer. Ids are unique within it. `'event'` leaves it to the sender, who may then speak for any producer: the
    * source and the id of a CloudEvent are its own. Default: the scheme.
    */
-  source?: string
+  source?: string | undefined
   /** The type of the message, or how to find it. Default: `type` of the body; GitHub: the header X-GitHub-Event. */
   type?: string | ((request: VerifiedRequest) => string | undefined)
   /** Changes what the box gets: `({ message }) => ({ ...message, key: … })`. */
-  map?: (request: VerifiedRequest) => Incoming
+  map?: ((request: VerifiedRequest) => Incoming) | undefined
   /**
    * Told of what the sender does not see: the database is away, a handler failed, `type` or `map` threw, and the sender is
    * told to try again. Default: a process warning; none for a handler, which the log of the box tells of.
    */
-  onError?: (error: unknown) => void
+  onError?: ((error: unknown) => void) | undefined
   /** Milliseconds since 1970. Default: `Date.now`. */
-  now?: () => number
+  now?: (() => number) | undefined
   url?: undefined
 }
 
@@ -65,24 +65,24 @@ export interface WebhookSinkOptions {
   /** Where events are posted to. Redirects are not followed. */
   url: string | URL
   /** Default: 'standard', the only one for sending. */
-  scheme?: 'standard'
+  scheme?: 'standard' | undefined
   /**
    * The signing secret, base64 of at least 24 bytes, with or without `whsec_`. While it is being rotated, several: all of them
    * sign.
    */
   secret: string | readonly string[]
   /** For one request, its answer included. Default: 15 000. */
-  timeoutMs?: number
+  timeoutMs?: number | undefined
   /** Requests at a time. Events of one key go one after the other. Default: 8. */
-  concurrency?: number
+  concurrency?: number | undefined
   /** Sent with every request, for gateways that ask for a token. */
-  headers?: Readonly<Record<string, string>>
+  headers?: Readonly<Record<string, string>> | undefined
   /** What the sink is called in the outbox. Default: `webhook:` and host and path of the URL. */
-  name?: string
+  name?: string | undefined
   /** For a proxy or client certificates. Default: the global `fetch`. */
-  fetch?: (url: string, init: RequestInit) => Promise<Response>
+  fetch?: ((url: string, init: RequestInit) => Promise<Response>) | undefined
   /** Milliseconds since 1970. Default: `Date.now`. */
-  now?: () => number
+  now?: (() => number) | undefined
 }
 
 /** As Standard Webhooks asks for. */

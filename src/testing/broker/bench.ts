@@ -38,27 +38,27 @@ export interface ChannelOptions {
 
 export interface BrokerCapabilities {
   /** How attributes of CloudEvents in binary mode begin: `ce-`, `ce_`, `cloudEvents_`. Default: 'ce-'. */
-  prefix?: string
+  prefix?: string | undefined
   /** The broker keeps an id of its own for what is no CloudEvent. Default false. */
-  messageId?: boolean
+  messageId?: boolean | undefined
   /** What has no id is known by its place in a log, which stays the same. Default false. */
-  position?: boolean
+  position?: boolean | undefined
   /** The broker says that it delivered a message before. Default true. */
-  redelivered?: boolean
+  redelivered?: boolean | undefined
   /** Messages of one key come in the order in which they were published. Default true. */
-  order?: boolean
+  order?: boolean | undefined
   /** Bodies may be any bytes. Default true. */
-  binary?: boolean
+  binary?: boolean | undefined
   /** Two sources share a channel at once; on a log perhaps only once it is rebalanced. Default true. */
-  shared?: boolean
+  shared?: boolean | undefined
   /** The largest body that the suite may publish. Default 5 MiB. */
-  maxBytes?: number
+  maxBytes?: number | undefined
   /** A message that waits for its retry holds up no other key; on a log it holds up what is behind it. Default true. */
-  independent?: boolean
+  independent?: boolean | undefined
   /** How long anything may take: a rebalance, a redelivery. Default 30 000. */
-  waitMs?: number
+  waitMs?: number | undefined
   /** How long the database is away. Default: `ONCEBOX_OUTAGE_MS` of the environment, else 5 000. */
-  outageMs?: number
+  outageMs?: number | undefined
 }
 
 export type Capabilities = Required<BrokerCapabilities>

@@ -31,7 +31,7 @@ export type { BrokerCapabilities, BrokerUnderTest, ChannelOptions, RawMessage } 
 export interface BrokerConformance {
   /** A channel of the broker, fresh and empty, and as far as the broker can be told so: as the case asks for it. */
   open(channel?: ChannelOptions): Promise<BrokerUnderTest>
-  capabilities?: BrokerCapabilities
+  capabilities?: BrokerCapabilities | undefined
 }
 
 const CAPABILITIES = {

@@ -32,13 +32,13 @@ export interface DriverFaults<Tx, TxIn = Tx> {
 
 export interface DriverCapabilities {
   /** Several transactions at once, on connections that the server can kill. Default true. */
-  parallel?: boolean
+  parallel?: boolean | undefined
   /** A warning during COMMIT is noticed. Default true. */
-  commitWarnings?: boolean
+  commitWarnings?: boolean | undefined
   /** Several commands in one text without values. Default true. */
-  scripts?: boolean
+  scripts?: boolean | undefined
   /** There is a network between client and server, and `faults` breaks it. Default true. */
-  faults?: boolean
+  faults?: boolean | undefined
 }
 
 export interface ConformanceCase {
@@ -48,7 +48,7 @@ export interface ConformanceCase {
 
 export interface DriverConformance<Tx, TxIn = Tx> {
   open(): Promise<DriverUnderTest<Tx, TxIn>>
-  capabilities?: DriverCapabilities
+  capabilities?: DriverCapabilities | undefined
 }
 
 /** Adds a case, which is left out where the client lacks one of its needs. Its name is the promise. */
