@@ -31,7 +31,8 @@ with input as materialized (
 ),
 found as materialized (
   select w.consumer, w.lane from ob.work w tablesample system ((
-    select least(100, 100 * pages * current_setting('block_size')::float8 / greatest(1, pg_relation_size('ob.work'::regclass)))
+    select least(100::float8, 100::float8 * pages * current_setting('block_size')::float8
+      / greatest(1::bigint, pg_relation_size('ob.work'::regclass))::float8)
     from input)) repeatable (1)
   where w.lane is not null and w.parked is null and (w.consumer = (select consumer from input)
     or (select consumer from input) is null)
@@ -39,7 +40,7 @@ found as materialized (
 )
 select f.consumer, f.lane, (l.token is not null and l.due_at > ob.now())::text held, depth.n::text, first.source, first.id, m.key,
   (extract(epoch from m.received_at) * 1000.0)::bigint::text "at",
-  (pg_relation_size('ob.work'::regclass) > (select pages from input) * current_setting('block_size')::float8)::text sampled
+  (pg_relation_size('ob.work'::regclass)::float8 > (select pages from input) * current_setting('block_size')::float8)::text sampled
 from found f
 cross join lateral (select * from ob.lane l where l.consumer = f.consumer and l.key = f.lane and not l.blocked limit 1) l
 cross join lateral (select count(*) n from (select 1 from ob.work w

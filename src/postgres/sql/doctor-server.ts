@@ -38,7 +38,7 @@ select jsonb_build_object('fsync', (select setting from setting where name = 'fs
   'isolation', current_setting('default_transaction_isolation'),
   'idleInTransactionMs', coalesce((select setting::bigint from setting where name = 'idle_in_transaction_session_timeout'), 0),
   'transactionMs', coalesce((select setting::bigint from setting where name = 'transaction_timeout'), 0),
-  'encoding', current_setting('server_encoding'), 'database', current_database(),
+  'encoding', current_setting('server_encoding'), 'database', pg_catalog.current_database(),
   'readOnly', current_setting('transaction_read_only') = 'on', 'inRecovery', pg_is_in_recovery(),
   'clockMs', extract(epoch from clock_timestamp()) * 1000.0, 'role', current_user,
   'embedded', strpos(pg_catalog.version(), 'emcc') > 0)::text facts from input`)

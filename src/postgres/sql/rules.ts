@@ -84,7 +84,7 @@ export const EVENT_STATE = `case
 
 /** Retention leaves a message alone until then, if its consumer retains it for `ms`. */
 export function keptUntil(receivedAt: string, ms: string): string {
-  return `${receivedAt} + ${ms} * interval '1 ms' + ob.margin(${ms})`
+  return `${receivedAt} + ${ms}::float8 * interval '1 ms' + ob.margin(${ms})`
 }
 
 /** What `parked` or its absence says of a message with the work `w`, or none, in the lane `l`, or none. */
