@@ -183,7 +183,7 @@ export class Watch {
       this.failure ??= error
     }
     this.#owed -= 1
-    if (!this.#transaction && this.#owed > 0) this.#owedSince = performance.now()
+    if (!this.#transaction) this.#owedSince = performance.now()
     this.#release()
   }
 
