@@ -1,7 +1,7 @@
 /** Four workers under load, one of them killed every second and replaced. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { Incoming } from 'oncebox'
-import type { Child } from '../support/processes.js'
+import { waitUntil, type Child } from '../support/processes.js'
 import { inversions, misses, openArena, type Arena, type ConsumerSpec } from './arena.js'
 
 const MESSAGES = Number(process.env['ONCEBOX_CRASH_MESSAGES'] ?? 10_000)
@@ -21,18 +21,22 @@ afterAll(() => arena?.close())
 
 const options = { leaseMs: 1_000, group: { messages: 50, ms: 500 } }
 
-describe.each<[string, number, ConsumerSpec]>([
+describe.each<[string, number, ConsumerSpec & { sleepMs?: number }]>([
   ['without order', MESSAGES, { name: 'loose', options }],
   ['in order per key', MESSAGES, { name: 'keyed', options: { ...options, order: 'key' } }],
   [
     'side by side, in order per key',
     MESSAGES / 4,
-    { name: 'together', options: { ...options, group: { ...options.group, together: true }, order: 'key' } },
+    {
+      name: 'together',
+      sleepMs: 200,
+      options: { ...options, group: { ...options.group, together: true }, order: 'key' },
+    },
   ],
   [
     'batched, in order per key',
     MESSAGES / 4,
-    { name: 'batched', batched: true, options: { ...options, order: 'key' } },
+    { name: 'batched', batched: true, sleepMs: 2, options: { ...options, order: 'key' } },
   ],
 ])('%s', (_, count, consumer) => {
   const ids = Array.from({ length: count }, (_, seq) => `${consumer.name}-${seq}`)
@@ -40,8 +44,8 @@ describe.each<[string, number, ConsumerSpec]>([
     id: ids[seq]!,
     type: consumer.name,
     key: `key-${seq % KEYS}`,
-    // A batch is over before a kill could hit it, unless its messages take a moment each.
-    data: { seq, ...(consumer.batched && { sleepMs: 2 }) },
+    // A batch, or a group side by side, is over before a kill could hit it, unless its messages take a moment.
+    data: { seq, ...(consumer.sleepMs && { sleepMs: consumer.sleepMs }) },
   })
 
   /** In order of `seq`, each batch with copies of what came before or is in it. */
@@ -71,6 +75,7 @@ describe.each<[string, number, ConsumerSpec]>([
       const loaded = deliver().finally(() => (loading = false))
       for (let turn = 0; loading; turn++) {
         await new Promise((resolve) => setTimeout(resolve, KILL_EVERY_MS))
+        await waitUntil(async () => !loading || (await arena.work(consumer.name)).some(({ claimed }) => claimed))
         await workers[turn % WORKERS]!.kill('SIGKILL')
         orphaned += (await arena.work(consumer.name)).filter(({ claimed }) => claimed).length
         workers[turn % WORKERS] = await arena.worker({ consumers: [consumer] })
