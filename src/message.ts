@@ -107,17 +107,20 @@ export type IncomingOf<M extends MessageMap, K extends string = Name<M>> = strin
       ? Envelope<K> & Payload<SendData<M, K>>
       : Envelope<Name<M>> & Payload<unknown>
 
-export type QuarantineReason =
-  | 'conflict'
-  | 'invalid'
-  | 'undecodable'
-  | 'unmapped'
-  | 'no-id'
-  | 'too-old'
-  | 'too-large'
-  | 'unrouted'
-  | 'not-allowed'
-  | 'effect-unknown'
+export const QUARANTINE_REASONS = [
+  'conflict',
+  'invalid',
+  'undecodable',
+  'unmapped',
+  'no-id',
+  'too-old',
+  'too-large',
+  'unrouted',
+  'not-allowed',
+  'effect-unknown',
+] as const
+
+export type QuarantineReason = (typeof QUARANTINE_REASONS)[number]
 
 export interface Failure {
   readonly name: string

@@ -2,7 +2,7 @@
 import { nearest } from '../nearest.js'
 import { OnceboxError } from '../errors.js'
 import { isOnCalendar } from '../figures.js'
-import type { QuarantineReason, State } from '../message.js'
+import { QUARANTINE_REASONS, type State } from '../message.js'
 import type { FoundRow } from '../postgres/sql/walk.js'
 import type { Filter } from './types.js'
 
@@ -42,11 +42,6 @@ export function looksIntoBodies({ data, judge }: CheckedFilter): boolean {
 
 export const STATES: readonly State[] = ['pending', 'processing', 'handled', 'dead', 'quarantined', 'discarded']
 
-export const REASONS: readonly QuarantineReason[] = [
-  'conflict', 'invalid', 'undecodable', 'unmapped', 'no-id', 'too-old', 'too-large', 'unrouted', 'not-allowed',
-  'effect-unknown',
-] // prettier-ignore
-
 const CRITERIA = [
   'box', 'consumer', 'state', 'type', 'key', 'id', 'source', 'reason', 'error', 'fingerprint', 'blocking', 'before',
   'after', 'data',
@@ -77,7 +72,7 @@ export function checkFilter(filter: Filter | undefined): CheckedFilter {
     consumer: text(criteria, 'consumer'),
     source: text(criteria, 'source'),
     key: text(criteria, 'key'),
-    reason: criteria['reason'] === undefined ? undefined : oneOf('reason', criteria['reason'], REASONS),
+    reason: criteria['reason'] === undefined ? undefined : oneOf('reason', criteria['reason'], QUARANTINE_REASONS),
     error: part(criteria, 'error'),
     fingerprints: list(criteria, 'fingerprint', fingerprint),
     blocking: isTrue(criteria, 'blocking'),

@@ -145,7 +145,7 @@ export interface Admin<M extends MessageMap> {
    */
   messages(
     filter?: Filter<M>,
-    page?: { cursor?: string | undefined; limit?: number },
+    page?: { cursor?: string | undefined; limit?: number | undefined },
   ): Promise<{ entries: Entry<M>[]; cursor?: string }>
   /** Everything known of an id, with its failed attempts: one entry per consumer, and per body in quarantine. */
   message(at: { id: string; source?: string; consumer?: string }): Promise<Entry<M>[]>

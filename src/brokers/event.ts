@@ -17,7 +17,7 @@ export interface ReadOptions<Raw> {
   /** The producer: ids are unique within it. Default: the event's own, else what the adapter's page says. */
   source?: string | undefined
   /** The type of messages that are no CloudEvents, or how to find it. Default: what the adapter's page says. */
-  type?: string | ((raw: Raw) => string | undefined)
+  type?: string | ((raw: Raw) => string | undefined) | undefined
   /** For bodies that are not JSON. */
   codec?: Codec | undefined
   /** Decides what the box gets: `(raw, message) => ({ ...message, key: … })`, where `message` is the default. */

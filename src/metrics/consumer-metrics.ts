@@ -1,15 +1,11 @@
 /** What is counted of one consumer. Its series begin at zero when it is declared: an alert sees the first dead letter. */
-import type { QuarantineReason } from '../message.js'
+import { QUARANTINE_REASONS, type QuarantineReason } from '../message.js'
 import type { Counter, Histogram, Registry } from './registry.js'
 
 const OUTCOMES = ['handled', 'failed', 'postponed', 'conflict', 'dead', 'quarantined'] as const
 type RunOutcome = (typeof OUTCOMES)[number]
 
 const EFFECTS = ['succeeded', 'failed', 'unknown'] as const
-const REASONS: readonly QuarantineReason[] = [
-  ...(['conflict', 'invalid', 'undecodable', 'unmapped', 'no-id', 'too-old', 'too-large', 'unrouted'] as const),
-  ...(['not-allowed', 'effect-unknown'] as const),
-]
 
 /** From this share of the horizon on a copy is near it. */
 const NEAR_SHARE = 0.8
@@ -62,7 +58,7 @@ export class ConsumerMetrics {
     this.#claimsLost = registry.counter('oncebox.claims.lost', name)
     this.#takeovers = registry.counter('oncebox.takeovers', name)
     for (const outcome of EFFECTS) registry.counter('oncebox.effects', name, outcome)
-    for (const reason of REASONS) registry.counter('oncebox.quarantined', name, reason)
+    for (const reason of QUARANTINE_REASONS) registry.counter('oncebox.quarantined', name, reason)
   }
 
   /** It takes messages of these types; `*` is none. */

@@ -11,7 +11,7 @@ import { randomUUID } from 'node:crypto'
 import { sharedByCopies } from '../copies.js'
 import { RELAY_INTO, type RelayInto } from '../brokers/handover.js'
 import type { Sink } from '../brokers/sink.js'
-import { causes, plainWords, wordsOf } from '../failure.js'
+import { plainWords, someCause, wordsOf } from '../failure.js'
 import { MAX_BATCH_BYTES } from '../figures.js'
 import { isConflict, isConnectionLoss, sqlState } from '../postgres/errors.js'
 import { MOVE } from '../postgres/sql/link.js'
@@ -270,12 +270,17 @@ async function moveInto(
     // The receiving box is handling one of them on arrival: received one by one, the others need not wait for it.
     if (isConflict(error)) return undefined
     // Too much for one statement: read on their own, events are as many as fit.
-    if ([...causes(error)].some((cause) => sqlState(cause)?.startsWith('54'))) return undefined
+    if (isOfClass(error, '54')) return undefined
     // Class 42: no such table or column, or no permission. Publishing may still work.
-    if (![...causes(error)].some((cause) => sqlState(cause)?.startsWith('42'))) throw error
+    if (!isOfClass(error, '42')) throw error
     notAllowed.add(attached.sink)
     const why = { sink: attached.name, error: plainWords(error) }
     runtime.log.warn(why, 'events cannot be moved inside the database; they are received')
     return undefined
   }
+}
+
+/** By its SQLSTATE, or that of what caused it. */
+function isOfClass(error: unknown, of: string): boolean {
+  return someCause(error, (cause) => sqlState(cause)?.startsWith(of) === true)
 }

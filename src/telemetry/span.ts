@@ -40,14 +40,8 @@ export class OpenSpan {
     return inContext(this.context, work)
   }
 
-  // What collects spans is the application's, and may throw; the message has nothing to do with it.
   tell(attributes: Attributes): void {
-    if (!this.isRecorded) return
-    try {
-      this.#span.setAttributes(attributes)
-    } catch {
-      // Nobody is left to tell.
-    }
+    if (this.isRecorded) harmless(() => this.#span.setAttributes(attributes))
   }
 
   /** The work is done; what became of it is known later. */
@@ -60,23 +54,24 @@ export class OpenSpan {
     this.#isOver = true
     if (this.about) this.tell(this.about())
     if (attributes) this.tell(attributes)
-    try {
-      this.#span.end(this.#workedUntil)
-    } catch {
-      // As above.
-    }
+    harmless(() => this.#span.end(this.#workedUntil))
   }
 
   /** The error is told by its words without values of rows, as the log tells it. */
   fail(error: unknown, attributes?: Attributes): void {
     if (this.#isOver) return
     if (!this.isRecorded) return this.end()
-    try {
-      this.#span.setStatus({ code: FAILED, message: shortWords(error) })
-    } catch {
-      // As above.
-    }
+    harmless(() => this.#span.setStatus({ code: FAILED, message: shortWords(error) }))
     this.end({ ...attributes, 'error.type': typeOf(error) })
+  }
+}
+
+/** What collects spans is the application's, and may throw; the message has nothing to do with it. */
+function harmless(tell: () => unknown): void {
+  try {
+    tell()
+  } catch {
+    // Nobody is left to tell.
   }
 }
 

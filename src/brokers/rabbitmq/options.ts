@@ -68,7 +68,7 @@ export interface RabbitSinkOptions extends RabbitConnectOptions, WriteOptions {
   /** The exchange to publish to; '' is the default one, which routes to the queue of the name of the routing key. */
   exchange: string
   /** Or how to find it. Default: the type of the message. */
-  routingKey?: (string | ((message: Message) => string)) | undefined
+  routingKey?: string | ((message: Message) => string) | undefined
   /** An event that no queue takes is an error, and tried again. Default: true. */
   mandatory?: boolean | undefined
   /** What the sink is called in the outbox. Default: `rabbitmq:` and the exchange. */

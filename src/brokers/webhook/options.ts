@@ -48,7 +48,7 @@ export interface WebhookSourceOptions {
    */
   source?: string | undefined
   /** The type of the message, or how to find it. Default: `type` of the body; GitHub: the header X-GitHub-Event. */
-  type?: string | ((request: VerifiedRequest) => string | undefined)
+  type?: string | ((request: VerifiedRequest) => string | undefined) | undefined
   /** Changes what the box gets: `({ message }) => ({ ...message, key: … })`. */
   map?: ((request: VerifiedRequest) => Incoming) | undefined
   /**

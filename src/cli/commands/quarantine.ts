@@ -1,5 +1,6 @@
 /** `oncebox quarantine`: messages that could not be judged or handled safely. */
 import type { Filter } from '../../admin/index.js'
+import { QUARANTINE_REASONS } from '../../message.js'
 import { command } from '../command.js'
 import { choice, flag, restArguments } from '../option.js'
 import { BULK, BULK_RESULT, changeMany } from '../shared/bulk.js'
@@ -9,12 +10,7 @@ import { listMessages } from '../shared/list.js'
 import { PAGE } from '../shared/paging.js'
 
 const IDS = { ids: restArguments('Ids of messages.') }
-const WHY = {
-  why: choice('In quarantine for this.', [
-    ...['conflict', 'invalid', 'undecodable', 'unmapped', 'no-id', 'too-old', 'too-large', 'unrouted', 'not-allowed'],
-    'effect-unknown',
-  ] as NonNullable<Filter['reason']>[]),
-}
+const WHY = { why: choice('In quarantine for this.', QUARANTINE_REASONS) }
 
 type Chosen = Parameters<typeof filterOf>[0] & { readonly why: Filter['reason'] }
 

@@ -1,5 +1,6 @@
 /** The overview of a box, its outbox, and what a query can name. */
-import { REASONS, STATES } from '../../admin/filter.js'
+import { STATES } from '../../admin/filter.js'
+import { QUARANTINE_REASONS } from '../../message.js'
 import { VOCABULARY } from '../../postgres/sql/dashboard.js'
 import { readJson } from '../../postgres/statement.js'
 import type { Outbox, Overview, Vocabulary } from '../answers/index.js'
@@ -21,7 +22,7 @@ export async function vocabulary({ part }: BoxCall): Promise<Vocabulary> {
   return {
     qualifiers: Object.entries(QUALIFIERS).map(([name, { words, bodies }]) => ({ name, words, bodies })),
     states: STATES,
-    reasons: REASONS,
+    reasons: QUARANTINE_REASONS,
     consumers: consumers.map(({ name, order }) => ({ name, order })),
     types: [...new Set(consumers.flatMap(({ types }) => types))].filter((type) => type !== '*').sort(),
     sinks: readJson(row!.sinks),
