@@ -231,6 +231,53 @@ test('two boxes in one PGlite are linked', async () => {
   await from.stop()
 }, 120_000)
 
+test('events whose headers are large are moved as many as fit into a statement', async () => {
+  const { from, to } = await open('one database')
+  let handled = 0
+  to.consumer('c', { '*': () => void handled++ })
+  from.to(link({ to }))
+  await server.sql(
+    to.schema,
+    `create table ob.moved (rows int);
+     create function ob.count_moved() returns trigger language plpgsql as
+       $$ begin insert into ob.moved select count(*) from new_rows; return null; end $$;
+     create trigger count_moved after insert on ob.message referencing new table as new_rows
+       for each statement execute function ob.count_moved()`,
+  )
+  const headers = { note: 'x'.repeat(1 << 20) }
+  await server.send(from, ...Array.from({ length: 20 }, () => ({ key: 'k', headers, data: 1 })))
+  await from.drain()
+  // 8 MiB, and the one that passes them.
+  const moved = await server.sql(to.schema, 'select rows from ob.moved where rows > 0')
+  expect(moved.map(({ rows }) => Number(rows) <= 9)).toEqual(moved.map(() => true))
+  expect(moved.reduce((sum, { rows }) => sum + Number(rows), 0)).toBe(20)
+  await to.drain()
+  expect(handled).toBe(20)
+})
+
+test('what is too much for the statement that moves events is received', async () => {
+  const { from, to } = await open('one database')
+  const seen: unknown[] = []
+  to.consumer('c', { '*': ({ data }) => void seen.push(data) })
+  from.to(link({ to }))
+  await server.sql(
+    to.schema,
+    `create function ob.too_much() returns trigger language plpgsql as
+       $$ begin
+         if current_query() like '%delivery%' then
+           raise exception using errcode = '54000', message = 'total size of jsonb array elements exceeds the maximum';
+         end if;
+         return new;
+       end $$;
+     create trigger too_much before insert on ob.message for each row execute function ob.too_much()`,
+  )
+  await server.send(from, { data: 1 }, { data: 2 })
+  await from.drain()
+  await to.drain()
+  expect(seen.toSorted()).toEqual([1, 2])
+  expect(await outbox(from.schema)).toEqual([])
+})
+
 test('link takes a box, and says so', () => {
   const box = createBox({ db: fromPg(server.pool), logger: SILENT }) as PgBox
   expect(() => link({ to: {} as never })).toThrow(expect.objectContaining({ code: 'OPTION_INVALID' }))
