@@ -11,7 +11,7 @@ import {
 import { CONFIRM } from '../postgres/sql/receive.js'
 import { tell, type Runtime } from '../runtime.js'
 import { hashOf, readData } from '../body.js'
-import { inParts } from './carried.js'
+import { inParts } from '../carried.js'
 import type { Prepared, Refused } from './prepare.js'
 import { noteUse, QuarantineFull } from './quota.js'
 

@@ -10,7 +10,7 @@ import { RECEIVE, UNPARK_FAILED, type ReceiveAnswer } from '../postgres/sql/rece
 import { readJson } from '../postgres/statement.js'
 import type { Runtime } from '../runtime.js'
 import { failpoint } from '../worker/failpoints.js'
-import { inParts } from './carried.js'
+import { inParts } from '../carried.js'
 import { asReceiverSeesIt, identityUnknown, type ConsumerDeclaration } from './consumer.js'
 import { quarantined, quarantinedOutcome, storedOutcome, sumUp, type Ackable } from './outcome.js'
 import type { Prepared, Refused } from './prepare.js'

@@ -3,7 +3,8 @@ import { vanishingProblem } from '../brokers/codec.js'
 import { checkKnown, nameProblem } from '../check-options.js'
 import { nearest } from '../nearest.js'
 import { OnceboxError } from '../errors.js'
-import { isOnCalendar, MAX_BATCH_BYTES } from '../figures.js'
+import { inParts } from '../carried.js'
+import { isOnCalendar } from '../figures.js'
 import type { SendOptions } from '../handler.js'
 import { fingerprint } from '../body.js'
 import type { Message } from '../message.js'
@@ -132,21 +133,14 @@ export async function writeOutgoing(runtime: Runtime, outgoing: readonly Outgoin
   if (outgoing.length === 0) return
   const sinks = runtime.outbox.sinks.map(({ name, types }) => ({ name, types }))
   const rows = new Map<string, SentRow>()
-  let bytes = 0
-  const flush = async (): Promise<void> => {
-    await runtime.db.run(SEND, { source: runtime.source, sinks, events: [...rows.values()] }, tx)
-    rows.clear()
-    bytes = 0
-  }
   for (const { id, type, key, body, hash, envelope, deliverAt } of outgoing) {
     if (rows.has(id)) continue
-    const size = body.length + envelope.length
-    if (bytes + size > MAX_BATCH_BYTES && bytes > 0) await flush()
     const shard = key === undefined ? undefined : shardOf(key)
     rows.set(id, { i: id, t: type, k: key, g: shard, b: body, h: hash, e: envelope, at: deliverAt })
-    bytes += size
   }
-  await flush()
+  for (const events of inParts([...rows.values()], ({ b, e }) => b.length + e.length)) {
+    await runtime.db.run(SEND, { source: runtime.source, sinks, events }, tx)
+  }
   // Nobody tells us when the caller commits: the relay looks a little more often for a while.
   runtime.outbox.sent()
   const tell = listener()

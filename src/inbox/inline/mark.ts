@@ -16,7 +16,7 @@ import {
 import { readJson } from '../../postgres/statement.js'
 import type { Runtime } from '../../runtime.js'
 import type { Arrival, Arrivals } from '../arrival.js'
-import { carried } from '../carried.js'
+import { carried } from '../../carried.js'
 import { detailsOf } from '../details.js'
 import { setAttempts, type Done, type Held } from '../held.js'
 import { OthersMet, type OthersQuestion } from '../others.js'

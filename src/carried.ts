@@ -1,5 +1,5 @@
 /** Carried: how many messages one statement carries. */
-import { MAX_BATCH_BYTES } from '../figures.js'
+import { MAX_BATCH_BYTES } from './figures.js'
 
 /** Those of a list, from the first on, that fit into one statement, `most` of them: one at least. */
 export function carried<T>(list: readonly T[], sizeOf: (one: T) => number, most = Infinity): number {
