@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 const isShort = process.argv.includes('--short')
 const here = fileURLToPath(new URL('.', import.meta.url))
 const RUNS = {
-  peers: ['peers/run.mjs', ...(isShort ? ['--repeats', '2', '--messages', '1000'] : ['--repeats', '5'])],
+  peers: ['peers/run.mjs', ...(isShort ? ['--repeats', '2', '--messages', '4000'] : ['--repeats', '5'])],
   limit: [
     'run.mjs',
     ...(isShort ? ['--quick', '--repeats', '2', '--messages', '2000'] : ['--quick', '--repeats', '5']),

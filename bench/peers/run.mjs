@@ -9,7 +9,8 @@
  *            those that store: one batch at a time, and four in flight   storing
  *            all of them end
  *
- * Each repeat begins with another contender. What counts is the median over the repeats. By default: every handler with
+ * `--messages` are those of the warm round with small ones, and of storing; the others have an eighth. Each repeat begins with another
+ * contender. What counts is the median over the repeats. By default: every handler with
  * small messages, and every payload with the handler that inserts; `--all` for every handler with every payload, `--handler`,
  * `--payload` and `--only` (any number of each) for some of them.
  *
@@ -32,7 +33,7 @@ const { values: options } = parseArgs({
     json: { type: 'boolean', default: false },
     all: { type: 'boolean', default: false },
     repeats: { type: 'string', default: '3' },
-    messages: { type: 'string', default: '5000' },
+    messages: { type: 'string', default: '40000' },
     handler: { type: 'string', multiple: true, default: Object.keys(HANDLERS) },
     payload: { type: 'string', multiple: true, default: Object.keys(PAYLOADS) },
     only: { type: 'string', multiple: true },
@@ -139,7 +140,7 @@ async function runRound(child, name, round) {
 
 /** One batch of 1 000 after the other, and four in flight. */
 async function runStoring(child, name) {
-  const count = 4 * Number(options.messages)
+  const count = Number(options.messages)
   const rates = []
   for (const [many, title] of [
     [1, 'one after the other'],
@@ -155,8 +156,9 @@ async function runStoring(child, name) {
   return rates.join(', ')
 }
 
-function countOf(name, { payload }) {
-  return Math.round(Number(options.messages) * (CONTENDERS[name].share ?? 1) * (PAYLOADS[payload].share ?? 1))
+function countOf(name, { payload, share }) {
+  const shares = share * (CONTENDERS[name].share ?? 1) * (PAYLOADS[payload].share ?? 1)
+  return Math.round(Number(options.messages) * shares)
 }
 
 function check({ effects, ids, reserved, seen }, handler, count) {
@@ -169,9 +171,10 @@ function check({ effects, ids, reserved, seen }, handler, count) {
   if (!right) throw new Error(`${count} messages, ${effects} effects of ${ids}, ${reserved} reserved, ${seen} seen`)
 }
 
-function note({ name: round, handler, payload, count }, name, step, figures) {
+function note({ name: round, handler, payload, share, count }, name, step, figures) {
   const title = handler ? `${HANDLERS[handler].title}, ${payload}` : payload
-  if (!samples.has(round)) samples.set(round, { title, messages: count ?? countOf('oncebox', { payload }), sides: {} })
+  if (!samples.has(round))
+    samples.set(round, { title, messages: count ?? countOf('oncebox', { payload, share }), sides: {} })
   const side = (samples.get(round).sides[name] ??= {})
   ;(side[step] ??= []).push(figures)
 }
