@@ -6,18 +6,18 @@
  * allows 20 by default before it drops a message: an outage of the database must not use them up.
  */
 import { backoffMs } from '../../backoff.js'
-import type { Incoming, Outcome } from '../../message.js'
+import type { Outcome } from '../../message.js'
 import { firstInOrder, takeInOrder } from '../in-order.js'
 import { redeliverAfterMs } from '../redelivery.js'
 import type { Deliver } from '../source.js'
 import type { RabbitChannel, RabbitMessage, Session } from './client.js'
+import type { Comeback, Placed } from './comeback.js'
 import { toMessage } from './event.js'
 import type { ResolvedSource } from './options.js'
 import type { Held } from './windows.js'
 
-interface Delivery {
+interface Delivery extends Placed {
   readonly raw: RabbitMessage
-  readonly incoming: Incoming
   /** How often the box did not take it. */
   returns: number
   /** Not to be delivered before, by `performance.now()`. */
@@ -26,6 +26,8 @@ interface Delivery {
 
 export interface Consumption {
   add(raw: RabbitMessage): void
+  /** What is not acknowledged: of a channel that is lost, what comes again. */
+  open(): Iterable<Placed>
   /** Delivers nothing more. Resolves when what is in flight is acknowledged. */
   finish(): Promise<void>
 }
@@ -44,6 +46,7 @@ const AWAY_MS = { first: 100, most: 5_000 }
  */
 export interface Lanes {
   readonly inFlight: Set<string>
+  readonly comeback: Comeback
   /** Looks for what can be delivered now, on the channel of the moment. */
   look(): void
 }
@@ -62,9 +65,9 @@ export function consume(
 ): Consumption {
   /** In the order of the queue. */
   let waiting: Delivery[] = []
-  /** Tags that the broker waits for, in order. */
-  const unacknowledged = new Set<number>()
-  const { inFlight: keys } = lanes
+  /** By the tags that the broker waits for, in order. */
+  const unacknowledged = new Map<number, Delivery>()
+  const { inFlight: keys, comeback } = lanes
   const inFlight = new Set<Promise<void>>()
   let away = 0
   let pausedUntil = 0
@@ -82,7 +85,7 @@ export function consume(
     timer = undefined
     if (!goesOn() || waiting.length === 0 || inFlight.size >= options.concurrency) return
     const due = firstInOrder(waiting, { keyOf, isInFlight }).reduce(
-      (least, { dueAt }) => Math.min(least, dueAt),
+      (least, one) => Math.min(least, Math.max(one.dueAt, comeback.waitsUntil(one))),
       Infinity,
     )
     // What waits behind something in flight is looked at when that ends.
@@ -102,14 +105,19 @@ export function consume(
       inFlight.add(run)
     }
     schedule(now)
-    if (goesOn()) makeRoom({ ...heldOf(waiting, options.prefetch, now), all: () => unacknowledged.size })
+    if (goesOn()) makeRoom({ ...held(now), all: () => unacknowledged.size })
+  }
+
+  const held = (now: number): Omit<Held, 'all'> => {
+    const waits = (one: Delivery): boolean => (one.returns > 0 && one.dueAt > now) || comeback.waitsUntil(one) > 0
+    return heldOf(waiting, options.prefetch, waits)
   }
 
   const take = (now: number): Delivery[] => {
     const isFull = waiting.length >= options.batch
     const { taken, rest } = takeInOrder(waiting, options.batch, {
       keyOf,
-      isDue: ({ dueAt, returns }) => dueAt <= now || (isFull && returns === 0),
+      isDue: (one) => (one.dueAt <= now || (isFull && one.returns === 0)) && comeback.waitsUntil(one) === 0,
       isInFlight,
     })
     if (taken.length === 0) return taken
@@ -147,7 +155,7 @@ export function consume(
 
   const putBack = (batch: readonly Delivery[]): void => {
     if (batch.length === 0) return
-    waiting = [...waiting, ...batch].sort((a, b) => tagOf(a) - tagOf(b))
+    waiting = [...waiting, ...batch].sort((a, b) => a.place - b.place)
   }
 
   /** With one word for all that come before everything that is still open, and one for each of the others. */
@@ -159,7 +167,7 @@ export function consume(
       }
       const byTag = new Map(taken.map((one) => [tagOf(one), one]))
       let last: Delivery | undefined
-      for (const tag of unacknowledged) {
+      for (const tag of unacknowledged.keys()) {
         const one = byTag.get(tag)
         if (!one) break
         last = one
@@ -182,12 +190,17 @@ export function consume(
   return {
     add(raw) {
       if (!goesOn()) return
-      unacknowledged.add(raw.fields.deliveryTag)
-      const dueAt = performance.now() + options.lingerMs
-      waiting.push({ raw, incoming: toMessage(raw, options), returns: 0, dueAt })
+      const incoming = toMessage(raw, options)
+      const isAwaiting = comeback.size > 0
+      const place = comeback.place(incoming, raw.fields.redelivered)
+      const delivery = { raw, incoming, place, returns: 0, dueAt: performance.now() + options.lingerMs }
+      unacknowledged.set(tagOf(delivery), delivery)
+      if (isAwaiting) putBack([delivery])
+      else waiting.push(delivery)
       if (waiting.length >= options.batch) pump()
-      else if (timer === undefined) schedule(performance.now())
+      else if (timer === undefined || isAwaiting) schedule(performance.now())
     },
+    open: () => unacknowledged.values(),
     async finish() {
       finished = true
       clearTimeout(timer)
@@ -206,18 +219,18 @@ function againMs(delivery: Delivery, outcome: Outcome | undefined, heldBack: Set
   return outcome?.retryAt ? redeliverAfterMs(outcome) : 0
 }
 
-/** What has failed and is not due, and what is behind it in its key. Fewer than half a window hold up nothing. */
-function heldOf(waiting: readonly Delivery[], prefetch: number, now: number): Omit<Held, 'all'> {
+/** What cannot go on yet, and what is behind it in its key. Fewer than half a window hold up nothing. */
+function heldOf(waiting: readonly Delivery[], prefetch: number, waits: (one: Delivery) => boolean): Omit<Held, 'all'> {
   let messages = 0
   let bytes = 0
   const stuck = new Set<string>()
   if (waiting.length * 2 > prefetch) {
-    for (const { raw, incoming, returns, dueAt } of waiting) {
-      const { key } = incoming
-      if (!(returns > 0 && dueAt > now) && !(key !== undefined && stuck.has(key))) continue
+    for (const one of waiting) {
+      const { key } = one.incoming
+      if (!(key !== undefined && stuck.has(key)) && !waits(one)) continue
       if (key !== undefined) stuck.add(key)
       messages++
-      bytes += raw.content.length
+      bytes += one.raw.content.length
     }
   }
   return { messages, bytes }

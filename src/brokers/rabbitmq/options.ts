@@ -163,7 +163,7 @@ export function resolveSink(given: RabbitSinkOptions) {
 }
 
 function connecting({ url, assert, timeoutMs, heartbeatMs, connect }: Resolved<typeof CONNECT>) {
-  return { urls: url.map((one) => withHeartbeat(one, heartbeatMs)), topology: assert, timeoutMs, connect }
+  return { urls: url.map((one) => withHeartbeat(one, heartbeatMs)), topology: assert, timeoutMs, heartbeatMs, connect }
 }
 
 /** Never shown: it has a password. */

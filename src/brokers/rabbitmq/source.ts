@@ -3,6 +3,7 @@ import { backoffMs, sleep } from '../../backoff.js'
 import { createRunner, type Ends, type Run } from '../run.js'
 import type { Source } from '../source.js'
 import { inTime, openSource, type RabbitChannel, type RabbitMessage, type Session } from './client.js'
+import { createComeback } from './comeback.js'
 import { consume, type Consumption, type Lanes } from './consumption.js'
 import type { ResolvedSource } from './options.js'
 import { assertQueue } from './topology.js'
@@ -18,6 +19,8 @@ interface Consuming {
 
 /** Between two attempts to reach the broker. */
 const RECONNECT_MS = { first: 100, most: 10_000 }
+/** A broker gives up a connection that misses two heartbeats; this much later it has, on a busy machine too. */
+const NOTICED_MS = 5_000
 
 export function createSource(options: ResolvedSource): Source {
   return createRunner(`rabbitmq:${options.queue}`, (box) => begin(options, box))
@@ -25,7 +28,8 @@ export function createSource(options: ResolvedSource): Source {
 
 async function begin(options: ResolvedSource, box: Ends): Promise<Run> {
   const { report } = box
-  const lanes: Lanes = { inFlight: new Set(), look: () => undefined }
+  const comeback = createComeback(2 * options.heartbeatMs + NOTICED_MS)
+  const lanes: Lanes = { inFlight: new Set(), comeback, look: () => undefined }
   let consuming: Consuming | undefined = await openConsuming(options, box, lanes)
   /** Deliveries of lost channels that the box is still busy with. */
   const leftovers = new Set<Promise<void>>()
@@ -41,6 +45,7 @@ async function begin(options: ResolvedSource, box: Ends): Promise<Run> {
         if (stopping) return
         const { session, consumption } = consuming
         consuming = undefined
+        comeback.lose(consumption.open())
         report(problem)
         const leftover = consumption.finish().finally(() => leftovers.delete(leftover))
         leftovers.add(leftover)
@@ -73,23 +78,25 @@ async function begin(options: ResolvedSource, box: Ends): Promise<Run> {
 
 async function openConsuming(options: ResolvedSource, { deliver, warn }: Ends, lanes: Lanes): Promise<Consuming> {
   const session = await openSource(options)
+  const { channel, version } = session
+  const take = (raw: RabbitMessage): void => {
+    warnOfCount(raw, warn)
+    consumption.add(raw)
+  }
+  const windows = createWindows(session, options, take, warn)
+  const consumption = consume(session, options, { deliver, lanes, makeRoom: windows.adjust })
+  const begin = async (): Promise<void> => {
+    await assertQueue(channel, options)
+    await windows.open(lanes.comeback.size)
+  }
   try {
-    const { channel, version } = session
-    const take = (raw: RabbitMessage): void => {
-      warnOfCount(raw, warn)
-      consumption.add(raw)
-    }
-    const windows = createWindows(session, options, take, warn)
-    const consumption = consume(session, options, { deliver, lanes, makeRoom: windows.adjust })
-    const begin = async (): Promise<void> => {
-      await assertQueue(channel, options)
-      await windows.open()
-    }
     await inTime(options, begin(), session.lost)
-    for (const line of warningsOf(options.topology, version)) warn(line)
-    return { session, consumption, cancel: windows.close }
   } catch (error) {
+    // Messages may have come before the answer did.
+    lanes.comeback.lose(consumption.open())
     await session.close()
     throw error
   }
+  for (const line of warningsOf(options.topology, version)) warn(line)
+  return { session, consumption, cancel: windows.close }
 }

@@ -7,7 +7,9 @@
  * A window is a consumer of the channel. The broker counts for each consumer what is not acknowledged, and nobody can
  * change the count of one that is there. While anything is here none is closed: what it has handed out would stay, one that
  * is opened in its place would bring as many again, and what an acknowledgement sets on its way a quorum queue would count
- * as delivered. A queue with a single active consumer gives further ones nothing: there it stays at one.
+ * as delivered. A queue with a single active consumer gives further ones nothing: there it stays at one. After a loss the first one
+ * has room for all that comes again, so that the broker hands it out at once, and what is lost once more does not come back behind
+ * the rest of it.
  */
 import type { Warn } from '../source.js'
 import type { RabbitMessage, RabbitChannel, Session } from './client.js'
@@ -22,8 +24,8 @@ export interface Held {
 }
 
 export interface Windows {
-  /** The first one. */
-  open(): Promise<void>
+  /** The first one, with room for so many at least. */
+  open(least: number): Promise<void>
   /** Makes room for others beside what waits. */
   adjust(held: Held): void
   /** Asks the broker for no more. */
@@ -38,6 +40,9 @@ const FULL =
 /** Bodies that wait, in memory. Beyond that nothing more is asked for on their account. */
 const MOST_HELD_BYTES = 64 * 1024 * 1024
 
+/** What the protocol has room for. */
+const MOST_PREFETCH = 65_535
+
 export function createWindows(
   session: Session<RabbitChannel>,
   options: ResolvedSource,
@@ -48,12 +53,15 @@ export function createWindows(
   const { queue, prefetch, hold } = options
   const tags: string[] = []
   let wanted = 1
+  /** The room of the first one. */
+  let first = prefetch
   let changing: Promise<void> | undefined
   /** When something came, or was here. */
   let lastBusy = 0
   let recheck: NodeJS.Timeout | undefined
 
   const openOne = async (): Promise<void> => {
+    await channel.prefetch(tags.length === 0 ? first : prefetch)
     const { consumerTag } = await channel.consume(queue, (raw) => {
       lastBusy = performance.now()
       if (raw) onMessage(raw)
@@ -79,12 +87,11 @@ export function createWindows(
   const adjust = (held: Held): void => {
     clearTimeout(recheck)
     if (wanted === 0) return
-    const full = held.messages / prefetch
     const isFull = held.bytes > MOST_HELD_BYTES || held.all() > hold
-    const most = isFull ? wanted : 1 + Math.floor(hold / prefetch)
-    const needed = 1 + Math.max(0, Math.ceil(full - 1 / 2))
-    if (needed > most) warn(FULL)
-    wanted = Math.max(wanted, Math.min(most, needed))
+    const allowed = isFull ? wanted : 1 + Math.max(0, Math.floor((prefetch + hold - first) / prefetch))
+    const needed = 1 + Math.max(0, Math.ceil((held.messages - first) / prefetch + 1 / 2))
+    if (needed > allowed) warn(FULL)
+    wanted = Math.max(wanted, Math.min(allowed, needed))
     if (wanted > 1) {
       // What was acknowledged a moment ago has set others on their way.
       const isBusy = held.all() > 0
@@ -97,8 +104,8 @@ export function createWindows(
   }
 
   return {
-    async open() {
-      await channel.prefetch(prefetch)
+    async open(least) {
+      first = Math.min(Math.max(prefetch, least), MOST_PREFETCH)
       // Messages may come before the answer does.
       await (changing = change())
     },

@@ -362,6 +362,54 @@ describe('a source', { timeout: TIMEOUT_MS }, () => {
     expect(ids).toEqual(['held', 'next', 'held'])
   })
 
+  describe('that has asked for more than its prefetch', () => {
+    const numberOf = (id: string): number => Number(id.slice(2))
+    const map = (_raw: unknown, message: Incoming): Incoming => ({ ...message, key: `k-${numberOf(message.id!) % 3}` })
+    const error = { name: 'Error', message: 'away' }
+
+    /** 60 messages of three keys, none of which the box takes at first; and those that it took, in their order. */
+    async function waiting() {
+      const { queue, exchange } = await fresh()
+      const ids = Array.from({ length: 60 }, (_, n) => `m-${n}`)
+      for (const messageId of ids) channel.publish(exchange, 'x', Buffer.from('{}'), { messageId })
+      await channel.waitForConfirms()
+      const cuttable = cutting()
+      const state = { mended: false }
+      const done: string[] = []
+      const answer = ({ id }: Incoming): Outcome | boolean => {
+        const retryAt = new Date(Date.now() + 500)
+        if (!state.mended) return { id, ack: false, retryAt, status: 'failed', error, consumers: [] }
+        done.push(id!)
+        return true
+      }
+      const options = { queue, map, prefetch: 8, batch: 4, hold: 64, connect: cuttable.connect }
+      const { problems } = await started(options, { answer })
+      const consumers = async (): Promise<number> => (await channel.checkQueue(queue)).consumerCount
+      await waitUntil(async () => (await consumers()) >= 4, { timeoutMs: 30_000 })
+      return { state, done, problems, cut: cuttable.cut }
+    }
+
+    async function expectOrder(done: readonly string[]): Promise<void> {
+      await waitUntil(() => new Set(done).size === 60, { timeoutMs: 60_000 })
+      for (const rest of [0, 1, 2]) {
+        const ofKey = [...new Set(done)].map(numberOf).filter((n) => n % 3 === rest)
+        expect(ofKey).toEqual(ofKey.toSorted((a, b) => a - b))
+      }
+    }
+
+    test('keeps the order of keys when it is cut again and again', async () => {
+      const { state, done, problems, cut } = await waiting()
+      for (let cuts = 1; cuts <= 6; cuts++) {
+        const before = problems.filter(Boolean).length
+        cut()
+        await waitUntil(() => problems.filter(Boolean).length > before, { timeoutMs: 30_000 })
+        await waitUntil(() => problems.at(-1) === undefined, { timeoutMs: 30_000 })
+      }
+      state.mended = true
+      await expectOrder(done)
+    })
+  })
+
   test('that is started while it starts consumes once', async () => {
     const { queue } = await fresh()
     const source = open(rabbitmq({ url: service.url, queue }))
