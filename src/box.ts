@@ -250,6 +250,7 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
       wake: () => waker.wake(),
       announce,
       failing: () => relays.failing,
+      attemptsOf: (sink) => relays.attemptsOf(sink),
     }),
   }
   const inbox = createTarget(runtime, declared, () => waker.wake())

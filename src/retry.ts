@@ -29,6 +29,11 @@ export const RETRY: Option<RetryPolicy | undefined, Resolved<typeof POLICY> | Re
   byDefault: { words: '10 attempts, from 1 s to 1 h, full jitter' },
 }
 
+/** How often it tries at most; undefined: it decides case by case. */
+export function attemptsOf(policy: Resolved<typeof POLICY> | Retry): number | undefined {
+  return typeof policy === 'function' ? undefined : policy.attempts
+}
+
 /** Answers for every error: a function that gives no answer must not decide a message's fate, the default policy does. */
 export function resolveRetry(where: string, policy: Resolved<typeof POLICY> | Retry, log?: Logger): Retry {
   if (typeof policy === 'function') {

@@ -32,8 +32,10 @@ export interface AdminDeps {
   wake(): void
   /** Writes the declared consumers down, for other processes. */
   announce(): Promise<unknown>
-  /** The sinks whose destination is down, as far as this process has tried. */
-  failing(): readonly string[]
+  /** The sinks whose destination is down, as far as this process has tried, and since when, in ms since 1970. */
+  failing(): ReadonlyMap<string, number>
+  /** How often an event of a sink is tried at most; undefined: it is not attached here, or its policy decides case by case. */
+  attemptsOf(sink: string): number | undefined
 }
 
 /** On an admin: what tools of ours need beside its public methods. */

@@ -7,7 +7,7 @@
 import type { State } from '../message.js'
 import { OUTBOX, OUTBOX_BY_ID, OUTBOX_PARKED } from '../postgres/sql/search-outbox.js'
 import { QUARANTINED, QUARANTINED_BY_ID, QUARANTINED_OF, SEEK_QUARANTINE } from '../postgres/sql/search-quarantine.js'
-import { BLOCKED_KEYS } from '../postgres/sql/failures.js'
+import { BLOCKED_KEYS } from '../postgres/sql/blocked.js'
 import { ALIKE, FRONTS } from '../postgres/sql/search-failures.js'
 import { BACKLOG, BY_ID, JOURNAL, PARKED, WAITING } from '../postgres/sql/search.js'
 import type { FoundRow, Walk } from '../postgres/sql/walk.js'

@@ -1,8 +1,8 @@
 /** History: what the last hours and days were like, in steps that a chart has room for, and what the last minute was like. */
-import { READ_MINUTE, READ_MINUTES, READ_SINCE, type LastRow, type StepRow } from '../postgres/sql/minutes.js'
+import { READ_MINUTE, READ_MINUTES, type LastRow, type StepRow } from '../postgres/sql/minutes.js'
 import { runUnjitted } from '../postgres/unjitted.js'
 import type { Runtime } from '../runtime.js'
-import type { Finding, History, Rates, Series } from './answers/index.js'
+import type { History, Rates, Series } from './answers/index.js'
 
 const MOST_STEPS = 300
 const MOST_CONSUMERS = 100
@@ -83,21 +83,4 @@ function ratesOf(row: LastRow | undefined): Rates {
     duplicatesPerSecond: perSecond(row?.duplicates),
     failedPerSecond: perSecond(row?.failed),
   }
-}
-
-/** The findings, with the time since when it is so where that is on record. */
-export async function withSince({ db }: Runtime, findings: readonly Finding[], limitMs: number): Promise<Finding[]> {
-  if (findings.length === 0) return []
-  const consumers = findings.flatMap(({ code, consumer }) =>
-    code === 'behind' && consumer !== undefined ? [consumer] : [],
-  )
-  const rows = await db.run(READ_SINCE, { consumers, limitMs })
-  const recorded = new Map(rows.map(({ what, consumer, since }) => [`${what} ${consumer}`, Number(since)]))
-  return findings.map((finding) => {
-    const { code, consumer = '', lagMs } = finding
-    // The oldest message passed the limit then: it is so at least since.
-    const atLeast = lagMs === undefined ? undefined : Date.now() - (lagMs - limitMs)
-    const since = Math.min(recorded.get(`${code} ${consumer}`) ?? Infinity, atLeast ?? Infinity)
-    return since === Infinity ? finding : { ...finding, since: new Date(since).toISOString() }
-  })
 }

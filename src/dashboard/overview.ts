@@ -3,20 +3,22 @@ import type { Counts as AdminCounts } from '../admin/types.js'
 import { consumerCounts, outboxCounts } from '../admin/status.js'
 import { GONE_MS } from '../figures.js'
 import { DELIVERIES, VOCABULARY, type SinkRow } from '../postgres/sql/dashboard.js'
-import { BLOCKED_KEYS } from '../postgres/sql/failures.js'
+import { BLOCKED_CONSUMERS, type BlockedConsumerRow } from '../postgres/sql/blocked.js'
 import { readJson } from '../postgres/statement.js'
 import type { Runtime } from '../runtime.js'
 import { runUnjitted } from '../postgres/unjitted.js'
-import type { ConsumerStatus, FailureHead, Finding, Outbox, Overview, SinkStatus } from './answers/index.js'
+import type { ConsumerStatus, Finding, Outbox, Overview, SinkStatus } from './answers/index.js'
 import { withoutWords } from '../health.js'
-import { maySeeBodies, toHead, type Viewer } from './expose.js'
+import { maySeeBodies, time, toHead, type Viewer } from './expose.js'
 import type { Inside } from './options.js'
-import { readRates, withSince } from './history.js'
+import { readRates } from './history.js'
 import { EVERYBODY } from './everybody.js'
+import { readPauses, withSince } from './since.js'
 
 /** Further is not counted. */
 const MOST_EVENTS = 10_000
 const MOST_KEYS = 1_000
+const MOST_BEHIND = 10_000
 /** A consumer, or a sink, that is behind by more than this is said to be. */
 export const BEHIND_MS = 120_000
 
@@ -28,20 +30,26 @@ export async function readOverview({ name, box, stage }: Inside, reads: Runtime)
   const now = Date.now()
   const [counted, sinks, blocked, health, rates] = await Promise.all([
     consumerCounts(reads, declared.map((one) => one.name)),
-    readSinks(reads, EVERYBODY, stage.failing()),
-    runUnjitted(reads.db, BLOCKED_KEYS, { consumer: null, limit: MOST_KEYS }),
+    readSinks(reads, stage.failing()),
+    runUnjitted(reads.db, BLOCKED_CONSUMERS, { keys: MOST_KEYS, waiting: MOST_BEHIND }),
     box.health(),
     readRates(reads),
   ]) // prettier-ignore
+  const pauses = Object.values(counted).some(({ paused }) => paused) ? await readPauses(reads) : undefined
+  const stuck = new Map(blocked.map((row) => [row.consumer, Number(row.keys)]))
   const registered = new Map(readJson(known!.consumers).map((one) => [one.name, one]))
   const consumers = Object.entries(counted).map(([consumer, counts]): ConsumerStatus => {
     const local = declared.find((one) => one.name === consumer)
     const { paused, ...rest } = counts
     const own = consumer === '' ? undefined : rates(consumer)
+    const pausedAt = paused ? pauses?.get(consumer) : undefined
+    const blockedKeys = stuck.get(consumer)
     return {
       name: consumer,
       ...rest,
       paused: paused === true,
+      ...(pausedAt !== undefined && { pausedAt: time(pausedAt) }),
+      ...(blockedKeys !== undefined && { blockedKeys }),
       order: local?.options.order ?? registered.get(consumer)?.order ?? 'none',
       types: registered.get(consumer)?.types ?? local?.types ?? [],
       ...(local && { mode: local.options.mode }),
@@ -49,7 +57,6 @@ export async function readOverview({ name, box, stage }: Inside, reads: Runtime)
       ...(own && { rates: own }),
     }
   })
-  const keys = Number(blocked[0]!.keys)
   const { reasons = [], ...healthy } = health
   const all = rates('')
   const overview = {
@@ -60,42 +67,69 @@ export async function readOverview({ name, box, stage }: Inside, reads: Runtime)
     consumers,
     ...(all && { rates: all }),
     sinks,
-    blocked: { keys, complete: keys < MOST_KEYS },
+    blocked: blockedOf(blocked),
   }
-  return { ...overview, findings: await withSince(reads, findingsOf(overview), BEHIND_MS) }
+  const recorded = { limitMs: BEHIND_MS, blockedAt: firstOf(blocked) }
+  return { ...overview, findings: await withSince(reads, findingsOf(overview), recorded) }
+}
+
+function blockedOf(rows: readonly BlockedConsumerRow[]): Overview['blocked'] {
+  const sum = (column: 'keys' | 'waiting'): number => rows.reduce((all, row) => all + Number(row[column]), 0)
+  const [keys, waiting] = [sum('keys'), sum('waiting')]
+  const complete = keys < MOST_KEYS
+  return { keys, complete, waiting, atLeast: !complete || waiting >= MOST_BEHIND }
+}
+
+/** When the first of the keys was blocked. */
+function firstOf(rows: readonly BlockedConsumerRow[]): number | undefined {
+  const times = rows.flatMap(({ since }) => (since === null ? [] : Number(since)))
+  return times.length === 0 ? undefined : Math.min(...times)
 }
 
 /**
  * Why a box is not healthy may quote an error: the words are for those who may see them. An error of a whole sink is of no one
  * message that `redact` could be asked about, so with it nobody gets them.
  */
-export function shownOverview(viewer: Viewer, { health, findings, ...overview }: Overview): Overview {
-  const shown = maySeeBodies(viewer) && !viewer.redact ? (reason: string) => reason : withoutWords
+export function shownOverview(viewer: Viewer, { health, findings, sinks, ...overview }: Overview): Overview {
+  const shown = maySeeWords(viewer) ? (reason: string) => reason : withoutWords
   return {
     ...overview,
+    sinks: sinks.map((sink) => shownSink(viewer, sink)),
     health: { ...health, reasons: health.reasons.map(shown) },
     findings: findings.map((one) => (one.text === undefined ? one : { ...one, text: shown(one.text) })),
   }
 }
 
+function maySeeWords(viewer: Viewer): boolean {
+  return maySeeBodies(viewer) && !viewer.redact
+}
+
+/** Its error is of one of many events, and it is not known here of which: with `redact` nobody gets its words. */
+function shownSink(viewer: Viewer, sink: SinkStatus): SinkStatus {
+  if (!sink.error || maySeeWords(viewer)) return sink
+  const { message: _, ...error } = sink.error
+  return { ...sink, error }
+}
+
 export async function readOutbox({ stage }: Inside, reads: Runtime, viewer: Viewer): Promise<Outbox> {
-  const [counted, sinks] = await Promise.all([outboxCounts(reads), readSinks(reads, viewer, stage.failing())])
-  return { types: typesOf(counted), sinks }
+  const [counted, sinks] = await Promise.all([outboxCounts(reads), readSinks(reads, stage.failing())])
+  return { types: typesOf(counted), sinks: sinks.map((sink) => shownSink(viewer, sink)) }
 }
 
 function typesOf(outbox: Readonly<Record<string, AdminCounts>>): Outbox['types'] {
   return Object.entries(outbox).map(([type, counts]) => ({ type, ...counts }))
 }
 
-async function readSinks({ db }: Runtime, viewer: Viewer, failing: readonly string[]): Promise<SinkStatus[]> {
+/** With the words of their errors, which are not for everybody. */
+async function readSinks({ db }: Runtime, failing: ReadonlyMap<string, number>): Promise<SinkStatus[]> {
   const rows = await runUnjitted(db, DELIVERIES, { limit: MOST_EVENTS, goneMs: GONE_MS })
-  return rows.map((row) => ({ ...toSink(row, viewer), ...(failing.includes(row.sink) && { failing: true as const }) }))
+  return rows.map((row) => {
+    const since = failing.get(row.sink)
+    return { ...toSink(row), ...(since !== undefined && { failing: true as const, failingSince: time(since) }) }
+  })
 }
 
-function toSink(
-  { sink, types, hosts, ready, delayed, dead, oldest, error, held }: SinkRow,
-  viewer: Viewer,
-): SinkStatus {
+function toSink({ sink, types, hosts, ready, delayed, dead, oldest, error, held }: SinkRow): SinkStatus {
   const failure = error === null ? undefined : (JSON.parse(error) as { name: string; code?: string; message: string })
   return {
     name: sink,
@@ -107,14 +141,8 @@ function toSink(
     most: MOST_EVENTS,
     lagMs: oldest === null ? 0 : Math.max(0, Date.now() - Number(oldest)),
     held: held === 'true',
-    ...(failure && { error: headOf(viewer, failure) }),
+    ...(failure && { error: toHead(EVERYBODY, failure, { mask: (text) => text }) }),
   }
-}
-
-/** It is the error of one of many events, and it is not known here of which: with `redact` nobody gets its words. */
-function headOf(viewer: Viewer, failure: Parameters<typeof toHead>[1]): FailureHead {
-  const { message, ...head } = toHead(viewer, failure, { mask: (text) => text })
-  return viewer.redact || message === undefined ? head : { ...head, message }
 }
 
 /** Paused consumers are not behind: somebody wants it so. */
@@ -130,8 +158,10 @@ function findingsOf({ consumers, sinks, blocked, health }: Omit<Overview, 'findi
       lagMs,
       count: pending,
     }))
+  const unwell = health.ok ? [] : health.reasons.map((text) => unhealthy(text, sinks))
+  const isTold = (name: string): boolean => unwell.some(({ sink }) => sink === name)
   const late = sinks
-    .filter(({ name, lagMs }) => name !== '' && lagMs > BEHIND_MS)
+    .filter(({ name, lagMs }) => name !== '' && lagMs > BEHIND_MS && !isTold(name))
     .map(({ name, lagMs, ready }): Finding => ({
       code: 'sink-behind',
       severity: 'serious',
@@ -142,11 +172,23 @@ function findingsOf({ consumers, sinks, blocked, health }: Omit<Overview, 'findi
   const counted = (code: Finding['code'], severity: Finding['severity'], count: number): Finding[] =>
     count > 0 ? [{ code, severity, count }] : []
   return [
-    ...(health.ok ? [] : health.reasons.map((text): Finding => ({ code: 'unhealthy', severity: 'serious', text }))),
+    ...unwell,
     ...behind,
     ...late,
     ...counted('blocked', 'serious', blocked.keys),
     ...counted('quarantined', 'warning', sum('quarantined')),
     ...counted('dead', 'warning', sum('dead')),
   ]
+}
+
+/** Of a sink that is down it is known which, and since when. */
+function unhealthy(text: string, sinks: readonly SinkStatus[]): Finding {
+  const down = sinks.find(({ name, failing }) => failing && withoutWords(text) === `sink ${name} is down`)
+  return {
+    code: 'unhealthy',
+    severity: 'serious',
+    text,
+    ...(down && { sink: down.name, count: down.ready + down.delayed }),
+    ...(down?.failingSince !== undefined && { since: down.failingSince }),
+  }
 }

@@ -4,7 +4,7 @@ import type { Logger } from '../handler.js'
 import type { MessageMap, MessageOf } from '../message.js'
 import { boolean, callback, integer, invalid, nested, number, oneOf, optional, resolve } from '../options.js'
 import type { Isolation } from '../postgres/driver.js'
-import { resolveRetry, RETRY, type RetryPolicy } from '../retry.js'
+import { attemptsOf, resolveRetry, RETRY, type RetryPolicy } from '../retry.js'
 
 export interface ConsumerOptions<M extends MessageMap> {
   /** What a source does on arrival. `stored`: persist, ack, run later. `inline`: run, then ack. `direct`: no record. */
@@ -86,6 +86,7 @@ export function resolveOptions<M extends MessageMap>(consumer: string, given: Co
   return {
     ...options,
     retry: resolveRetry(where, retry, log),
+    attempts: attemptsOf(retry),
     retryBy: retryBy ?? (mode === 'stored' ? 'box' : 'source'),
     // Under a stronger isolation level the lease cannot be extended during a transaction, so it covers a whole one.
     leaseMs: isolation === 'read committed' ? leaseMs : leaseMs + timeoutMs + group.ms,

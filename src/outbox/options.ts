@@ -7,7 +7,7 @@ import { DAY_MS, LONGEST_MS } from '../figures.js'
 import type { Logger } from '../handler.js'
 import type { MessageMap, Name } from '../message.js'
 import { checked, integer, invalid, name, optional, resolve } from '../options.js'
-import { resolveRetry, RETRY, type RetryPolicy } from '../retry.js'
+import { attemptsOf, resolveRetry, RETRY, type RetryPolicy } from '../retry.js'
 
 export interface SinkOptions<M extends MessageMap> {
   /** What the sink is called in the tables and by the admin. Default: the `name` of the sink. */
@@ -61,6 +61,7 @@ export function resolveSinkOptions<M extends MessageMap>(
     /** null: all. */
     types: types === undefined ? null : checkTypes(where, types, known),
     retry: resolveRetry(where, retry, log),
+    attempts: attemptsOf(retry),
   }
 }
 

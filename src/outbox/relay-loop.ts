@@ -22,8 +22,8 @@ export interface RelayLoop {
   stop(timeoutMs: number): Promise<void>
   /** What keeps events from being published, for people. */
   readonly problem: string | undefined
-  /** Its destination is, as far as this process has tried. */
-  readonly isDown: boolean
+  /** Since when its destination is down, in ms since 1970, as far as this process has tried. Undefined: it is not. */
+  readonly downSince: number | undefined
 }
 
 /** `send` cannot tell when its transaction commits, so a relay looks this often at first, and half as often each time. */
@@ -116,8 +116,8 @@ export function createRelayLoop(
       if (down.failures > 0) return `sink ${name} is down: ${down.latest}`
       return away.failures > FEW_FAILURES ? `the relay of sink ${name} fails every time: ${away.latest}` : undefined
     },
-    get isDown() {
-      return running !== undefined && down.failures > 0
+    get downSince() {
+      return running !== undefined && down.failures > 0 ? down.since : undefined
     },
     start() {
       if (running) return

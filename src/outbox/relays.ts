@@ -28,8 +28,10 @@ export interface Relays {
   stop(timeoutMs: number): Promise<void>
   /** What keeps events from being published, for people. */
   readonly problems: readonly string[]
-  /** The sinks whose destination is down, as far as this process has tried. */
-  readonly failing: readonly string[]
+  /** The sinks whose destination is down, as far as this process has tried, and since when, in ms since 1970. */
+  readonly failing: ReadonlyMap<string, number>
+  /** How often an event of a sink is tried at most; undefined: it is not attached here, or its policy decides case by case. */
+  attemptsOf(sink: string): number | undefined
 }
 
 export function createRelays(runtime: Runtime): Relays {
@@ -124,8 +126,10 @@ export function createRelays(runtime: Runtime): Relays {
       return loops.flatMap(({ problem }) => problem ?? [])
     },
     get failing() {
-      return loops.filter(({ isDown }) => isDown).map((loop) => loop.attached.name)
+      const down = loops.map(({ attached: { name }, downSince }): [string, number | undefined] => [name, downSince])
+      return new Map(down.filter((one): one is [string, number] => one[1] !== undefined))
     },
+    attemptsOf: (sink) => attached().find(({ name }) => name === sink)?.options.attempts,
     nudge() {
       for (const loop of loops) loop.nudge()
     },

@@ -23,6 +23,8 @@ export interface Trouble {
   readonly failures: number
   /** What its latest failure said. */
   readonly latest: string | undefined
+  /** When it failed for the first time since it last worked, in ms since 1970. */
+  readonly since: number | undefined
 }
 
 export interface Listener {
@@ -41,9 +43,11 @@ export function createTrouble(listener: Listener, calmMs = 0): Trouble {
   let failures = 0
   let latest: string | undefined
   let lastFailed = -Infinity
+  let since: number | undefined
   return {
     failed(error) {
       failures++
+      since ??= Date.now()
       lastFailed = performance.now()
       const cause = readableError(error)
       latest = cause.message
@@ -54,6 +58,7 @@ export function createTrouble(listener: Listener, calmMs = 0): Trouble {
     },
     worked() {
       failures = 0
+      since = undefined
       if (told.size === 0 || performance.now() - lastFailed < calmMs) return
       const away = told.has(AWAY)
       told.clear()
@@ -64,6 +69,7 @@ export function createTrouble(listener: Listener, calmMs = 0): Trouble {
     },
     forget() {
       failures = 0
+      since = undefined
       told.clear()
     },
     get failures() {
@@ -71,6 +77,9 @@ export function createTrouble(listener: Listener, calmMs = 0): Trouble {
     },
     get latest() {
       return latest
+    },
+    get since() {
+      return since
     },
   }
 }

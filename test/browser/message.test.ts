@@ -43,6 +43,7 @@ test('a dead message says what it died of, and how many others did', async () =>
   await page.getByRole('heading', { name: 'GatewayTimeout: no answer from 10.0.4.17 in 30003 ms' }).waitFor()
   await sees(page, '11 others')
   await page.getByRole('group', { name: 'Stack of attempt 1' }).waitFor()
+  expect(await page.locator('.facts dt', { hasText: 'Attempts' }).locator('+ dd').innerText()).toBe('1 of 1')
   await expectAccessible(page)
   await picture(page, 'message')
   await page.getByRole('link', { name: '11 others' }).click()

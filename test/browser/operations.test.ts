@@ -50,6 +50,11 @@ test('failures are in groups, the largest first, and each leads to its messages'
     'Reject',
     'TypeError',
   ])
+  const blocking = page.getByRole('link', { name: 'blocks 2 keys' })
+  expect(await page.locator('.group', { hasText: 'Reject' }).getByRole('link').allInnerTexts()).toContain(
+    'blocks 2 keys',
+  )
+  expect(await blocking.getAttribute('href')).toBe(at('keys'))
   expect(await page.locator('.group .var').first().innerText()).toBe('‹n›')
   // By the keyboard: the second row, then its messages.
   await page.keyboard.press('j')

@@ -14,6 +14,7 @@ import {
   openPage,
   PHONE,
   picture,
+  serve,
   TABLET,
   waitUntil,
   type OpenedDashboard,
@@ -45,11 +46,68 @@ test('begins with a sentence, and each finding leads to where something can be d
     '5 messages cannot be judged',
     '19 messages are dead',
   ])
+  expect(await findings.locator('.why').first().textContent()).toContain('4 messages wait behind 2 that stopped')
+  const since = await findings.locator('.since').allTextContents()
+  expect(since).toEqual([0, 1, 2].map(() => expect.stringMatching(/^since .+ · \d+ (min|h)$/) as string))
+  const rowOf = (name: string) => page.getByRole('row', { name: new RegExp(`^${name}`) })
+  expect(await rowOf('settle-invoice').locator('.tag').allTextContents()).toEqual([
+    expect.stringMatching(/^paused \d+ (min|h)$/),
+  ])
+  expect(await rowOf('ship-order').locator('.tag').allTextContents()).toEqual(['order: key', '2 keys blocked'])
+  expect(await rowOf('kafka-ledger').locator('.err').textContent()).toBe(
+    'GatewayTimeout: connect ETIMEDOUT 10.0.4.17:9092',
+  )
   const links = await findings.locator('.what a').evaluateAll((all) => all.map((link) => link.getAttribute('href')))
   expect(links).toEqual(['/keys/payments', '/quarantine/payments', '/failures/payments'])
   const dead = page.getByRole('link', { name: '17 dead, charge-card' })
   expect(await dead.getAttribute('href')).toBe('/messages/payments?q=consumer%3Acharge-card+state%3Adead')
   await picture(page, 'overview')
+})
+
+test('who may not see the words of errors sees what kind of error a sink has', async () => {
+  const page = await openOverview({ may: ['read'] })
+  expect(
+    await page
+      .getByRole('row', { name: /^kafka-ledger/ })
+      .locator('.err')
+      .textContent(),
+  ).toBe('GatewayTimeout ETIMEDOUT')
+})
+
+test('a sink that is down says since when, and why, on the overview and in the outbox', async () => {
+  const box = await createTestBox({ db: fromPg(ops.pool), source: 'ledger' })
+  onTestFinished(() => box.stop({ timeoutMs: 1_000 }))
+  box.to({
+    name: 'kafka-ledger',
+    publish: () => Promise.reject(new Error('connect ETIMEDOUT 10.0.4.17:9092')),
+    close: () => Promise.resolve(),
+  })
+  box.consumer('post', { entry: async (_, { send }) => void (await send('posted', {})) })
+  await box.receive([{ id: 'e-1', type: 'entry', source: 'shop', body: '{}' }])
+  await box.start()
+  await waitUntil(async () => (await box.health()).reasons?.[0]?.startsWith('sink kafka-ledger is down') === true)
+  const down = await serve({ ledger: box }, { authorize: () => 'all' })
+  for (const [path, state] of [
+    ['/overview/ledger', 'Down'],
+    ['/outbox/ledger', 'Failing'],
+  ] as const) {
+    for (const viewport of [DESKTOP, PHONE]) {
+      const page = await down.open(path, { viewport })
+      const row = page.getByRole('row', { name: /^kafka-ledger/ })
+      await row.getByText(/^since /).waitFor()
+      await row.getByText(state, { exact: true }).waitFor()
+      await row.getByText('connect ETIMEDOUT 10.0.4.17:9092').waitFor()
+      if (state === 'Down') {
+        const finding = page.locator('.finding')
+        expect(await finding.locator('.what').textContent()).toBe(
+          'kafka-ledger does not answer · 1 event waits · connect ETIMEDOUT 10.0.4.17:9092',
+        )
+        expect(await finding.locator('.since').textContent()).toMatch(/^since /)
+      }
+      await expectAccessible(page)
+      await picture(page, `down ${state} ${viewport.width}`)
+    }
+  }
 })
 
 test('two who look see the same, as it happens', async () => {

@@ -108,6 +108,26 @@ describe('failures', () => {
     expect(alone.groups.map(({ count }) => count)).toEqual([1])
   })
 
+  test('say how many keys they block, those alone whose front died of it', async () => {
+    box.consumer(
+      'ledger',
+      { entry: ({ id }) => Promise.reject(new Reject(id.startsWith('a') ? 'no account' : 'no bank')) },
+      { order: 'key', onDead: 'block' },
+    )
+    await box.receive(['a-1', 'a-2', 'b-3'].map((id) => message(id, 'entry', { key: id })))
+    await box.receive([message('a-loose', 'entry')])
+    await box.drain()
+    const blocks = async () =>
+      (await get<Failures>('failures', {})).groups.map((one) => [one.message, one.count, one.blocks])
+    expect(await blocks()).toEqual([
+      ['no account', 3, { keys: 2, atLeast: false }],
+      ['no bank', 1, { keys: 1, atLeast: false }],
+    ])
+    await box.admin.discard({ id: 'b-3' }, { reason: 'gone' })
+    await box.admin.discard({ id: 'a-1' }, { reason: 'gone' })
+    expect(await blocks()).toEqual([['no account', 2, { keys: 1, atLeast: false }]])
+  })
+
   test('are in the bar of the hour in which they were', async () => {
     await fail()
     await box.sql(`update ob.work set failed_at = ob.now() - interval '150 minutes' where id = 't1'`)
@@ -252,7 +272,7 @@ describe('a blocked key', () => {
     expect(new Set([...first.keys, ...second.keys].map(({ key }) => key)).size).toBe(103)
     expect(idsOf(await box.admin.messages({ blocking: true }, { limit: 200 }))).toHaveLength(103)
     const overview = await get<{ blocked: unknown }>('overview', {})
-    expect(overview.blocked).toEqual({ keys: 103, complete: true })
+    expect(overview.blocked).toEqual({ keys: 103, complete: true, waiting: 0, atLeast: false })
   })
 })
 

@@ -2,6 +2,7 @@
 import type { Statement } from '../../src/postgres/statement.js'
 import * as admin from '../../src/postgres/sql/admin.js'
 import * as audit from '../../src/postgres/sql/audit.js'
+import * as blocked from '../../src/postgres/sql/blocked.js'
 import * as bulk from '../../src/postgres/sql/bulk.js'
 import * as bulkWork from '../../src/postgres/sql/bulk-work.js'
 import * as dashboard from '../../src/postgres/sql/dashboard.js'
@@ -21,6 +22,7 @@ import * as once from '../../src/postgres/sql/once.js'
 import * as outbox from '../../src/postgres/sql/outbox.js'
 import * as shards from '../../src/postgres/sql/shards.js'
 import * as sinks from '../../src/postgres/sql/sinks.js'
+import * as parked from '../../src/postgres/sql/parked.js'
 import * as plans from '../../src/postgres/sql/plans.js'
 import * as quarantine from '../../src/postgres/sql/quarantine.js'
 import * as reading from '../../src/postgres/sql/reading.js'
@@ -117,6 +119,7 @@ export const SAMPLES: ReadonlyMap<string, Sample> = new Map<string, Sample>([
   ['AUDIT', sample(audit.AUDIT, { action: 'retry', detail: '{}', actor: null }, '')],
   ['SECRET', sample(dashboard.SECRET, { name: 'fingerprints' }, '')],
   ['READ_AUDIT', sample(audit.READ_AUDIT, { before: '1000', limit: 10 }, 'audit_pkey')],
+  ['READ_SWITCHES', sample(audit.READ_SWITCHES, { limit: 100 }, 'audit_pkey')],
 
   ['WALK_END', sample(bulk.WALK_END, null, 'quarantine_pkey outbox_pkey')],
   ['RETRY', sample(bulk.RETRY, { keys: [PARKED], states: ['dead'] }, 'work_pkey')],
@@ -168,6 +171,7 @@ export const SAMPLES: ReadonlyMap<string, Sample> = new Map<string, Sample>([
   ['HELD_UNTIL', sample(dashboard.HELD_UNTIL, ['7', '8'], 'quarantine_pkey')],
   ['BEHIND', sample(dashboard.BEHIND, { lanes: [['ledger', 'k7'], ['ledger', 'k9']], limit: 11 }, 'work_lane message_pkey')],
   ['QUARANTINE_REASONS', sample(dashboard.QUARANTINE_REASONS, { limit: 500 }, 'quarantine_reason work_parked')],
+  ['PARKED_SINCE', sample(parked.PARKED_SINCE, { limit: 100 }, 'work_parked quarantine_reason')],
   ['DELIVERIES', sample(dashboard.DELIVERIES, { limit: 500, goneMs: 1_000 }, 'delivery_live delivery_waiting delivery_parked delivery_failed outbox_pkey')],
   ['CAUSED_EVENTS', sample(dashboard.CAUSED_EVENTS, { id: '1', from: Date.now() - 60_000, limit: 500 }, 'outbox_pkey')],
   ['CAUSED', sample(dashboard.CAUSED, { ids: ['1'], from: Date.now() - 60_000, limit: 500 }, 'message_received')],
@@ -177,8 +181,10 @@ export const SAMPLES: ReadonlyMap<string, Sample> = new Map<string, Sample>([
   ['UNMARKED', sample(failures.UNMARKED, { consumer: 'mail', limit: 500 }, 'work_failure')],
   ['MARK_FAILURES', sample(failures.MARK_FAILURES, { consumer: 'mail', rows: [['s3', '39', '0123456789ab', '1']] }, 'work_pkey')],
   ['DEEPEST', sample(depth.DEEPEST, { consumer: null, pages: 10, most: 100, limit: 10 }, 'work_lane lane_pkey message_pkey')],
-  ['BLOCKED', sample(failures.BLOCKED, { consumer: null, position: null, limit: 100 }, 'lane_blocked work_front work_lane message_pkey attempt_pkey')],
-  ['BLOCKED_KEYS', sample(failures.BLOCKED_KEYS, { consumer: null, limit: 100 }, 'lane_blocked')],
+  ['BLOCKED', sample(blocked.BLOCKED, { consumer: null, position: null, limit: 100 }, 'lane_blocked work_front work_lane message_pkey attempt_pkey')],
+  ['BLOCKED_KEYS', sample(blocked.BLOCKED_KEYS, { consumer: null, limit: 100 }, 'lane_blocked')],
+  ['BLOCKED_CONSUMERS', sample(blocked.BLOCKED_CONSUMERS, { keys: 100, waiting: 1_000 }, 'lane_blocked work_front work_lane')],
+  ['BLOCKING_GROUPS', sample(blocked.BLOCKING_GROUPS, { consumer: null, limit: 100 }, 'lane_blocked work_front')],
 
   ['READ_EFFECTS', sample(effects.READ_EFFECTS, { consumer: 'orders', source: 's1', id: '1' }, 'effect_pkey')],
   ['INTEND', sample(effects.INTEND, { ...CALL, token: TOKEN, call: OTHER, leaseMs: 1_000, park: false }, 'work_pkey')],

@@ -4,7 +4,7 @@ import type { ConsumerStatus, Finding, History, Overview, Series } from 'oncebox
 import { ticks, topOf } from '../../ui/src/logic/axis.js'
 import { linesOf, readingOf, sparkOf, thin, type Reading } from '../../ui/src/logic/lines.js'
 import { sentenceOf } from '../../ui/src/logic/sentence.js'
-import { blockedIn, tell, verdictOf, worstFirst } from '../../ui/src/logic/verdict.js'
+import { tell, verdictOf, worstFirst } from '../../ui/src/logic/verdict.js'
 
 const COUNTS = { pending: 0, processing: 0, handled: 0, dead: 0, quarantined: 0, discarded: 0, lagMs: 0 }
 
@@ -20,7 +20,7 @@ function overview(consumers: ConsumerStatus[], findings: Finding[] = [], rest: P
     server: { version: '17.6', ms: 0.9 },
     consumers,
     sinks: [],
-    blocked: { keys: 0, complete: true },
+    blocked: { keys: 0, complete: true, waiting: 0, atLeast: false },
     findings,
     ...rest,
   }
@@ -90,16 +90,53 @@ describe('a finding', () => {
     )
     expect(told).toMatchObject({ word: 'Sink down', what: 'k does not answer', code: 'E X' })
     expect(told.why).toEqual(['6 events or more wait', 'no process has it attached'])
+    const worded = { ...sink, error: { ...sink.error, message: 'connect ETIMEDOUT 10.0.4.17:9092' } }
+    const seen = tell({ code: 'sink-behind', severity: 'serious', sink: 'k' }, overview([], [], { sinks: [worded] }))
+    expect(seen.code).toBe('connect ETIMEDOUT 10.0.4.17:9092')
   })
 
-  test('of keys names the consumer if there can be only one', () => {
-    const one = overview([consumer('s', { order: 'key', dead: 2 }), consumer('x', { dead: 9 })], [], {
-      blocked: { keys: 2, complete: true },
-    })
-    expect(blockedIn(one)).toBe('s')
-    expect(tell({ code: 'blocked', severity: 'serious', count: 2 }, one).what).toBe('2 keys of s are blocked')
-    const two = { ...one, consumers: [...one.consumers, consumer('t', { order: 'key' as const, quarantined: 1 })] }
-    expect(blockedIn(two)).toBeUndefined()
+  test('of a sink that is down says why, how much waits, and leads to the outbox', () => {
+    const finding: Finding = {
+      code: 'unhealthy',
+      severity: 'serious',
+      sink: 'k',
+      count: 41,
+      text: 'sink k is down: connect: no',
+    }
+    const told = tell(finding, overview([]))
+    expect(told).toMatchObject({ word: 'Sink down', what: 'k does not answer', code: 'connect: no', page: 'outbox' })
+    expect(told.why).toEqual(['41 events wait'])
+    expect(tell({ ...finding, text: 'sink k is down' }, overview([]))).not.toHaveProperty('code')
+  })
+
+  test('of keys names their consumer if it is one, and says how many messages wait behind how many', () => {
+    const blocked = { keys: 8, complete: true, waiting: 2_207, atLeast: false }
+    const finding: Finding = { code: 'blocked', severity: 'serious', count: 8 }
+    const one = overview(
+      [consumer('s', { order: 'key', blockedKeys: 8 }), consumer('x', { order: 'key', dead: 9 })],
+      [],
+      {
+        blocked,
+      },
+    )
+    expect(tell(finding, one).what).toBe('8 keys of s are blocked')
+    expect(tell(finding, one).why.map(plain)).toEqual(['2_207 messages wait behind 8 that stopped'])
+    const two = { ...one, consumers: [...one.consumers, consumer('t', { blockedKeys: 1 })] }
+    expect(tell(finding, two).what).toBe('8 keys are blocked')
+  })
+
+  test.each([
+    [{ keys: 1, waiting: 1 }, 1, '1 message waits behind one that stopped'],
+    [{ keys: 2, waiting: 0 }, 2, 'nothing waits behind what stopped'],
+    [
+      { keys: 1_000, complete: false, waiting: 10_000, atLeast: true },
+      1_000,
+      '10_000+ messages wait behind 1_000 that stopped',
+    ],
+  ])('of keys: %o', (rest, count, words) => {
+    const blocked = { complete: true, atLeast: false, ...rest }
+    const told = tell({ code: 'blocked', severity: 'serious', count }, overview([], [], { blocked }))
+    expect(told.why.map(plain)).toEqual([words])
   })
 
   test('of what is dead names where most of it is', () => {

@@ -1,10 +1,11 @@
 /** What the pages of failures, keys, outbox and doctor say. */
 import { expect, test } from 'vitest'
-import type { BlockedKey, FailureGroup, Failures, SinkStatus } from 'oncebox/dashboard/client'
+import type { BlockedKey, FailureGroup, Failures, Finding, SinkStatus } from 'oncebox/dashboard/client'
 import { doctorTitle, figureWords, worstFirst } from '../../ui/src/logic/doctor-words.js'
 import { failuresTitle, largest, partsOfMessage } from '../../ui/src/logic/failure-words.js'
 import { behindWords, keysSentence, keysTitle, whyBlocked } from '../../ui/src/logic/key-words.js'
 import { outboxTitle, sinkState } from '../../ui/src/logic/outbox-words.js'
+import { lastError } from '../../ui/src/logic/sink-down.js'
 
 const NOW = Date.parse('2026-11-15T14:32:00Z')
 const plain = (text: string): string => text.replaceAll('\u202f', ' ')
@@ -69,18 +70,19 @@ test('keys: how many wait behind how many, and why the one in front stopped', ()
   expect(whyBlocked({ ...front, state: 'quarantined', reason: 'invalid' })).toBe('invalid')
 })
 
+const sink = (more: Partial<SinkStatus>): SinkStatus => ({
+  name: 'kafka',
+  processes: ['h:1'],
+  ready: 0,
+  delayed: 0,
+  dead: 0,
+  most: 1_000,
+  lagMs: 0,
+  held: false,
+  ...more,
+})
+
 test('outbox: a sink that fails, has dead events or nobody who publishes needs somebody', () => {
-  const sink = (more: Partial<SinkStatus>): SinkStatus => ({
-    name: 'kafka',
-    processes: ['h:1'],
-    ready: 0,
-    delayed: 0,
-    dead: 0,
-    most: 1_000,
-    lagMs: 0,
-    held: false,
-    ...more,
-  })
   const given: [Partial<SinkStatus>, string][] = [
     [{ error: { name: 'E' }, dead: 1 }, 'failing'],
     [{ dead: 1 }, 'dead'],
@@ -105,6 +107,16 @@ test('outbox: a sink that fails, has dead events or nobody who publishes needs s
   const down = [{ code: 'unhealthy', severity: 'serious', text: 'sink kafka is down: no route' }] as const
   expect(sinkState(sink({ ready: 1 }), down)).toBe('failing')
   expect(outboxTitle({ types: [], sinks: [sink({ ready: 1 })] }, down)).toBe('1 sink needs you')
+})
+
+test('outbox: the last error of a sink is in its words where they may be seen, of an event or of the whole sink', () => {
+  const failed = { name: 'GatewayTimeout', code: 'ETIMEDOUT' }
+  expect(lastError(sink({ error: failed }))).toBe('GatewayTimeout ETIMEDOUT')
+  expect(lastError(sink({ error: { ...failed, message: 'no answer' } }))).toBe('GatewayTimeout: no answer')
+  const told = (text: string): Finding[] => [{ code: 'unhealthy', severity: 'serious', text }]
+  expect(lastError(sink({}), told(`sink ${sink({}).name} is down: connect: refused`))).toBe('connect: refused')
+  expect(lastError(sink({}), told(`sink ${sink({}).name} is down`))).toBeUndefined()
+  expect(lastError(sink({}), told('sink another is down: no'))).toBeUndefined()
 })
 
 test('doctor: the worst first, counted by how bad they are', () => {

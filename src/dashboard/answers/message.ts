@@ -109,6 +109,8 @@ export interface Fate extends Item {
   readonly headers?: Readonly<Record<string, string>>
   readonly body: Payload
   readonly result?: Payload
+  /** After so many attempts it is dead; absent if its consumer is of another process, or decides case by case. */
+  readonly mostAttempts?: number
   /** The failure it has now. */
   readonly failure?: FailureTree
   /** Of a dead one: the group of failures that it is in. */

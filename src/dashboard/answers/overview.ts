@@ -29,6 +29,10 @@ export interface ConsumerStatus extends Counts {
   /** `''` has what was refused before it reached a consumer. */
   readonly name: string
   readonly paused: boolean
+  /** Since when it is, if the audit still has it. */
+  readonly pausedAt?: string
+  /** How many of its keys are blocked, as far as they were looked for; absent if none is. */
+  readonly blockedKeys?: number
   readonly order: 'none' | 'key'
   /** How its messages run; undefined if another process has declared it. */
   readonly mode?: 'stored' | 'inline' | 'direct'
@@ -67,6 +71,8 @@ export interface SinkStatus {
   readonly held: boolean
   /** A relay of this process finds its destination down. Events need no failure of their own for that. */
   readonly failing?: true
+  /** Since when it does. */
+  readonly failingSince?: string
   /** The last failure of an event that waits for another try. */
   readonly error?: FailureHead
 }
@@ -99,8 +105,14 @@ export interface Overview {
   /** Of all consumers; absent if nobody recorded the last minute. */
   readonly rates?: Rates
   readonly sinks: readonly SinkStatus[]
-  /** Keys that are blocked, as far as they were looked for. */
-  readonly blocked: { readonly keys: number; readonly complete: boolean }
+  /** Keys that are blocked, as far as they were looked for, and how many messages wait behind these. */
+  readonly blocked: {
+    readonly keys: number
+    readonly complete: boolean
+    readonly waiting: number
+    /** There are at least so many. */
+    readonly atLeast: boolean
+  }
   /** Worst first. */
   readonly findings: readonly Finding[]
 }

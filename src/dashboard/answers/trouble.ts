@@ -14,6 +14,8 @@ export interface FailureGroup {
   readonly atLeast?: true
   readonly firstAt: string
   readonly lastAt: string
+  /** Keys that one of them blocks; absent if none does. */
+  readonly blocks?: { readonly keys: number; /** There are at least so many. */ readonly atLeast: boolean }
   /** By hour, the last one last. */
   readonly hours: readonly number[]
   /** The newest of them. */

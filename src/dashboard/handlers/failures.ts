@@ -2,6 +2,7 @@
  * Failures: dead messages, grouped by what they died of. The groups come from an index, each with its count; what an older version
  * has recorded has no fingerprint until the janitor gives it one, and is put into its group here.
  */
+import { BLOCKING_GROUPS, type BlockingGroupRow } from '../../postgres/sql/blocked.js'
 import {
   FAILURE_GROUPS,
   UNGROUPED,
@@ -29,6 +30,7 @@ const MOST_UNGROUPED = 1_000
 /** Of one consumer, and on the page. */
 const MOST_FOUND = 2_000
 const MOST_GROUPS = 100
+const MOST_KEYS = 1_000
 const MOST_TYPES = 5
 const HOURS = 24
 const HOUR_MS = 3_600_000
@@ -55,19 +57,26 @@ export async function failures(call: BoxCall, input: RouteInput<'failures'>): Pr
   // They may be of any group: then all of them are on one page.
   const shown = ungrouped.length === 0 ? MOST_GROUPS : MOST_FOUND
   const limits = { groups: MOST_FOUND, limit: MOST, shown, skipped }
-  const found = await runUnjitted(part.reads.db, FAILURE_GROUPS, { consumer, minutes, ...limits })
+  const [found, blocking] = await Promise.all([
+    runUnjitted(part.reads.db, FAILURE_GROUPS, { consumer, minutes, ...limits }),
+    runUnjitted(part.reads.db, BLOCKING_GROUPS, { consumer, limit: MOST_KEYS }),
+  ])
   const all = new Map(found.map((row) => [nameOf(row.consumer, row.fingerprint), toGroup(row, now)]))
   const since = minutes === null ? -Infinity : now - minutes * 60_000
   const late = ungrouped.filter((row) => Number(row.at) >= since)
   for (const row of late) addTo(all, row, now)
   const groups = [...all.values()].sort((a, b) => b.count - a.count)
   const seen = await seenSamples(viewer, part.reads, groups)
+  const blocks = new Map(blocking.map((row) => [nameOf(row.consumer, row.fingerprint), toBlocks(row)]))
   const [first] = found
   const total = Number(first?.groups ?? 0) + all.size - found.length
   const next = skipped + groups.length
   return {
     at: time(now),
-    groups: groups.map((group, at) => toAnswer(viewer, group, seen[at]!)),
+    groups: groups.map((group, at) => {
+      const blocked = blocks.get(nameOf(group.newest.consumer, group.fingerprint))
+      return { ...toAnswer(viewer, group, seen[at]!), ...(blocked && { blocks: blocked }) }
+    }),
     total,
     examined: Number(first?.messages ?? 0) + late.length,
     complete: ungrouped.length < MOST_UNGROUPED && first?.cut !== 'true',
@@ -98,6 +107,10 @@ function openCursor(call: BoxCall, { consumer, minutes }: Asked, cursor: string)
 
 function nameOf(consumer: string, fingerprint: string): string {
   return JSON.stringify([consumer, fingerprint])
+}
+
+function toBlocks({ keys, cut }: BlockingGroupRow): FailureGroup['blocks'] {
+  return { keys: Number(keys), atLeast: cut === 'true' }
 }
 
 function toGroup(row: GroupRow, now: number): Group {

@@ -1,7 +1,7 @@
 /** Keys: those that are blocked, by which message, and what waits behind it; and those that move and have the most waiting. */
 import { BEHIND } from '../../postgres/sql/dashboard.js'
 import { DEEPEST, type DepthRow } from '../../postgres/sql/depth.js'
-import { BLOCKED, type BlockedRow } from '../../postgres/sql/failures.js'
+import { BLOCKED, type BlockedRow } from '../../postgres/sql/blocked.js'
 import { runUnjitted } from '../../postgres/unjitted.js'
 import type { BlockedKey, DeepKey, Keys } from '../answers/index.js'
 import type { BoxCall } from '../desk.js'

@@ -10,7 +10,7 @@ import type { MessageKey } from '../../postgres/sql/rules.js'
 import type { FoundRow } from '../../postgres/sql/walk.js'
 import type { Runtime } from '../../runtime.js'
 import type { Attempt, Effect, Fate, MessageAnswer } from '../answers/index.js'
-import { maySeeBodies, type BoxCall, type BoxViewer } from '../desk.js'
+import { maySeeBodies, type BoxCall, type BoxViewer, type Part } from '../desk.js'
 import { part as partOf, seenBy, time, toItem, toPayload, toTree, type Viewer } from '../expose.js'
 import { notFound, Problem } from '../problem.js'
 import type { Seen } from '../redact.js'
@@ -30,12 +30,21 @@ export async function message({ part, viewer }: BoxCall, { n, ...at }: RouteInpu
   if (n !== undefined) return { fates: await toHeldFates(viewer, part.reads, [await heldAt(part.reads, n, at)]) }
   const stored = await rowsAt(part.reads, 'ids', at)
   const held = await rowsAt(part.reads, 'quarantineIds', at)
-  const fates = await toFates(viewer, part.reads, stored)
+  const fates = (await toFates(viewer, part.reads, stored)).map((fate) => withMost(fate, attemptsOf(part, fate)))
   const others = await toHeldFates(viewer, part.reads, held)
   if (fates.length + others.length > 0) return { fates: [...fates, ...others] }
   const sent = await rowsAt(part.reads, 'outboxIds', at)
   if (sent.length === 0) throw notFound('there is no message with this id, or retention has taken it')
-  return { fates: sent.map((row) => ({ ...toFate(viewer, row, NOTHING), outbox: true as const })) }
+  const events = sent.map((row): Fate => ({ ...toFate(viewer, row, NOTHING), outbox: true }))
+  return { fates: events.map((fate) => withMost(fate, part.stage.attemptsOf(fate.consumer))) }
+}
+
+function attemptsOf({ stage }: Part, { consumer }: Fate): number | undefined {
+  return stage.consumers().find(({ name }) => name === consumer)?.options.attempts
+}
+
+function withMost(fate: Fate, mostAttempts: number | undefined): Fate {
+  return mostAttempts === undefined ? fate : { ...fate, mostAttempts }
 }
 
 export async function rowsAt(reads: Runtime, place: Place, { id, source, consumer }: At): Promise<readonly FoundRow[]> {

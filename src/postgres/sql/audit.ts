@@ -23,3 +23,17 @@ select a.n::text, (extract(epoch from a.at) * 1000.0)::bigint::text "at", a.acti
 from input cross join lateral (
   select * from ob.audit a where a.n < input.before order by a.n desc limit (select most from input)
 ) a order by a.n desc`)
+
+export interface SwitchRow {
+  readonly at: string
+  readonly action: 'pause' | 'resume'
+  /** JSON. */
+  readonly detail: string
+}
+
+/** When consumers were paused and resumed, oldest first, among the last `limit` rows. Index: the primary key. */
+export const READ_SWITCHES = statement<{ limit: number }, SwitchRow>(`
+with input as materialized (select ($1::text::jsonb->>'limit')::int most),
+recent as materialized (select * from ob.audit a order by a.n desc limit (select most from input))
+select (extract(epoch from a.at) * 1000.0)::bigint::text "at", a.action, a.detail
+from recent a where a.action in ('pause', 'resume') order by a.n`)

@@ -1,10 +1,8 @@
-/** Statements about failures: what groups there are, which keys are blocked, and what an older version has left out. */
+/** Statements about failures: what groups there are, and what an older version has left out. */
 import { statement, type Flag, type Json } from '../statement.js'
-import { frontOf, messageOf, parkingConsumers, same } from './rules.js'
+import { messageOf, parkingConsumers, same, wordsOf } from './rules.js'
 
-/** The words of an error that its fingerprint is made of. */
-const WORDS = `left(f.j->>'name', 200) name, left(f.j->>'code', 100) code, left(f.j->>'message', 500) message`
-
+/** As `wordsOf` gives them. */
 export interface WordsRow {
   readonly name: string | null
   readonly code: string | null
@@ -106,7 +104,7 @@ largest as materialized (
   limit (select shown from input) offset (select skipped from input)
 )
 select g.consumer, g.fingerprint, g.n::text, (extract(epoch from g.first) * 1000.0)::bigint::text "first",
-  (extract(epoch from g.last) * 1000.0)::bigint::text "last", hours.all::text hours, w.source, w.id, ${WORDS},
+  (extract(epoch from g.last) * 1000.0)::bigint::text "last", hours.all::text hours, w.source, w.id, ${wordsOf('f.j')},
   types.all::text types, g.most::text, total.groups::text, total.messages::text,
   (total.cut or share.groups >= (select groups from input))::text "cut"
 from share cross join (select count(*) groups, sum(n) messages,
@@ -147,7 +145,7 @@ dead as materialized (
     order by w.fingerprint desc, w.seq desc limit (select most from input)) w
   limit (select most from input)
 )
-select d.consumer, d.source, d.id, m.type, ${WORDS},
+select d.consumer, d.source, d.id, m.type, ${wordsOf('f.j')},
   (extract(epoch from coalesce(a.at, m.received_at)) * 1000.0)::bigint::text "at"
 from dead d ${messageOf('d')}
 cross join lateral (select d.error::jsonb j) f
@@ -165,7 +163,7 @@ export const UNMARKED = statement<
 with input as materialized (
   select given->>'consumer' collate "C" consumer, (given->>'limit')::int most from (select $1::text::jsonb given) x
 )
-select w.source, w.id, ${WORDS}, hashtextextended(w.error, 0)::text digest
+select w.source, w.id, ${wordsOf('f.j')}, hashtextextended(w.error, 0)::text digest
 from input cross join (select unnest(array['dead', 'quarantined', 'discarded', 'failed']) parked) state
 cross join lateral (select w.source, w.id, w.error from ob.work w
   where w.consumer = input.consumer and w.parked = state.parked and w.parked is not null and w.error is not null
@@ -196,81 +194,3 @@ update ob.work w set fingerprint = locked.fingerprint, failed_at = coalesce(w.fa
   (select a.at from ob.attempt a where ${same('a', 'locked')} order by a.n desc limit 1),
   (select m.received_at from ob.message m where ${same('m', 'locked')}))
 from locked where ${same('w', 'locked')} returning w.id`)
-
-export interface BlockedRow extends WordsRow {
-  readonly consumer: string
-  readonly lane: string
-  /** Of the message in front; all of it null if there is none. */
-  readonly source: string | null
-  readonly id: string | null
-  readonly origin_source: string | null
-  readonly origin_id: string | null
-  readonly type: string | null
-  readonly key: string | null
-  readonly parked: 'dead' | 'quarantined' | null
-  readonly reason: string | null
-  readonly attempts: string | null
-  /** Since when, in ms. */
-  readonly at: string | null
-  /** How many wait behind it, a thousand and one at most, and when the first of them was received. */
-  readonly waiting: string
-  readonly first: string | null
-}
-
-/** The consumers with blocked keys, or the one that is asked for, from a position on. */
-const BLOCKING = `consumer(name) as (
-  select coalesce((select consumer from input), (select l.consumer from ob.lane l
-    where l.blocked and l.consumer >= (select coalesce(given->'position'->>0, '') from input) collate "C"
-    order by l.consumer limit 1)) collate "C"
-  union all
-  select (select l.consumer from ob.lane l where l.blocked and l.consumer > consumer.name order by l.consumer limit 1)
-  from consumer where consumer.name is not null and (select consumer from input) is null
-)`
-
-/**
- * Keys that are blocked, with the message in front of each, in the order of consumers and keys. `position` is the last one before:
- * `[consumer, key]`. Indexes: lane_blocked, work_front, work_lane, and the primary keys.
- */
-export const BLOCKED = statement<
-  { consumer: string | null; position: readonly [consumer: string, key: string] | null; limit: number },
-  BlockedRow
->(`
-with recursive input as materialized (
-  select given, given->>'consumer' collate "C" consumer, (given->>'limit')::int most from (select $1::text::jsonb given) x
-),
-${BLOCKING},
-shown as materialized (
-  select l.* from consumer cross join lateral (
-    select l.consumer, l.key lane from ob.lane l where l.consumer = consumer.name and l.blocked
-      and (l.consumer, l.key) > ((select coalesce(given->'position'->>0, '') from input),
-        (select coalesce(given->'position'->>1, '') from input))
-    order by l.key limit (select most from input)) l
-  order by l.consumer, l.lane limit (select most from input)
-)
-select s.consumer, s.lane, w.source, w.id, m.origin_source, m.origin_id, m.type, m.key, w.parked, w.reason, ${WORDS},
-  w.attempts::text, (extract(epoch from coalesce(w.failed_at, a.at, m.received_at)) * 1000.0)::bigint::text "at",
-  behind.n::text waiting, (extract(epoch from behind.first) * 1000.0)::bigint::text "first"
-from shown s
-left join lateral (${frontOf('s.consumer', 's.lane')}) w on true
-left join lateral (select * from ob.message m where ${same('m', 'w')} limit 1) m on true
-cross join lateral (select w.error::jsonb j) f
-left join lateral (select a.at from ob.attempt a where ${same('a', 'w')} order by a.n desc limit 1) a on true
-cross join lateral (
-  select count(*) n, (select o.received_at from (
-      select w.consumer, w.source, w.id from ob.work w
-      where w.consumer = s.consumer and w.lane = s.lane and w.parked is null order by w.seq limit 1) w
-    cross join lateral (select * from ob.message o where ${same('o', 'w')} limit 1) o) first
-  from (select 1 from ob.work w where w.consumer = s.consumer and w.lane = s.lane and w.parked is null
-    order by w.seq limit 1001) x
-) behind
-order by s.consumer, s.lane`)
-
-/** How many keys are blocked, counted up to `limit`; of one consumer, or of all. Index: lane_blocked. */
-export const BLOCKED_KEYS = statement<{ consumer: string | null; limit: number }, { keys: string }>(`
-with recursive input as materialized (
-  select given, given->>'consumer' collate "C" consumer, (given->>'limit')::int most from (select $1::text::jsonb given) x
-),
-${BLOCKING}
-select count(*)::text keys from (select 1 from consumer cross join lateral (
-  select 1 from ob.lane l where l.consumer = consumer.name and l.blocked
-  order by l.key limit (select most from input)) l limit (select most from input)) x`)

@@ -68,6 +68,12 @@ export function laneOf(row: string): string {
   on true`
 }
 
+/** The words of an error that its fingerprint is made of. `failure`: the error as JSON. */
+export function wordsOf(failure: string): string {
+  return `left(${failure}->>'name', 200) name, left(${failure}->>'code', 100) code,
+  left(${failure}->>'message', 500) message`
+}
+
 /** The message that blocks a key: of those of it that wait for a person, the one that failed last. Index: work_front. */
 export function frontOf(consumer: string, lane: string): string {
   return `select front.* from ob.work front

@@ -3,7 +3,7 @@ import type { FailureGroup } from '../api.js'
 import { groupName, partsOfMessage } from '../logic/failure-words.js'
 import { about, count } from '../logic/format.js'
 import { visible } from '../logic/visible.js'
-import { search } from '../router.js'
+import { href, search } from '../router.js'
 import { Button } from './button.js'
 import { Silhouette } from './silhouette.js'
 import { Bars } from './sparkline.js'
@@ -19,7 +19,7 @@ interface Props {
 }
 
 export function FailureRow({ group, isLargest, atLeast, onAct }: Props) {
-  const { message, fingerprint, consumer, types, hours, firstAt, lastAt, query } = group
+  const { message, fingerprint, consumer, types, hours, firstAt, lastAt, query, blocks } = group
   const lately = hours.reduce((sum, n) => sum + n, 0)
   return (
     <article class="group" data-row-of={fingerprint}>
@@ -46,6 +46,12 @@ export function FailureRow({ group, isLargest, atLeast, onAct }: Props) {
           <code data-id={fingerprint}>{fingerprint}</code>
           <span class="tag">{consumer}</span>
           <span>{visible(types.join(', '))}</span>
+          {blocks && (
+            <a class="tag tag-dead" href={href('keys')}>
+              <Silhouette of="dead" />
+              blocks {about(blocks.keys, { atLeast: blocks.atLeast })} {blocks.keys === 1 ? 'key' : 'keys'}
+            </a>
+          )}
         </p>
       </div>
       <span role="img" aria-label={`${count(lately)} in the last 24 hours, by hour`}>

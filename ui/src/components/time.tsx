@@ -28,3 +28,12 @@ export function Ago({ at }: { at: string }) {
     </time>
   )
 }
+
+/** " 25 min", behind a word such as paused. */
+export function For({ at }: { at: string }) {
+  return (
+    <time dateTime={at} title={`since ${minute(at, now.value, clock.value)} \u00b7 ${inUtc(at)}`}>
+      {` ${span(Math.max(0, now.value - Date.parse(at)))}`}
+    </time>
+  )
+}

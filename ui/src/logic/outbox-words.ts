@@ -1,6 +1,7 @@
 /** What the page of the outbox says: what is the matter with a sink, and the sentence above all of them. */
 import type { Finding, Outbox, SinkStatus } from '../../../src/dashboard/answers/index.js'
 import { about, count, duration, plural } from './format.js'
+import { isDown } from './sink-down.js'
 import { BEHIND_MS } from './verdict.js'
 
 export type SinkState = 'dead' | 'failing' | 'alone' | 'behind' | 'busy' | 'up' | 'idle'
@@ -8,12 +9,6 @@ export type SinkState = 'dead' | 'failing' | 'alone' | 'behind' | 'busy' | 'up' 
 /** Longer than this nothing waits for a sink that keeps up. */
 const MOMENT_MS = 10_000
 const NEEDS: readonly SinkState[] = ['failing', 'dead', 'alone', 'behind']
-
-/** Events wait for another try, or the process says of its relay that it does not get through. */
-export function isDown({ name, error, ready, delayed }: SinkStatus, findings: readonly Finding[] = []): boolean {
-  if (error && ready + delayed > 0) return true
-  return name !== '' && findings.some(({ code, text }) => code === 'unhealthy' && text?.startsWith(`sink ${name} is down`)) // prettier-ignore
-}
 
 /** The worst first. `alone`: events wait, and no process has it attached. `idle`: none wait either. */
 export function sinkState(sink: SinkStatus, findings: readonly Finding[] = []): SinkState {

@@ -1,7 +1,7 @@
 /** The verdict: is anything wrong, where, since when, and what to do. */
-import type { ConsumerStatus, Finding, Overview, SinkStatus } from '../../../src/dashboard/answers/index.js'
+import type { ConsumerStatus, FailureHead, Finding, Overview } from '../../../src/dashboard/answers/index.js'
 import { quote } from '../../../src/dashboard/quote.js'
-import { count, duration, plural, rate } from './format.js'
+import { about, count, duration, plural, rate } from './format.js'
 
 /** What the server takes, unless it says otherwise. */
 export const BEHIND_MS = 120_000
@@ -77,7 +77,7 @@ export function tell(finding: Finding, overview: Overview): Told {
 }
 
 function wordsOf(finding: Finding, overview: Overview): Told {
-  const { code, consumer = '', sink = '', count: n = 0, lagMs = 0, text = '' } = finding
+  const { code, consumer = '', count: n = 0, lagMs = 0, text = '' } = finding
   switch (code) {
     case 'behind':
       return behind(
@@ -85,17 +85,14 @@ function wordsOf(finding: Finding, overview: Overview): Told {
         { consumer, lagMs, n },
       )
     case 'sink-behind':
-      return sinkBehind(
-        overview.sinks.find(({ name }) => name === sink),
-        { sink, lagMs, n },
-      )
+      return sinkBehind(finding, overview)
     case 'blocked':
       return {
         tint: 'dead',
         shape: 'dead',
         word: 'Keys blocked',
         what: `${plural(n, 'key')}${overview.blocked.complete ? '' : ' or more'}${ofOne(overview)} ${n === 1 ? 'is' : 'are'} blocked`,
-        why: ['messages wait behind one that stopped'],
+        why: [behindKeys(overview.blocked)],
         page: 'keys',
         go: 'See keys',
       }
@@ -120,6 +117,7 @@ function wordsOf(finding: Finding, overview: Overview): Told {
         go: 'See failures',
       }
     case 'unhealthy':
+      if (finding.sink !== undefined) return sinkBehind(finding, overview)
       return {
         tint: 'dead',
         shape: 'behind',
@@ -154,22 +152,30 @@ function behind(
   }
 }
 
-function sinkBehind(
-  status: SinkStatus | undefined,
-  { sink, lagMs, n }: { sink: string; lagMs: number; n: number },
-): Told {
+/** GatewayTimeout ETIMEDOUT */
+export function withCode({ name, code }: FailureHead): string {
+  return code === undefined ? name : `${name} ${code}`
+}
+
+/** It is down if an event of it has failed, or the process says of its relay that it does not get through. */
+function sinkBehind(finding: Finding, { sinks }: Overview): Told {
+  const { sink = '', lagMs = 0, count: n = 0, text } = finding
+  const status = sinks.find(({ name }) => name === sink)
   const error = status?.error
-  const most = status !== undefined && n >= status.most
+  const down = text !== undefined || error !== undefined
+  const words = text?.slice(`sink ${sink} is down: `.length) || error?.message || (error && withCode(error))
   return {
     tint: 'dead',
     shape: 'behind',
-    word: error ? 'Sink down' : 'Sink behind',
-    what: error ? `${sink} does not answer` : `${sink} is ${duration(lagMs)} behind`,
+    word: down ? 'Sink down' : 'Sink behind',
+    what: down ? `${sink} does not answer` : `${sink} is ${duration(lagMs)} behind`,
     why: [
-      `${plural(n, 'event')}${most ? ' or more' : ''} ${n === 1 ? 'waits' : 'wait'}`,
+      ...(n > 0
+        ? [`${plural(n, 'event')}${status && n >= status.most ? ' or more' : ''} ${n === 1 ? 'waits' : 'wait'}`]
+        : []),
       ...(status?.processes.length === 0 ? ['no process has it attached'] : []),
     ],
-    ...(error && { code: [error.name, error.code].filter((part) => part !== undefined).join(' ') }),
+    ...(words && { code: words }),
     page: 'outbox',
     go: 'See events',
   }
@@ -185,16 +191,16 @@ function where({ consumers }: Overview, state: 'dead' | 'quarantined'): string[]
   return named.length === 0 ? [] : [[...named, ...(rest > 0 ? [`${count(rest)} elsewhere`] : [])].join(', ')]
 }
 
-/** The consumer that all blocked keys are of, if there can be no other: a key is blocked by what stopped in it. */
-export function blockedIn({ consumers, blocked }: Overview): string | undefined {
-  if (blocked.keys === 0) return undefined
-  const stopped = consumers.filter((one) => one.order === 'key' && one.dead + one.quarantined > 0)
-  return stopped.length === 1 ? stopped[0]!.name : undefined
+/** "2 207 messages wait behind 8 that stopped" */
+function behindKeys({ keys, waiting, atLeast }: Overview['blocked']): string {
+  if (waiting === 0) return 'nothing waits behind what stopped'
+  const wait = `${about(waiting, { atLeast })} ${waiting === 1 ? 'message waits' : 'messages wait'}`
+  return `${wait} behind ${keys === 1 ? 'one' : count(keys)} that stopped`
 }
 
-function ofOne(overview: Overview): string {
-  const only = blockedIn(overview)
-  return only === undefined ? '' : ` of ${only}`
+function ofOne({ consumers }: Overview): string {
+  const [only, ...others] = consumers.filter(({ blockedKeys = 0 }) => blockedKeys > 0)
+  return only === undefined || others.length > 0 ? '' : ` of ${only.name}`
 }
 
 /** Worst first. */

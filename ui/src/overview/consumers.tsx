@@ -8,9 +8,10 @@ import { Panel } from '../components/panel.js'
 import { Silhouette } from '../components/silhouette.js'
 import { Sparkline } from '../components/sparkline.js'
 import { Tag } from '../components/tag.js'
-import { about, duration, percent, plural, rate } from '../logic/format.js'
+import { For } from '../components/time.js'
+import { about, duration, percent, rate } from '../logic/format.js'
 import { sparkOf } from '../logic/lines.js'
-import { BEHIND_MS, blockedIn, consumersOf, isBehind, worstFirst } from '../logic/verdict.js'
+import { BEHIND_MS, consumersOf, isBehind, worstFirst } from '../logic/verdict.js'
 import { href, search } from '../router.js'
 import type { Figures } from './figures.js'
 import { askToSwitch } from './pause.js'
@@ -78,7 +79,7 @@ function Row({ one, figures }: { one: ConsumerStatus; figures: Figures }) {
           <a class="row-link clip" title={name} href={search(`consumer:${quote(name)}`)}>
             {name}
           </a>
-          <Tags one={one} blocked={blockedIn(figures.overview) === name ? figures.overview.blocked.keys : 0} />
+          <Tags one={one} complete={figures.overview.blocked.complete} />
         </span>
       </th>
       <td class="num c-half o3" data-l="Lag">
@@ -131,7 +132,8 @@ function Speed({ of }: { of: number | undefined }) {
   return <span class={of === undefined || of < 0.05 ? 'nil' : ''}>{of === undefined ? '–' : rate(of)}</span>
 }
 
-function Tags({ one, blocked }: { one: ConsumerStatus; blocked: number }) {
+function Tags({ one, complete }: { one: ConsumerStatus; complete: boolean }) {
+  const { pausedAt, blockedKeys = 0 } = one
   return (
     <>
       {isBehind(one) && (
@@ -142,15 +144,16 @@ function Tags({ one, blocked }: { one: ConsumerStatus; blocked: number }) {
       {one.paused && (
         <Tag tone="warn" shape="paused">
           paused
+          {pausedAt !== undefined && <For at={pausedAt} />}
         </Tag>
       )}
       {one.mode === 'inline' && <Tag>inline</Tag>}
       {one.mode === 'direct' && <Tag>direct</Tag>}
       {one.order === 'key' && <Tag>order: key</Tag>}
-      {blocked > 0 && (
+      {blockedKeys > 0 && (
         <a class="tag tag-dead" href={href('keys', { consumer: one.name })}>
           <Silhouette of="dead" />
-          {plural(blocked, 'key')} blocked
+          {about(blockedKeys, { atLeast: !complete })} {blockedKeys === 1 ? 'key' : 'keys'} blocked
         </a>
       )}
     </>

@@ -2,8 +2,9 @@
 import type { Finding, Overview, SinkStatus } from '../api.js'
 import { Panel } from '../components/panel.js'
 import { Silhouette, type Shape } from '../components/silhouette.js'
+import { Time } from '../components/time.js'
 import { about, duration, plural } from '../logic/format.js'
-import { isDown } from '../logic/outbox-words.js'
+import { isDown, lastError } from '../logic/sink-down.js'
 import { BEHIND_MS } from '../logic/verdict.js'
 import { href } from '../router.js'
 
@@ -45,7 +46,8 @@ export function Sinks({ overview }: { overview: Overview }) {
 }
 
 function Row({ sink, findings }: { sink: SinkStatus; findings: readonly Finding[] }) {
-  const { name, ready, delayed, dead, most, lagMs, error } = sink
+  const { name, ready, delayed, dead, most, lagMs, failingSince } = sink
+  const error = lastError(sink, findings)
   const { shape, tone, word } = stateOf(sink, findings)
   const waiting = ready + delayed
   return (
@@ -62,6 +64,11 @@ function Row({ sink, findings }: { sink: SinkStatus; findings: readonly Finding[
           <Silhouette of={shape} />
           {word}
         </span>
+        {failingSince !== undefined && (
+          <span class="mut">
+            since <Time at={failingSince} short />
+          </span>
+        )}
       </td>
       <td class="mut md-hide c-hide">{relayOf(sink)}</td>
       <td class="num c-half" data-l="Oldest waiting">
@@ -80,11 +87,13 @@ function Row({ sink, findings }: { sink: SinkStatus; findings: readonly Finding[
           </span>
         )}
       </td>
-      <td class="err c-full" {...(error && { 'data-l': 'Last error' })}>
-        {error ? (
-          <span class="mono">{[error.name, error.code].filter((part) => part !== undefined).join(' · ')}</span>
-        ) : (
+      <td class="err c-full" {...(error !== undefined && { 'data-l': 'Last error' })}>
+        {error === undefined ? (
           <span class="nil">–</span>
+        ) : (
+          <bdi class="mono" title={error}>
+            {error}
+          </bdi>
         )}
       </td>
     </tr>

@@ -63,7 +63,9 @@ function Row({ finding, overview }: { finding: Finding; overview: Overview }) {
           {code !== undefined && (
             <>
               {' · '}
-              <span class="mono">{code}</span>
+              <span class="mono">
+                <bdi>{code}</bdi>
+              </span>
             </>
           )}
         </span>

@@ -12,12 +12,14 @@ import { Panel } from '../components/panel.js'
 import { Shown } from '../components/shown.js'
 import { SkeletonRows } from '../components/skeleton.js'
 import { Pill, type Tint } from '../components/state-pill.js'
+import { Time } from '../components/time.js'
 import type { Shape } from '../components/silhouette.js'
 import { overview } from '../live.js'
 import { useLoad } from '../load.js'
 import { about, duration } from '../logic/format.js'
 import { outboxSentence, outboxTitle, SINK_WORDS, sinkState, type SinkState } from '../logic/outbox-words.js'
 import { quote } from '../logic/query.js'
+import { lastError } from '../logic/sink-down.js'
 import { visible } from '../logic/visible.js'
 import { useNews } from '../news.js'
 import { box, search } from '../router.js'
@@ -76,11 +78,11 @@ function Sinks({ outbox, of }: { outbox: Outbox; of: string }) {
 }
 
 function SinkRow({ sink, of }: { sink: SinkStatus; of: string }) {
-  const { name, types, processes, ready, delayed, dead, most, lagMs, error, held } = sink
+  const { name, types, processes, ready, delayed, dead, most, lagMs, failingSince, held } = sink
   const state = sinkState(sink, overview.value?.findings)
   const [tint, shape] = LOOKS[state]
   const q = `box:outbox consumer:${quote(name)}`
-  const failed = error && (error.message === undefined ? error.name : `${error.name}: ${error.message}`)
+  const failed = lastError(sink, overview.value?.findings)
   return (
     <tr>
       <td class="c-full o1">
@@ -102,6 +104,11 @@ function SinkRow({ sink, of }: { sink: SinkStatus; of: string }) {
       </td>
       <td class="c-half o1">
         <Pill tint={tint} shape={shape} word={SINK_WORDS[state]} />
+        {failingSince !== undefined && (
+          <small class="mut after-pill">
+            since <Time at={failingSince} short />
+          </small>
+        )}
       </td>
       <td class="num c-half" data-l="Waiting">
         <CountLink n={ready} atLeast={ready >= most} href={search(`${q} state:pending`)} label={`wait for ${name}`} />

@@ -12,7 +12,20 @@ import { Tag } from '../tag.js'
 import { Ago, Time } from '../time.js'
 
 export function Facts({ fate }: { fate: Fate }) {
-  const { consumer, state, attempts, source, key, subject, receivedAt, time, dueAt, correlationId, causationId } = fate
+  const {
+    consumer,
+    state,
+    attempts,
+    mostAttempts,
+    source,
+    key,
+    subject,
+    receivedAt,
+    time,
+    dueAt,
+    correlationId,
+    causationId,
+  } = fate
   const mode = overview.value?.consumers.find(({ name }) => name === consumer)?.mode
   const traceId = /^\w{2}-(\w{32})-/.exec(fate.headers?.['traceparent'] ?? '')?.[1]
   return (
@@ -29,6 +42,7 @@ export function Facts({ fate }: { fate: Fate }) {
         {fate.reason !== undefined && <Fact name="Reason">{fate.reason}</Fact>}
         <Fact name="Attempts">
           <span class={state === 'dead' ? 'f-dead' : attempts === 0 ? 'nil' : ''}>{attempts}</span>
+          {mostAttempts !== undefined && attempts > 0 && <span class="mut"> of {mostAttempts}</span>}
         </Fact>
         <Fact name="Source">
           {source === '' ? (
