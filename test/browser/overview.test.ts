@@ -198,6 +198,20 @@ test('fits every width, in both themes, and axe finds nothing', async () => {
   expect(await sideways(page)).toBe(0)
 })
 
+test('since when has room for another day, and stands in line', async () => {
+  await ops.pool.query(
+    `update "${ops.payments.schema}".work set failed_at = failed_at - interval '20 days' where id = 'late-1'`,
+  )
+  for (const viewport of [DESKTOP, TABLET, PHONE]) {
+    const page = await openOverview({ viewport })
+    await page.locator('.finding .since', { hasText: /\d \w{3}, .* · 20 d/ }).waitFor()
+    const over = await page
+      .locator('.finding .since')
+      .evaluateAll((all) => all.map((one) => one.scrollWidth - one.clientWidth))
+    expect(over.filter((pixels) => pixels > 0)).toEqual([])
+  }
+})
+
 test('fits a narrower width before its charts are drawn anew', async () => {
   const page = await ops.open('/settings')
   // As on a machine that is busy: nobody has been told of the new size yet.
