@@ -1,8 +1,9 @@
 /** Registry: tells receivers in other processes which consumers there are and what they take. */
 import { hostname } from 'node:os'
 import { nearest } from '../nearest.js'
+import { sqlState } from '../postgres/errors.js'
 import { KNOWN_CONSUMERS, REGISTER, RENEW, UNROUTED, type ConsumerRow } from '../postgres/sql/registry.js'
-import { CONSUMERS } from '../postgres/sql/retain.js'
+import { BEGIN_WATERMARKS, CONSUMERS } from '../postgres/sql/retain.js'
 import { readJson } from '../postgres/statement.js'
 import type { Runtime } from '../runtime.js'
 import { asReceiverSeesIt, type ConsumerDeclaration } from './consumer.js'
@@ -18,6 +19,10 @@ export async function register(runtime: Runtime, consumers: readonly ConsumerDec
     const consumer = consumers.find(({ name }) => name === row.name)!
     warnOfDifferences(runtime, consumer, row)
   }
+  const names = consumers.map(({ name }) => name)
+  await runtime.db.run(BEGIN_WATERMARKS, { consumers: names, wait: '1s' }).catch((error: unknown) => {
+    if (sqlState(error) !== '55P03') throw error
+  })
 }
 
 /** A process that runs says again and again what its consumers promise: others go by it while it does. */
@@ -51,7 +56,7 @@ function warnOfDifferences(runtime: Runtime, { name, options }: ConsumerDeclarat
 
 const CONSEQUENCE = {
   order: 'it is ordered until no process has said so for five minutes',
-  retainMs: 'processes that have not declared it go by the one that was declared last',
+  retainMs: 'retention goes by the one that was declared last, and in each process by its own if that is longer',
   untimed: 'processes that have not declared it go by the one that was declared last',
   identity: 'receivers without the function refuse its messages until no process has had one for five minutes',
 } as const

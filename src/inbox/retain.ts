@@ -9,6 +9,7 @@ import { DAY_MS, DEFAULT_RETAIN_MS } from '../figures.js'
 import type { Entry } from '../hooks.js'
 import type { MessageMap } from '../message.js'
 import { pruneOutbox } from '../outbox/retain.js'
+import { sqlState } from '../postgres/errors.js'
 import {
   CONSUMERS, PRUNABLE, PRUNABLE_QUARANTINE, PRUNE, PRUNE_LANES, PRUNE_QUARANTINE,
 } from '../postgres/sql/retain.js' // prettier-ignore
@@ -26,6 +27,8 @@ import { renew } from './registry.js'
 const BATCH = 1_000
 /** An archive gets the bodies, which may be large. */
 const ARCHIVE_BATCH = 200
+/** A transaction of a handler may hold the watermark of one consumer, and the others do not wait for it. */
+const WAIT = '1s'
 /** What the charts of the dashboard show. */
 const MINUTES_MS = 7 * DAY_MS
 const MINUTES_AT_ONCE = 5_000
@@ -74,12 +77,23 @@ function createMemory(runtime: Runtime): Memory {
 
 class ArchiveFailed extends Error {}
 
-/** How long each consumer there is retains: local options win over what other processes wrote down. */
+/**
+ * How long a consumer's messages are retained: as was registered last, and no less than this process declares. A process that an
+ * older release left running must not forget what the next one promises to remember: keys of requests carry no time by which
+ * a copy could be refused.
+ */
+export function retainedMs(declared: number | undefined, registered: number | null): number {
+  if (declared === undefined) return registered ?? DEFAULT_RETAIN_MS
+  return Math.max(declared, registered ?? 0)
+}
+
+/** How long each consumer there is retains. */
 async function retainOf({ db }: Runtime, consumers: readonly ConsumerDeclaration[]): Promise<Map<string, number>> {
-  const rows = await db.run(CONSUMERS, null)
-  const retain = new Map<string, number>()
-  for (const { name, retainMs } of rows) retain.set(name, Number(retainMs ?? DEFAULT_RETAIN_MS))
-  for (const { name, options } of consumers) retain.set(name, options.retainMs)
+  const declared = new Map(consumers.map(({ name, options }) => [name, options.retainMs]))
+  const retain = new Map(declared)
+  for (const { name, retainMs } of await db.run(CONSUMERS, null)) {
+    retain.set(name, retainedMs(declared.get(name), retainMs === null ? null : Number(retainMs)))
+  }
   return retain
 }
 
@@ -96,14 +110,21 @@ async function pruneMessages(runtime: Runtime, consumer: string, retainMs: numbe
     if (fit.length > 0) {
       await archive(runtime, fit)
       const keys = fit.map(({ source, id }) => [source, id] as const)
-      const [answer] = await db.run(PRUNE, { consumer, retainMs, keys })
-      count += Number(answer!.gone)
-      metrics.deleted('messages', Number(answer!.gone))
+      const [answer] = await db.run(PRUNE, { consumer, retainMs, keys, wait: WAIT }).catch(ifHeld)
+      // Somebody holds its watermark: the next pass comes back to these.
+      if (!answer) break
+      count += Number(answer.gone)
+      metrics.deleted('messages', Number(answer.gone))
     }
     memory.low.set(consumer, [last.at!, last.source, last.id])
     if (Number(last.ord) < limit) break
   }
   return count
+}
+
+function ifHeld(error: unknown): [] {
+  if (sqlState(error) !== '55P03') throw error
+  return []
 }
 
 async function pruneLanes({ db }: Runtime, consumer: string, memory: Memory): Promise<void> {

@@ -150,6 +150,16 @@ test('what retention should have deleted long ago is named', async () => {
   expect(await codes(box)).toEqual([])
 })
 
+test('a message that was received by a clock that was behind is not said to be kept for too long', async () => {
+  const box = await ward.admit()
+  box.consumer('old', { t: () => undefined }, { retainMs: 3_600_000 })
+  await box.handle(message('1', { time: new Date() }))
+  await later(box, 'message', 'received_at', '3 days')
+  await later(box, 'handled', 'at', '3 days')
+  expect(await box.admin.prune()).toBe(0)
+  expect(await codes(box)).toEqual([])
+})
+
 test('dead letters are a note while they are young, and a warning by their age', async () => {
   const box = await ward.admit()
   box.consumer('d', { t: () => Promise.reject(new Reject('no')) })

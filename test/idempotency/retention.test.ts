@@ -39,6 +39,22 @@ test('a process with another retainMs has the say from its first request on', as
   expect(logger.lines.map(({ about }) => about)).toMatchObject([{ option: 'retainMs', there: 60_000 }])
 })
 
+test('a process that still has a shorter retainMs keeps to the longer one that was registered after its own', async () => {
+  await using at = await open(charge, { retainMs: 60_000 })
+  await at.post('first')
+  const other = createBox({ db: fromPg(server.pool), schema: at.box.schema, messages, logger: recorder() })
+  const options = { name: 'charges', scope: () => 'nobody', retainMs: 90 * DAY_MS }
+  await using http = await serve(toNodeListener(idempotent(other, options, charge(at.box))))
+  const ask = () =>
+    fetch(http.url, { method: 'POST', headers: { 'idempotency-key': 'k' }, body: '{"cents":500}', duplex: 'half' })
+  expect((await seen(await ask()))[2]).toBe(null)
+  await at.box.clock.advance(31 * DAY_MS)
+  expect(await at.box.admin.prune()).toBe(0)
+  expect((await seen(await ask()))[2]).toBe('true')
+  await at.box.clock.advance(60 * DAY_MS)
+  expect(await at.box.admin.prune()).toBe(2)
+})
+
 test('a request whose endpoint cannot be registered does not run, and the next one tries again', async () => {
   await using at = await open(charge)
   await at.box.sql('alter table ob.consumer rename to elsewhere')

@@ -128,7 +128,7 @@ describe('a copy that arrives while retention deletes', () => {
     const janitor = await opened.pool.connect()
     await janitor.query('begin')
     const prune = PRUNE.replaceAll('ob.', `"${schema}".`)
-    await janitor.query(prune, [JSON.stringify({ consumer: 'c', retainMs: HOUR, keys: [['s', 'm']] })])
+    await janitor.query(prune, [JSON.stringify({ consumer: 'c', retainMs: HOUR, wait: '1s', keys: [['s', 'm']] })])
     const long = processWith(30 * DAY)
     const arriving = deliver(long, first)
     await Promise.race([wait(), arriving])
@@ -173,6 +173,83 @@ describe('a copy that arrives while retention deletes', () => {
       expect(await effects()).toEqual(['m1', 'm2'])
     },
   )
+})
+
+describe('the clock of the database was behind while a message was handled', () => {
+  test.for(Object.keys(DOORS))('the message is not forgotten as soon as it is put right, by %s', async (door) => {
+    const box = processWith(30 * DAY)
+    await openLedger(box)
+    const first = message('m')
+    await opened.setClock(schema, -40 * DAY)
+    expect(await box.handle(first)).toMatchObject({ status: 'handled' })
+    await opened.setClock(schema, 0)
+    expect(await box.admin.prune()).toBe(0)
+    await DOORS[door]!(30 * DAY, first)
+    expect(await effects()).toEqual(['m'])
+
+    // It goes by its own time, and a copy is too old from then on.
+    await opened.setClock(schema, 30 * DAY + 10 * MINUTE)
+    expect(await box.admin.prune()).toBe(1)
+    expect(await DOORS[door]!(60 * DAY, first)).toMatchObject({ status: 'quarantined', reason: 'too-old' })
+    expect(await effects()).toEqual(['m'])
+  })
+
+  test('a message that says to be from a future that is not there yet goes by when it was received', async () => {
+    const box = processWith(HOUR)
+    await openLedger(box)
+    await box.handle(message('m', 365 * DAY))
+    await opened.setClock(schema, HOUR + 6 * MINUTE)
+    expect(await box.admin.prune()).toBe(1)
+  })
+
+  test('what a producer whose clock is ahead by less than the margins has sent goes as ever, and a copy is too old', async () => {
+    const box = processWith(HOUR)
+    await openLedger(box)
+    const first = message('m', 9 * MINUTE)
+    await box.handle(first)
+    await opened.setClock(schema, HOUR + 6 * MINUTE)
+    expect(await box.admin.prune()).toBe(1)
+    expect(await processWith(30 * DAY).handle(first)).toMatchObject({ status: 'quarantined', reason: 'too-old' })
+  })
+})
+
+describe('a transaction that stays open', () => {
+  test('under repeatable read keeps neither others nor retention waiting', async () => {
+    const box = processWith(HOUR)
+    await openLedger(box)
+    await box.handle(message('old'))
+    const begin = 'begin isolation level repeatable read'
+    // Before anything was forgotten, and after.
+    for (const hours of [2, 4]) {
+      await inTransaction(
+        opened.pool,
+        async (client) => {
+          await opened.setClock(schema, hours * HOUR)
+          expect(await onceIn(box, client, message(`open ${hours}`, hours * HOUR))).toMatchObject({ status: 'handled' })
+          for (const other of ['begin', begin]) {
+            const next = message(`${other} ${hours}`, hours * HOUR)
+            expect(await once(box, next, other)).toMatchObject({ status: 'handled' })
+          }
+          expect(await box.admin.prune()).toBeGreaterThan(0)
+        },
+        begin,
+      )
+    }
+  })
+
+  test('retention passes over a consumer whose watermark somebody has locked, and comes back', async () => {
+    const box = processWith(HOUR)
+    box.consumer('other', { t: () => undefined }, { retainMs: HOUR })
+    await openLedger(box)
+    await box.receive(message('m'))
+    await box.drain()
+    await opened.setClock(schema, 2 * HOUR)
+    await inTransaction(opened.pool, async (client) => {
+      await client.query(`select from "${schema}".forgotten where consumer = 'c' for share`)
+      expect(await box.admin.prune()).toBe(1)
+    })
+    expect(await box.admin.prune()).toBe(1)
+  })
 })
 
 test(

@@ -350,7 +350,7 @@ const COMMON: Party[] = [
     name: 'PRUNE',
     statements: ['PRUNE'],
     async act(hand, { consumer }) {
-      const [row] = await hand.run(PRUNE, { consumer, retainMs: RETAIN_MS, keys: [['s', 'm']] })
+      const [row] = await hand.run(PRUNE, { consumer, retainMs: RETAIN_MS, wait: '0', keys: [['s', 'm']] })
       return row!['gone'] === '1' ? { id: 'm', pruned: true } : {}
     },
   },

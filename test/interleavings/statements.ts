@@ -137,6 +137,7 @@ export const OUTSIDE: Readonly<Record<string, string>> = {
   OTHER_CONSUMERS: 'reads subscriptions, and options',
   REGISTER: 'writes options and subscriptions',
   RENEW: 'writes options',
+  BEGIN_WATERMARKS: 'inserts rows that forget nothing, where there are none',
   SET_PAUSED: 'writes an option',
   REGISTERED: DISPLAY,
   IS_REGISTERED: 'reads names',

@@ -296,7 +296,8 @@ export const SAMPLES: ReadonlyMap<string, Sample> = new Map<string, Sample>([
 
   ['CONSUMERS', sample(retain.CONSUMERS, null, '')],
   ['PRUNABLE', sample(retain.PRUNABLE, { consumer: 'orders', retainMs: DAY, limit: 100, lean: false, low: undefined }, 'message_received work_pkey handled_pkey')],
-  ['PRUNE', sample(retain.PRUNE, { consumer: 'orders', retainMs: DAY, keys: [['s1', '199981']] }, 'message_pkey work_pkey handled_pkey attempt_pkey effect_pkey')],
+  ['BEGIN_WATERMARKS', sample(retain.BEGIN_WATERMARKS, { consumers: ['orders'], wait: '1s' }, '')],
+  ['PRUNE', sample(retain.PRUNE, { consumer: 'orders', retainMs: DAY, wait: '1s', keys: [['s1', '199981']] }, 'message_pkey work_pkey handled_pkey attempt_pkey effect_pkey')],
   ['PRUNE_LANES', sample(retain.PRUNE_LANES, { consumer: 'ledger', after: '', limit: 100 }, 'lane_pkey work_lane')],
   ['PRUNABLE_QUARANTINE', sample(retain.PRUNABLE_QUARANTINE, { limit: 100, after: undefined, retainMs: { orders: DAY }, defaultMs: DAY, leastMs: DAY }, 'quarantine_pkey')],
   ['PRUNE_QUARANTINE', sample(retain.PRUNE_QUARANTINE, ['5', '6'], 'quarantine_pkey')],

@@ -1,5 +1,6 @@
 /** Work: messages that wait, who is at them, and rows that no loop will ever reach. */
-import { DEFAULT_RETAIN_MS, GONE_MS } from '../../figures.js'
+import { GONE_MS } from '../../figures.js'
+import { retainedMs } from '../../inbox/retain.js'
 import { LOOK_CONSUMERS, LOOK_STRAYS, type ConsumerFacts, type StrayFacts } from '../../postgres/sql/doctor-rows.js'
 import { readJson } from '../../postgres/statement.js'
 import { check, family, type Look } from './check.js'
@@ -136,7 +137,7 @@ const RETENTION = check<Facts>({
   find: ({ consumers }, { consumers: local }) =>
     consumers.flatMap(({ consumer, retainMs, oldestHandledMs }) => {
       const own = local.find(({ name }) => name === consumer)?.options.retainMs
-      const retained = own ?? retainMs ?? DEFAULT_RETAIN_MS
+      const retained = retainedMs(own, retainMs)
       if (oldestHandledMs === null || oldestHandledMs < retained * 1.1 + GRACE_MS) return []
       return [
         {

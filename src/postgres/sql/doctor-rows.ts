@@ -4,7 +4,7 @@
  * row, so that numbers are numbers.
  */
 import { statement, type Json } from '../statement.js'
-import { messageOf, quarantinePairs } from './rules.js'
+import { messageOf, ownTime, quarantinePairs } from './rules.js'
 
 /** Where counts end. */
 export const COUNTED_TO = 10_000
@@ -107,8 +107,10 @@ cross join lateral (
     order by m.received_at limit ${COUNTED_TO}) x
 ) arrived
 cross join lateral (
-  select max(${age('m.received_at')}) ms from (
-    select m.consumer, m.source, m.id, m.n, m.received_at from ob.message m where m.consumer = c.name order by m.received_at limit 1000) m
+  select max(${age('greatest(m.received_at, case when own.at <= ob.now() then own.at end)')}) ms from (
+    select m.consumer, m.source, m.id, m.n, m.received_at, m.envelope
+    from ob.message m where m.consumer = c.name order by m.received_at limit 1000) m
+  cross join lateral (select ${ownTime('m')} at offset 0) own
   where not exists (select 1 from ob.work w where w.consumer = m.consumer and w.source = m.source and w.id = m.id)
     and not exists (select 1 from ob.handled h where h.n = m.n and h.at > ob.now() - interval '1 hour')
 ) handled

@@ -5,13 +5,20 @@
  * A handled message goes once it was received longer ago than `retain` and a margin; a message whose own time is
  * beyond `retain` less the margin is refused as too old (`ob.is_fresh`). Between the two, no copy can pass for new. What
  * was deleted under another `retain` is remembered in `ob.forgotten`, with both margins.
+ *
+ * The clock that said when it was received may have been behind, and is right by now. So a message stays while a copy of it
+ * would not be too old, by its own time, unless that lies in the future: then it counts as none, as it does on arrival.
  */
 import { statement, type Flag } from '../statement.js'
-import { same, workOf } from './rules.js'
+import { ownTime, same, workOf } from './rules.js'
 import type { FoundRow } from './walk.js'
 
 /** A message that was received before may go, in `ms` its consumer retains it. */
 const horizon = (ms: string): string => `ob.now() - ${ms} * interval '1 ms' - ob.margin(${ms})`
+
+/** Would a copy be refused as too old, by its own time `at`? One without a time is judged by when it was received alone. */
+const refused = (at: string, ms: string): string =>
+  `(${at} is null or ${at} > ob.now() + ob.margin(${ms}) or ${at} < ob.now() - ${ms} * interval '1 ms' + ob.margin(${ms}))`
 
 /** All consumers there are, and how long they retain. A consumer without options has null. */
 export const CONSUMERS = statement<null, { name: string; retainMs: string | null }>(`
@@ -31,6 +38,19 @@ lanes(name) as (
 select n.name, o.retain_ms::text "retainMs" from (
   select name from ob.consumer union select name from journal where name is not null
   union select name from lanes where name is not null) n left join ob.consumer o on o.name = n.name`)
+
+/**
+ * Sees to it that consumers have a watermark, which forgets nothing: a transaction of a stronger isolation level that finds none
+ * inserts it, and whoever else comes would wait until that transaction has ended. Fails with 55P03 if one that is open has done
+ * so: then it need not be done.
+ */
+export const BEGIN_WATERMARKS = statement<{ consumers: readonly string[]; wait: string }>(`
+with input as materialized (
+  select given, set_config('lock_timeout', given->>'wait', true) from (select $1::text::jsonb given) x
+)
+insert into ob.forgotten (consumer, sent_before)
+select name, '-infinity' from input, jsonb_array_elements_text(given->'consumers') name order by name collate "C"
+on conflict do nothing`)
 
 interface PrunableInput {
   readonly consumer: string
@@ -69,12 +89,16 @@ select f.fits::text, m.consumer, m.source, m.id, m.origin_source, m.origin_id, m
   (extract(epoch from m.received_at) * 1000.0)::bigint::text received,
   to_char(m.received_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') "at"
 from input cross join examined m ${workOf('m')}
-cross join lateral (select w.id is null or w.parked is not distinct from 'discarded' fits) f
+cross join lateral (select ${ownTime('m')} at offset 0) own
+cross join lateral (
+  select (w.id is null or w.parked is not distinct from 'discarded') and ${refused('own.at', 'input.retain_ms')} fits) f
 where f.fits or m.ord = (select count(*) from examined) order by m.ord`)
 
 interface PruneInput {
   readonly consumer: string
   readonly retainMs: number
+  /** How long to wait for the watermark: then it fails with 55P03. */
+  readonly wait: string
   readonly keys: readonly (readonly [source: string, id: string])[]
 }
 
@@ -83,27 +107,41 @@ interface PruneInput {
  * was. Indexes: the primary keys.
  *
  * Rows are deleted by the very version that was judged: a replay in between makes another one, and its message stays.
- * How far back it has forgotten is written down first: by what was received last among them, not by the clock, which may
- * have been wrong. Other janitors of this consumer wait here, and hold nothing.
+ * How far back it has forgotten is written down first: by what was received last among them and by their own times, not by the
+ * clock, which may have been wrong. Other janitors of this consumer wait here, and hold nothing. A plain update where there is
+ * a row: an upsert would leave its lock in the new version, and transactions of a stronger isolation level, which take a lock
+ * for a newer version (`ob.refuse_forgotten`), would lock the row each time.
  */
 export const PRUNE = statement<PruneInput, { gone: string }>(`
 with input as materialized (
-  select given, (given->>'retainMs')::float8 retain_ms, given->>'consumer' consumer from (select $1::text::jsonb given) x
-),
-chosen as materialized (
-  select (select consumer from input) consumer, x->>0 source, x->>1 id from input, jsonb_array_elements(given->'keys') x
+  select given, (given->>'retainMs')::float8 retain_ms, given->>'consumer' consumer,
+    set_config('lock_timeout', given->>'wait', true) from (select $1::text::jsonb given) x
 ),
 horizon as materialized (select ${horizon('retain_ms')} passed from input),
-newest as materialized (
-  select max(m.received_at) received_at from chosen c join ob.message m on ${same('m', 'c')}
-  where m.received_at < (select passed from horizon)
+named as materialized (
+  select (select consumer from input) consumer, x->>0 source, x->>1 id from input, jsonb_array_elements(given->'keys') x
 ),
-watermark as (
-  insert into ob.forgotten as f (consumer, sent_before)
-  select consumer, received_at + 2::float8 * ob.margin(retain_ms) from input, newest where received_at is not null
+chosen as materialized (
+  select m.consumer, m.source, m.id, m.received_at, own.at from named n join ob.message m on ${same('m', 'n')}
+  cross join lateral (select ${ownTime('m')} at offset 0) own
+  where m.received_at < (select passed from horizon) and (select ${refused('own.at', 'retain_ms')} from input)
+),
+newest as materialized (
+  select greatest(max(received_at) + 2::float8 * (select ob.margin(retain_ms) from input),
+    max(at) filter (where at <= ob.now()) + interval '1 ms') sent_before
+  from chosen having count(*) > 0
+),
+moved as (
+  update ob.forgotten f set sent_before = greatest(f.sent_before, newest.sent_before)
+  from input, newest where f.consumer = input.consumer returning 1
+),
+begun as (
+  insert into ob.forgotten as f (consumer, sent_before) select input.consumer, newest.sent_before from input, newest
+  where not exists (select 1 from ob.forgotten known where known.consumer = input.consumer)
   on conflict (consumer) do update set sent_before = greatest(f.sent_before, excluded.sent_before)
   returning 1
 ),
+watermark as (select 1 from moved union all select 1 from begun),
 handled as materialized (
   select m.ctid from chosen c join ob.message m on ${same('m', 'c')}
   where (select count(*) from watermark) > 0 and m.received_at < (select passed from horizon)
