@@ -5,7 +5,7 @@ import { storableText } from '../failure.js'
 import type { Entry } from '../hooks.js'
 import { toMessage, type Message, type MessageMap, type QuarantineReason } from '../message.js'
 import {
-  QUARANTINE, QUARANTINE_APART, QUARANTINE_OF_NOBODY, type AddedRow, type QuarantineAnswer, type QuarantineLimit,
+  QUARANTINE, QUARANTINE_APART, QUARANTINE_LONGER, QUARANTINE_OF_NOBODY, type AddedRow, type QuarantineAnswer, type QuarantineLimit,
   type QuarantineRow,
 } from '../postgres/sql/quarantine.js' // prettier-ignore
 import { CONFIRM } from '../postgres/sql/receive.js'
@@ -33,6 +33,7 @@ export async function quarantine(runtime: Runtime, list: readonly Quarantined[],
     let there = await insert(runtime, statement, part.map(toKept), tx)
     // What was there already may be of another type, and is not this message then.
     if (there.length > 0) there = await insert(runtime, QUARANTINE_APART, there.map(toldApart), tx)
+    if (there.length > 0) await runtime.db.run(QUARANTINE_LONGER, there.map(({ row }) => row), tx) // prettier-ignore
     // It is to be as safe as what was added.
     if (there.length === part.length && tx === undefined) await runtime.db.run(CONFIRM, 'quarantined')
   }

@@ -249,6 +249,29 @@ describe('a full quarantine', () => {
     expect(await box.quarantine()).toHaveLength(10)
   })
 
+  test('keeps a message for as long as any of those that brought it wants', async () => {
+    await using box = await server.open()
+    const keep = (name: string, quarantine: FromOptions['quarantine']): HandSource => {
+      const source = new HandSource({ push: true, name })
+      box.from<Source>(source, { types: 'any', quarantine })
+      return source
+    }
+    const brief = keep('brief', { retainMs: HOUR })
+    const long = keep('long', { retainMs: 5 * HOUR })
+    const forEver = keep('for ever', {})
+    const left = async () => (await box.quarantine()).map(({ id }) => id).sort()
+    await brief.post(bad('1'), bad('2'), bad('3'))
+    await long.post(bad('1'), bad('1'))
+    await forEver.post(bad('2'), bad('4'))
+    await brief.post(bad('2'), bad('4'))
+    await box.clock.advance(2 * HOUR)
+    expect(await box.admin.prune()).toBe(1)
+    expect(await left()).toEqual(['1', '2', '4'])
+    await box.clock.advance(4 * HOUR)
+    expect(await box.admin.prune()).toBe(1)
+    expect(await left()).toEqual(['2', '4'])
+  })
+
   test('has room again for what was released, discarded or has expired', async () => {
     await using box = await server.open()
     const source = new HandSource({ push: true })

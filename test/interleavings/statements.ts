@@ -151,6 +151,7 @@ export const OUTSIDE: Readonly<Record<string, string>> = {
   QUARANTINE,
   QUARANTINE_OF_NOBODY: QUARANTINE,
   QUARANTINE_APART: QUARANTINE,
+  QUARANTINE_LONGER: QUARANTINE,
   LOCK_QUARANTINED: 'locks rows of the quarantine; what is done to them meets on that lock',
   DISCARD_QUARANTINED: QUARANTINE,
   REMOVE_QUARANTINED: QUARANTINE,

@@ -251,6 +251,7 @@ export const SAMPLES: ReadonlyMap<string, Sample> = new Map<string, Sample>([
   ['QUARANTINE', sample(quarantine.QUARANTINE, { messages: [QUARANTINED], limit: ROOM }, 'quarantine_once')],
   ['QUARANTINE_OF_NOBODY', sample(quarantine.QUARANTINE_OF_NOBODY, { messages: [{ ...QUARANTINED, consumer: '' }], limit: ROOM }, 'quarantine_once')],
   ['QUARANTINE_APART', sample(quarantine.QUARANTINE_APART, { messages: [{ ...QUARANTINED, untyped: 'cd' }], limit: ROOM }, 'quarantine_once')],
+  ['QUARANTINE_LONGER', sample(quarantine.QUARANTINE_LONGER, [{ ...QUARANTINED, untyped: 'cd' }], 'quarantine_once quarantine_pkey')],
   ['QUARANTINE_ACCOUNTS', sample(quarantine.QUARANTINE_ACCOUNTS, ['topic'], '')],
 
   ['ELECT_READER', sample(reading.ELECT_READER, null, '')],

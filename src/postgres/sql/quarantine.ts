@@ -139,6 +139,24 @@ message as materialized (
   order by x->>'consumer', x->>'source', x->>'id', x->>'reason', x->>'hash', ord
 ),${ROOM},${INSERT}${WIDEN}${ANSWER}`)
 
+/**
+ * Keeps messages that were there already for as long as whoever brought them again wants; without `keepMs` until somebody decides.
+ * Never for less. Index: quarantine_once.
+ */
+export const QUARANTINE_LONGER = statement<readonly QuarantineRow[]>(`
+with wanted as materialized (
+  select q.n, nullif(max(coalesce(ob.now() + (x->>'keepMs')::float8 * interval '1 ms', 'infinity')), 'infinity') until
+  from jsonb_array_elements($1::text::jsonb) x cross join lateral (
+    select q.n from ob.quarantine q where ${SAME_ID} and q.expires_at is not null and q.type = x->>'type'
+      and q.hash = any (array[decode(x->>'hash', 'hex'), decode(x->>'untyped', 'hex')]) limit 2) q
+  group by q.n
+),
+locked as materialized (
+  select q.n, wanted.until from wanted join ob.quarantine q on q.n = wanted.n order by q.n for update of q
+)
+update ob.quarantine q set expires_at = locked.until from locked
+where q.n = locked.n and (locked.until is null or locked.until > q.expires_at)`)
+
 /** What sources have in quarantine. In: their names. No row back: nothing was ever counted for it. */
 export const QUARANTINE_ACCOUNTS = statement<readonly string[], { via: string; messages: string; bytes: string }>(`
 select a.via, a.messages::text, a.bytes::text from jsonb_array_elements_text($1::text::jsonb) x
