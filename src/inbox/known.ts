@@ -79,10 +79,13 @@ export function knownOutcome({ metrics }: Runtime, consumer: string, known: Know
   return { outcome: { consumer, status: 'duplicate', result: fromResult(known.result) } }
 }
 
-export function tooOld(message: Prepared): string {
+/** `ahead`: its time is in the future, by the database's clock. */
+export function tooOld(message: Prepared, ahead: boolean): string {
   if (message.heldSince !== undefined) {
     return `it has waited in quarantine since ${message.heldSince}, or was sent, beyond the dedup horizon`
   }
+  if (ahead)
+    return `its time, ${message.time}, is in the future, so it counts as untimed, and untimed messages are not accepted`
   return message.time === undefined
     ? 'it carries no time, and untimed messages are not accepted'
     : `its time, ${message.time}, is beyond the dedup horizon`
@@ -133,7 +136,7 @@ export async function judgeKnown(
 async function judgeAge(runtime: Runtime, message: Prepared, { horizon, tx }: Judging): Promise<Ackable | undefined> {
   const [row] = await runtime.db.run(IS_FRESH, { ...horizon, at: message.time }, tx)
   if (row!.fresh === 'true') return undefined
-  const refused = refuse(message, 'too-old', tooOld(message))
+  const refused = refuse(message, 'too-old', tooOld(message, row!.ahead === 'true'))
   await quarantine(runtime, [{ consumer: horizon.consumer, refused }], tx)
   return quarantined(horizon.consumer, 'too-old')
 }

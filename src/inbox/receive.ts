@@ -215,6 +215,7 @@ async function classifyRest(
 ): Promise<Pair[]> {
   if (answer.rest.length === 0) return []
   const old = new Set(answer.old.map(String))
+  const ahead = new Set(answer.ahead.map(String))
   const pairs: Pair[] = answer.rest.map(([ord, consumer]) => ({ at: ord - 1, consumer, message: batch[ord - 1]! }))
   const known = await classify(
     runtime,
@@ -228,8 +229,9 @@ async function classifyRest(
     const { at, consumer, message } = pair
     const found = known[index]
     if (found === undefined) {
-      if (!old.has(String([at + 1, consumer]))) return void again.push(pair)
-      refused.push({ consumer, refused: refuse(message, 'too-old', tooOld(message)) })
+      const place = String([at + 1, consumer])
+      if (!old.has(place)) return void again.push(pair)
+      refused.push({ consumer, refused: refuse(message, 'too-old', tooOld(message, ahead.has(place))) })
       perMessage[at]!.set(consumer, quarantined(consumer, 'too-old'))
     } else if (!found.same) {
       refused.push({ consumer, refused: refuse(message, 'conflict', CONFLICT) })

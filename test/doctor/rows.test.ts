@@ -150,6 +150,21 @@ test('what retention should have deleted long ago is named', async () => {
   expect(await codes(box)).toEqual([])
 })
 
+test('a watermark that a clock left in the future is named, and what it says mends it', async () => {
+  const box = await ward.admit()
+  box.consumer('w', { t: () => undefined }, { retainMs: 3_600_000 })
+  await box.migrate()
+  await ward.sql(box, `update ob.forgotten set sent_before = now() + interval '3 days'`)
+  const late = (id: string) => message(id, { time: new Date() })
+  expect(await box.handle(late('1'))).toMatchObject({ reason: 'too-old' })
+  const found = await finding(box, 'watermark-ahead')
+  expect(found).toMatchObject({ severity: 'serious', figures: { consumer: 'w' } })
+  expect(found.figures['aheadMs']).toBeGreaterThan(2 * 86_400_000)
+  await mend(found.fix)
+  expect(await codes(box)).not.toContain('watermark-ahead')
+  expect(await box.handle(late('2'))).toMatchObject({ status: 'handled' })
+})
+
 test('a message that was received by a clock that was behind is not said to be kept for too long', async () => {
   const box = await ward.admit()
   box.consumer('old', { t: () => undefined }, { retainMs: 3_600_000 })

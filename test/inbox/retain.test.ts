@@ -321,6 +321,17 @@ describe('lanes', () => {
   })
 })
 
+test.for(['receive', 'handle'] as const)('a message from the future is told so where untimed ones are refused, by %s', async (door) => {
+  box.consumer('c', { t: handler }, { mode: door === 'handle' ? 'inline' : 'stored', untimed: 'quarantine' })
+  await box.migrate()
+  // By the clock of the database, which is behind.
+  await opened.setClock(box.schema, -DAY)
+  expect(await box[door](message('ahead', { time: new Date() }))).toMatchObject({ reason: 'too-old' })
+  expect(await box[door](message('old', { time: new Date(0) }))).toMatchObject({ reason: 'too-old' })
+  const found = await opened.sql(box.schema, 'select detail from ob.quarantine order by n')
+  expect(found).toMatchObject([{ detail: expect.stringContaining('future') }, { detail: expect.stringContaining('horizon') }])
+}) // prettier-ignore
+
 describe('a redelivery while retention deletes', () => {
   test('is too old, never new', async () => {
     const ran: string[] = []

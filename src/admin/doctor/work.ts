@@ -4,7 +4,7 @@ import { retainedMs } from '../../inbox/retain.js'
 import { LOOK_CONSUMERS, LOOK_STRAYS, type ConsumerFacts, type StrayFacts } from '../../postgres/sql/doctor-rows.js'
 import { readJson } from '../../postgres/statement.js'
 import { check, family, type Look } from './check.js'
-import { many, quoted, span } from './words.js'
+import { literal, many, quoted, span } from './words.js'
 
 interface Facts {
   readonly consumers: readonly ConsumerFacts[]
@@ -149,6 +149,24 @@ const RETENTION = check<Facts>({
     }),
 })
 
+const WATERMARK_AHEAD = check<Facts>({
+  code: 'watermark-ahead',
+  severity: 'serious',
+  why: 'Retention has deleted messages by a clock of the database that was ahead, so it may have forgotten whatever was sent before a time to come: until then every new message with a time is quarantined as too old.',
+  find: ({ consumers }, { runtime: { db } }) =>
+    consumers.flatMap(({ consumer, aheadMs }) => {
+      if (aheadMs === null) return []
+      const mend = `update ob.forgotten set sent_before = ob.now() where consumer = ${literal(consumer)} and sent_before > ob.now()`
+      return [
+        {
+          what: `retention of consumer ${consumer} has forgotten what was sent before a time that is ${span(aheadMs)} from now`,
+          figures: { consumer, aheadMs },
+          fix: `${db.bind(mend)};   -- once the clock is right; then release what is in quarantine as too-old and is new`,
+        },
+      ]
+    }),
+})
+
 export const WORK = family('work', readWork, [
   UNATTENDED,
   BEHIND,
@@ -158,6 +176,7 @@ export const WORK = family('work', readWork, [
   ORPHANED,
   ASLEEP,
   RETENTION,
+  WATERMARK_AHEAD,
 ])
 
 async function readWork({ ask }: Look): Promise<Facts> {

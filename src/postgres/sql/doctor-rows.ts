@@ -56,6 +56,8 @@ export interface ConsumerFacts {
    * null if none is. An old dead letter that was handled just now is left to retention for a while.
    */
   readonly oldestHandledMs: number | null
+  /** So far in the future lies what retention says it has forgotten; null if it does not. */
+  readonly aheadMs: number | null
 }
 
 /**
@@ -66,7 +68,8 @@ export const LOOK_CONSUMERS = statement<{ goneMs: number }, { facts: Json<Consum
 with recursive input as materialized (select (given->>'goneMs')::float8 gone_ms from (select $1::text::jsonb given) x),${CONSUMER_NAMES}
 select jsonb_build_object('consumer', c.name, 'registered', o.name is not null, 'paused', coalesce(o.paused, false),
   'ordered', coalesce(o.ordered, false), 'retainMs', o.retain_ms, 'dueMs', due.ms, 'due', due.n, 'held', held.loose or held.lane, 'processes', running.n,
-  'expired', due.expired, 'expiredMs', due.expired_ms, 'neverDue', never.n, 'arrived', arrived.n, 'oldestHandledMs', handled.ms
+  'expired', due.expired, 'expiredMs', due.expired_ms, 'neverDue', never.n, 'arrived', arrived.n, 'oldestHandledMs', handled.ms,
+  'aheadMs', (select -${age('f.sent_before')} from ob.forgotten f where f.consumer = c.name and f.sent_before > ob.now())
 )::text facts
 from consumer c left join ob.consumer o on o.name = c.name
 cross join lateral (

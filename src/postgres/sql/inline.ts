@@ -148,11 +148,12 @@ union all
 select null, null, null, case when (select count(*) from again) >= 0 and (j->>'restore')::boolean
   then set_config('lock_timeout', current_setting('oncebox.lock_timeout'), true) end from input`)
 
-/** Is a message young enough to be judged new? */
-export const IS_FRESH = statement<Horizon & { at: string | undefined }, { fresh: 'true' | 'false' }>(`
+/** Is a message young enough to be judged new? `ahead`: its time is in the future. */
+export const IS_FRESH = statement<Horizon & { at: string | undefined }, { fresh: Flag; ahead: Flag | null }>(`
 with input as materialized (select $1::text::jsonb j)
 select ob.is_fresh((j->>'at')::timestamptz, (j->>'retainMs')::float8, j->>'untimed',
-  (select f.sent_before from ob.forgotten f where f.consumer = j->>'consumer'))::text fresh from input`)
+  (select f.sent_before from ob.forgotten f where f.consumer = j->>'consumer'))::text fresh,
+  ((j->>'at')::timestamptz > ob.now())::text ahead from input`)
 
 /**
  * Settles messages on arrival, by their numbers in the journal with spaces between: the last statement before COMMIT. The

@@ -11,6 +11,8 @@ export interface ReceiveAnswer {
   readonly rest: readonly (readonly [position: number, consumer: string])[]
   /** Of these, what is too old to be stored. */
   readonly old: readonly (readonly [position: number, consumer: string])[]
+  /** Of these, what has a time in the future, which counts as none. */
+  readonly ahead: readonly (readonly [position: number, consumer: string])[]
 }
 
 /**
@@ -113,7 +115,8 @@ select jsonb_build_object(
   'rest', case when (select inserted = judged from counted) then '[]' else
       coalesce((select jsonb_agg(jsonb_build_array(j.ord, j.consumer)) from judged j
         where not exists (select 1 from added where added.ord = j.ord and added.consumer = j.consumer)), '[]') end,
-  'old', coalesce((select jsonb_agg(jsonb_build_array(ord, consumer)) from judged where not fresh), '[]')
+  'old', coalesce((select jsonb_agg(jsonb_build_array(ord, consumer)) from judged where not fresh), '[]'),
+  'ahead', coalesce((select jsonb_agg(jsonb_build_array(ord, consumer)) from judged where not fresh and at > ob.now()), '[]')
 )::text answer`)
 
 /** What is known of a message for a consumer. */
