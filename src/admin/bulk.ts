@@ -47,6 +47,8 @@ export interface Change {
   readonly unlessTold: readonly State[]
   /** The consumers that this process has declared. */
   readonly declared: readonly string[]
+  /** The filter without what it cannot change, as far as that is known. */
+  narrow?(filter: CheckedFilter, states: readonly State[]): Promise<CheckedFilter>
   /** Changes rows of one place. Answers how many were changed. */
   inbox(rows: readonly FoundRow[], states: readonly State[]): Promise<number>
   outbox(rows: readonly FoundRow[], states: readonly State[]): Promise<number>
@@ -58,14 +60,11 @@ export async function changeAll(
   options: Bulk,
   change: Change,
 ): Promise<number> {
-  const filter = checkSelection(change.verb, selection)
+  const given = checkSelection(change.verb, selection)
   const bulk = resolve(change.verb, options, BULK)
   const { by, reason, limit, perSecond } = bulk
-  const asked = filter.states ?? change.unlessTold
-  const states = possibleStates(
-    filter,
-    asked.filter((state) => change.takes.includes(state)),
-  )
+  const states = statesOf(given, change)
+  const filter = (await change.narrow?.(given, states)) ?? given
   const selected = { filter, states }
   let count = 0
   if (bulk.dryRun) {
@@ -85,6 +84,15 @@ export async function changeAll(
   }
   if (count === 0) await checkConsumer(runtime, filter, change)
   return count
+}
+
+/** Of the states that are asked for, those that the verb takes. */
+export function statesOf(filter: CheckedFilter, { takes, unlessTold }: Change): State[] {
+  const asked = filter.states ?? unlessTold
+  return possibleStates(
+    filter,
+    asked.filter((state) => takes.includes(state)),
+  )
 }
 
 /** Nothing fits: perhaps because the consumer is misspelt. */

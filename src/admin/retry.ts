@@ -7,6 +7,7 @@ import type { MessageKey } from '../postgres/sql/rules.js'
 import type { FoundRow } from '../postgres/sql/walk.js'
 import type { Runtime } from '../runtime.js'
 import { changeAll, type Change } from './bulk.js'
+import { onlyRunnable } from './runnable.js'
 import type { Bulk, Filter } from './types.js'
 
 export async function retry(
@@ -33,6 +34,7 @@ export function retrying(
     declared: consumers.map(({ name }) => name),
     takes: ['dead', 'quarantined', 'discarded', 'handled'],
     unlessTold: ['dead', 'quarantined', 'discarded'],
+    narrow: (filter, states) => onlyRunnable(runtime, consumers, filter, states),
     async inbox(rows, states) {
       const handled = rows.filter(({ state }) => state === 'handled')
       const parked = rows.filter(({ n, state }) => n === undefined && state !== 'handled')

@@ -9,6 +9,7 @@ import type { OnceOutcome } from '../message.js'
 import { sqlState } from '../postgres/errors.js'
 import type { Horizon } from '../postgres/sql/inline.js'
 import { ONCE_BEGIN, ONCE_CHECK, ONCE_OPTIONS } from '../postgres/sql/once.js'
+import { asMarked } from '../postgres/sql/rules.js'
 import { STORE_RESULTS } from '../postgres/sql/settle.js'
 import type { Runtime } from '../runtime.js'
 import { identityUnknown, type ConsumerDeclaration } from './consumer.js'
@@ -152,7 +153,9 @@ async function begin(where: OnceIn, prepared: Prepared, untyped: boolean): Promi
   if (begun!.keyed === 'true' && !declared?.options.identity) throw identityUnknown(name)
   const [, source, id] = identityOf(prepared, name)
   const message = { prepared, source, id }
-  const [ours] = await mark(runtime, { ...horizon, restore: true, untyped }, [message], tx)
+  // Nothing to compare, so it came without data: a handler that knows the type would get null in a replay.
+  const written = prepared.hash === null ? { ...prepared, envelope: asMarked(prepared.envelope) } : prepared
+  const [ours] = await mark(runtime, { ...horizon, restore: true, untyped }, [{ ...message, prepared: written }], tx)
   return { xid: begun!.xid, horizon, message, ours }
 }
 

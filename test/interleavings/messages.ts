@@ -333,7 +333,7 @@ const COMMON: Party[] = [
     async act(hand, { consumer, state }) {
       const rows = await hand.run(REPLAY, {
         keys: keys(consumer),
-        consumers: [{ name: consumer, ordered: state.ordered }],
+        consumers: [{ name: consumer, ordered: state.ordered, types: ['*'] }],
       })
       return rows.length > 0 ? { id: 'm', again: 'replay' } : {}
     },

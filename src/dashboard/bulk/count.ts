@@ -27,7 +27,7 @@ export async function countAll(
   let count = 0
   const end = before ?? (await endOf(reads))
   const deadline = performance.now() + MOST_MS
-  const wanted = wantedOf(filter, change, end)
+  const wanted = await wantedOf(filter, change, end)
   for (let plan = await beginPlan(reads, wanted); ;) {
     const found = await lookFurther(reads, wanted, plan)
     if (!found) return { count, states, end }

@@ -1,7 +1,7 @@
 /** Plan: where the walk of a change stands, so that another process can go on behind the last message that was looked at. */
-import { endsOf, type Change } from '../../admin/bulk.js'
+import { endsOf, statesOf, type Change } from '../../admin/bulk.js'
 import { looksIntoBodies, type CheckedFilter } from '../../admin/filter.js'
-import { placesOf, positionOf, possibleStates, startOf, step, type Place, type Position } from '../../admin/walk.js'
+import { placesOf, positionOf, startOf, step, type Place, type Position } from '../../admin/walk.js'
 import type { State } from '../../message.js'
 import type { WalkEnd } from '../../postgres/sql/bulk.js'
 import type { FoundRow } from '../../postgres/sql/walk.js'
@@ -29,11 +29,12 @@ export interface Wanted {
 }
 
 /** What a verb takes of a filter: of messages that were as they are when they were counted, for others have died or come since. */
-export function wantedOf(filter: CheckedFilter, { takes, unlessTold }: Change, end: WalkEnd): Wanted {
-  const asked = (filter.states ?? unlessTold).filter((state) => takes.includes(state))
+export async function wantedOf(filter: CheckedFilter, change: Change, end: WalkEnd): Promise<Wanted> {
+  const asked = statesOf(filter, change)
   // What was published is gone.
-  const there = filter.box === 'outbox' ? asked.filter((state) => state !== 'handled') : asked
-  return { filter: { ...filter, asOf: end.at }, states: possibleStates(filter, there), end }
+  const states = filter.box === 'outbox' ? asked.filter((state) => state !== 'handled') : asked
+  const narrowed = (await change.narrow?.(filter, states)) ?? filter
+  return { filter: { ...narrowed, asOf: end.at }, states, end }
 }
 
 export interface Found {

@@ -4,8 +4,9 @@
  * All take keys that a search found, and judge each row again under its lock: what changed meanwhile, and what
  * somebody holds, is left alone. Lanes are locked first, in the order of their keys, as everywhere.
  */
+import type { LocalConsumer } from '../../local-consumer.js'
 import { statement, type Flag, type Json } from '../statement.js'
-import { chosenWork, freeLanes, MARKED, same, wakeLanes, type MessageKey } from './rules.js'
+import { chosenWork, freeLanes, same, wakeLanes, type MessageKey } from './rules.js'
 
 /** Messages, and the states that each must be in. */
 interface Chosen {
@@ -79,11 +80,13 @@ select consumer, source, id from changed`)
 interface ReplayInput {
   readonly keys: readonly MessageKey[]
   /** The local consumers. */
-  readonly consumers: readonly { readonly name: string; readonly ordered: boolean }[]
+  readonly consumers: readonly Pick<LocalConsumer, 'name' | 'ordered' | 'types'>[]
 }
 
 /**
- * Makes handled messages pending again: a replay. Not those that were only recorded as handled. Out: the keys of those that were changed. Index: the primary keys.
+ * Makes handled messages pending again: a replay. Only what a consumer takes, here or by the word of another process: the keys of
+ * endpoints and of `once`, and what a removed consumer has handled, would wait for ever without their results. Nor what was only
+ * recorded as handled. Out: the keys of those that were changed. Index: the primary keys.
  *
  * The journal row is written too, in its lock: retention that judged it before finds another version and lets it be.
  */
@@ -93,17 +96,24 @@ chosen as materialized (
   select distinct x->>0 consumer, x->>1 source, x->>2 id from input, jsonb_array_elements(given->'keys') x
 ),
 local as materialized (
-  select x->>'name' name, (x->>'ordered')::boolean ordered from input, jsonb_array_elements(given->'consumers') x
+  select x->>'name' name, (x->>'ordered')::boolean ordered, x->'types' types
+  from input, jsonb_array_elements(given->'consumers') x
 ),
 known as materialized (
-  select name, ordered from ob.consumer where name not in (select name from local) union all select * from local
+  select name, ordered from ob.consumer where name not in (select name from local)
+  union all select name, ordered from local
+),
+taken as materialized (
+  select s.consumer, s.type from ob.subscription s where s.consumer in (select consumer from chosen)
+  union select name, jsonb_array_elements_text(types) from local
 ),
 handled as materialized (
   select m.consumer, m.source, m.id, m.received_at,
     case when k.ordered then coalesce(m.envelope::jsonb->>'lane', m.key) end lane
   from chosen c join ob.message m on ${same('m', 'c')}
   left join known k on k.name = m.consumer
-  where m.envelope is distinct from '${MARKED}' and not exists (select 1 from ob.work w where ${same('w', 'm')})
+  where m.envelope::jsonb->'marked' is null and not exists (select 1 from ob.work w where ${same('w', 'm')})
+    and exists (select 1 from taken t where t.consumer = m.consumer and t.type in (m.type, '*'))
   order by m.consumer, m.source, m.id for no key update of m skip locked
 ),
 woken as (${wakeLanes('handled')}

@@ -191,6 +191,17 @@ subscribed as materialized (
 /** The envelope of a message that was only recorded as handled: nobody has its body, so it cannot be run. */
 export const MARKED = '{"marked":true}'
 
+/** The same envelope, of a message that was recorded without its body. */
+export function asMarked(envelope: string | null): string {
+  return envelope === null ? MARKED : JSON.stringify({ ...(JSON.parse(envelope) as object), marked: true })
+}
+
+export function isMarked(envelope: string | null): boolean {
+  return (
+    envelope?.includes('"marked"') === true && (JSON.parse(envelope) as { readonly marked?: unknown }).marked === true
+  )
+}
+
 /**
  * The work of the messages whose `keys` are in `given` of `input`, as it was when the statement began, and then their lanes,
  * locked.
