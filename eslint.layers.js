@@ -30,6 +30,7 @@ const SEAMS = [
     'cloudevents.ts',
     'codec.ts',
     'unmapped.ts',
+    'stand-in.ts',
     'event.ts',
     'read.ts',
     'lanes.ts',

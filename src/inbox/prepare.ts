@@ -1,6 +1,7 @@
 /** The first step: what arrives becomes an envelope that can be stored, or a refusal with a reason. */
 import { inspect } from 'node:util'
 import { codecProblem, isPromise, vanishingProblem } from '../brokers/codec.js'
+import { isStandIn } from '../brokers/stand-in.js'
 import { unmappedProblem } from '../brokers/unmapped.js'
 import { OnceboxError } from '../errors.js'
 import { isUnchecked, type Incoming, type QuarantineReason } from '../message.js'
@@ -101,6 +102,8 @@ export function prepare(
   if (unmapped !== undefined) return refuse('unmapped', unmapped)
   // Before all else: what is refused for another reason would be released with the rest once that reason is gone.
   if (envelope.type !== '' && options.origin?.types?.has(envelope.type) === false) {
+    const unread = isStandIn(incoming) ? decode(body) : undefined
+    if (unread && 'problem' in unread) return refuse('undecodable', unread.problem)
     return refuse('not-allowed', `its source, ${options.origin.name}, may not send ${envelope.type}`)
   }
   const size = typeof body.raw === 'string' ? Buffer.byteLength(body.raw) : body.raw.byteLength

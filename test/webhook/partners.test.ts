@@ -1,4 +1,5 @@
 /** Two partners on one box, over HTTP: with the options of the page, neither gets at what is the other's. */
+import { createHmac } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import type { Source } from 'oncebox'
 import { toNodeListener, webhook, type VerifiedRequest, type WebhookSourceOptions } from 'oncebox/webhook'
@@ -210,6 +211,18 @@ describe('a captured request', () => {
     expect(await box.ids()).toEqual(['msg_1'])
   })
 
+  test('whose time a map takes away is one without a time, however often its sender signs it anew', async () => {
+    await using box = await server.open()
+    const options = { retainMs: 3_600_000, untimed: 'quarantine' } as const
+    box.consumer('a', { paid: (message, { tx }) => box.write(tx, 'a', message) }, options)
+    const hook = box.from(hookOf({ map: ({ message }) => ({ ...message, time: undefined }) }), { types: ['paid'] })
+    await using http = await serve(toNodeListener(hook))
+    const { headers, body } = await sign('standard', '{"type":"paid"}')
+    const answer = await fetch(http.url, { method: 'POST', headers, body })
+    expect(await answer.json()).toEqual({ status: 'quarantined' })
+    expect(await box.quarantine()).toMatchObject([{ reason: 'too-old' }])
+  })
+
   test('a process that starts is told of a consumer elsewhere that forgets too soon', async () => {
     const log = recorder()
     await using box = await server.open({ logger: log })
@@ -237,4 +250,36 @@ test('what belongs to box.from or box.to is refused elsewhere, and the error say
   expect(() => webhook(given)).toThrow(/box\.from\(webhook\(…\), \{ types: \['order\.paid'\] \}\)/)
   const sink = webhook({ url: 'https://example.com/hooks', secret: SECRETS.standard })
   expect(() => box.from(sink as unknown as Source)).toThrow(/with a url\): it is a sink, for box\.to/)
+})
+
+test('a signed body that cannot be decoded is kept for that reason, not for the type that it could not tell', async () => {
+  await using box = await server.open()
+  const hook = box.from(webhook({ scheme: 'standard', secret: SECRETS.standard }), { types: ['paid'] })
+  await using http = await serve(toNodeListener(hook))
+  const bodies: [string, Uint8Array][] = [
+    ['bom', Buffer.from('\ufeff{"type":"paid"}')],
+    ['utf16', Buffer.from('{"type":"paid"}', 'utf16le')],
+    ['latin1', Buffer.from([0x22, 0xe9, 0x22])],
+    ['empty', Buffer.alloc(0)],
+  ]
+  for (const [id, bytes] of bodies) {
+    const at = Math.floor(Date.now() / 1_000)
+    const key = Buffer.from(SECRETS.standard.replace('whsec_', ''), 'base64')
+    const signature = createHmac('sha256', key).update(`${id}.${at}.`).update(bytes).digest('base64')
+    const headers = { 'webhook-id': id, 'webhook-timestamp': String(at), 'webhook-signature': `v1,${signature}` }
+    const response = await fetch(http.url, { method: 'POST', headers, body: bytes as never })
+    expect(response.status).toBe(200)
+  }
+  const kept = await box.quarantine()
+  expect(kept.map(({ id, reason }) => [id, reason])).toEqual(bodies.map(([id]) => [id, 'undecodable']))
+  for (const { detail } of kept) expect(detail).not.toContain('may not send')
+  // What can be read, and says another type or none, is still not allowed.
+  for (const body of ['{"type":"other"}', '[1]']) {
+    const sent = await sign('standard', body, { id: body })
+    await fetch(http.url, { method: 'POST', ...sent })
+  }
+  expect((await box.quarantine()).slice(bodies.length).map(({ reason }) => reason)).toEqual([
+    'not-allowed',
+    'not-allowed',
+  ])
 })

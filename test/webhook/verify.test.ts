@@ -119,6 +119,22 @@ describe('time', () => {
       (await hook.fetch(toRequest(await sign('standard', bodyOf('standard'), { at })))).status
     expect([await statusAt(NOW - 10_000), await statusAt(NOW + 11_000)]).toEqual([200, 401])
   })
+
+  test.for(['standard', 'stripe'] as const)(
+    '%s: a copy is good for twice the tolerance, and no millisecond more',
+    async (scheme) => {
+      let nowMs = NOW
+      const { hook } = attached({ scheme, now: () => nowMs, toleranceMs: 1_000 })
+      const sent = await sign(scheme, bodyOf(scheme), { at: NOW })
+      const statusAt = async (ms: number): Promise<number> => {
+        nowMs = NOW + ms
+        return (await hook.fetch(toRequest(sent))).status
+      }
+      expect([await statusAt(-1_001), await statusAt(-1_000), await statusAt(1_000), await statusAt(1_001)]).toEqual([
+        401, 200, 200, 401,
+      ])
+    },
+  )
 })
 
 describe('a signature that is not right', () => {

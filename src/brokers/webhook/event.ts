@@ -5,6 +5,7 @@ import type { Incoming, Message } from '../../message.js'
 import { readStructured, writeStructured, type Envelope } from '../cloudevents.js'
 import { isThing, readMapped } from '../event.js'
 import { guarded } from '../read.js'
+import { withStandIn } from '../stand-in.js'
 import { threw, unmapped } from '../unmapped.js'
 import type { ResolvedSource, Scheme, VerifiedRequest } from './options.js'
 
@@ -42,7 +43,10 @@ function readRequest(
   // Without a time of its own it is as old as its signature: so a copy is told from something new.
   if (message.time === undefined && signed.time !== undefined) message.time = signed.time
   if (typeof options.type === 'string') message.type = options.type
-  if (data === undefined) return message
+  if (data === undefined) {
+    const isNamed = typeof options.type === 'string' || options.scheme === 'github'
+    return isNamed ? message : withStandIn(message)
+  }
   const verified: VerifiedRequest = { headers, body, data, message }
   let at = 'type'
   try {

@@ -128,6 +128,7 @@ function timeOf(timestamp: string): Date {
   return new Date(Number(timestamp) * 1_000)
 }
 
+/** To the millisecond: rounded, a copy would be good for up to a second longer than consumers are made to remember it. */
 function isTimely(timestamp: string, { nowMs, toleranceMs }: Clock): boolean {
-  return Math.abs(Math.floor(nowMs / 1_000) - Number(timestamp)) * 1_000 <= toleranceMs
+  return Math.abs(nowMs - Number(timestamp) * 1_000) <= toleranceMs
 }
