@@ -8,7 +8,7 @@ import { DEFAULT_RETAIN_MS } from '../figures.js'
 import type { OnceOutcome } from '../message.js'
 import { sqlState } from '../postgres/errors.js'
 import type { Horizon } from '../postgres/sql/inline.js'
-import { ONCE_BEGIN, ONCE_CHECK, ONCE_OPTIONS } from '../postgres/sql/once.js'
+import { ONCE_BEGIN, ONCE_CHECK, ONCE_OPTIONS, ONCE_TRANSACTION } from '../postgres/sql/once.js'
 import { asMarked } from '../postgres/sql/rules.js'
 import { STORE_RESULTS } from '../postgres/sql/settle.js'
 import type { Runtime } from '../runtime.js'
@@ -20,6 +20,7 @@ import { PROPERTIES_TAKEN } from './envelope.js'
 import { prepare, type Prepared, type Refused } from './prepare.js'
 import { quarantine, refuse } from './quarantine.js'
 import { identityOf } from './identity.js'
+import { inItsTurn } from './once-turns.js'
 
 export interface OnceMessage {
   readonly id: string
@@ -45,8 +46,26 @@ export async function once<R>(
   message: OnceMessage,
   work: () => R | Promise<R>,
 ): Promise<OnceOutcome<unknown>> {
-  const { runtime, tx, name } = where
   const prepared = await prepareOnce(where, message, work)
+  const run = (): Promise<OnceOutcome<unknown>> => runPrepared(where, message, prepared, work)
+  const { tx, owner } = where
+  // One of the box is its endpoint's alone, and has no savepoint. What is no object is refused by the driver.
+  if (owner === 'box' || Object(tx) !== tx) return run()
+  return inItsTurn(tx as object, () => transactionOf(where), run)
+}
+
+async function transactionOf({ runtime: { db }, tx }: OnceIn): Promise<string> {
+  const [row] = await db.run(ONCE_TRANSACTION, null, tx)
+  return row!.xid
+}
+
+async function runPrepared<R>(
+  where: OnceIn,
+  message: OnceMessage,
+  prepared: Prepared | Refused,
+  work: () => R | Promise<R>,
+): Promise<OnceOutcome<unknown>> {
+  const { runtime, tx, name } = where
   const refused = 'reason' in prepared ? prepared : unfitFor(name, prepared)
   if (refused) {
     await quarantine(runtime, [{ consumer: name, refused }], tx)

@@ -14,6 +14,105 @@ const server = useServer('once', { max: 20 })
 const transaction = <R>(work: (client: pg.PoolClient) => Promise<R>, begin?: string): Promise<R> =>
   inTransaction(server.pool, work, begin)
 
+describe('side by side in one transaction', () => {
+  const settled = (calls: readonly Promise<{ status: string }>[]): Promise<string[]> =>
+    Promise.all(calls.map((call) => call.then(({ status }) => status, () => 'rejected'))) // prettier-ignore
+
+  test('each is handled, and has its effect', async () => {
+    await using box = await server.open()
+    const ids = ['1', '2', '3', '4']
+    const run = () =>
+      transaction((client) =>
+        settled(ids.map((id) => box.once(client, 'a', { id }, () => box.write(client, 'a', { id })))),
+      )
+    expect(await run()).toEqual(ids.map(() => 'handled'))
+    expect(await box.ids()).toEqual(ids)
+    expect(await run()).toEqual(ids.map(() => 'duplicate'))
+  })
+
+  test('one that fails undoes itself alone, whatever its statement did to the transaction', async () => {
+    await using box = await server.open()
+    const outcomes = await transaction((client) =>
+      settled([
+        box.once(client, 'a', { id: '1' }, () => box.write(client, 'a', { id: '1' })),
+        box.once(client, 'a', { id: '2' }, async () => {
+          await box.write(client, 'a', { id: '2' })
+          await client.query('select 1 / 0')
+        }),
+        box.once(client, 'a', { id: '3' }, () => box.write(client, 'a', { id: '3' })),
+      ]),
+    )
+    expect(outcomes).toEqual(['handled', 'rejected', 'handled'])
+    expect(await box.ids()).toEqual(['1', '3'])
+    const ids = await box.sql('select id from ob.message order by id')
+    expect(ids).toEqual([{ id: '1' }, { id: '3' }])
+  })
+
+  test('what is quarantined stays so, if a neighbour fails', async () => {
+    await using box = await server.open({ messages: { note: z.object({ n: z.number() }) } })
+    const outcomes = await transaction((client) =>
+      settled([
+        box.once(client, 'a', { id: '1' }, async () => {
+          await client.query('select 1')
+          throw new Error('no')
+        }),
+        box.once(client, 'a', { id: '2', type: 'note', data: 'none' }, () => undefined),
+      ]),
+    )
+    expect(outcomes).toEqual(['rejected', 'quarantined'])
+    expect(await box.quarantine()).toMatchObject([{ id: '2' }])
+  })
+
+  test('boxes of other drivers, and other objects for the same transaction, take turns too', async () => {
+    await using box = await server.open()
+    const other = createBox({ db: fromPg(server.pool), schema: box.schema })
+    const outcomes = await transaction((client) => {
+      const alias = new Proxy(client, {
+        get(target, key) {
+          const value: unknown = Reflect.get(target, key)
+          return typeof value === 'function' ? (value.bind(target) as unknown) : value
+        },
+      })
+      return settled([
+        box.once(client, 'a', { id: '1' }, async () => {
+          await box.write(client, 'a', { id: '1' })
+          throw new Error('no')
+        }),
+        box.once(alias, 'a', { id: '2' }, () => box.write(client, 'a', { id: '2' })),
+        other.once(client, 'a', { id: '3' }, () => box.write(client, 'a', { id: '3' })),
+      ])
+    })
+    expect(outcomes).toEqual(['rejected', 'handled', 'handled'])
+    expect((await box.ids()).sort()).toEqual(['2', '3'])
+  })
+
+  test('inside the work of another they are part of it, and take turns there', async () => {
+    await using box = await server.open()
+    const inner: string[] = []
+    const run = (fail: boolean) =>
+      transaction((client) =>
+        settled([
+          box.once(client, 'a', { id: '1' }, async () => {
+            const calls = ['2', '3'].map((id) =>
+              box.once(client, 'a', { id }, async () => {
+                await box.write(client, 'a', { id })
+                if (id === '2') throw new Error('no')
+              }),
+            )
+            inner.push(...(await settled(calls)))
+            if (fail) throw new Error('no')
+          }),
+          box.once(client, 'a', { id: '4' }, () => box.write(client, 'a', { id: '4' })),
+        ]),
+      )
+    expect(await run(true)).toEqual(['rejected', 'handled'])
+    expect(await box.ids()).toEqual(['4'])
+    expect(await run(false)).toEqual(['handled', 'duplicate'])
+    expect(inner).toEqual(['rejected', 'handled', 'rejected', 'handled'])
+    expect(await box.ids()).toEqual(['4', '3'])
+  })
+})
+
 describe('the work', () => {
   test('runs once; the second time its stored result comes back', async () => {
     await using box = await server.open()

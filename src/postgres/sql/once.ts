@@ -1,6 +1,10 @@
 /** Statements for `once`, which runs in a transaction that its caller opened and will end. */
 import { statement } from '../statement.js'
 
+/** The transaction's id, also behind a savepoint of it. */
+export const ONCE_TRANSACTION = statement<null, { xid: string }>(`
+select pg_current_xact_id()::text xid where $1::text is not null`)
+
 /**
  * Bounds the wait for a copy in flight; MARK puts the old limit back. Out: the transaction's id, and whether a process has
  * registered the consumer with a business key. Index: the primary key of `consumer`.
