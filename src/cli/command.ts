@@ -115,7 +115,7 @@ export const CONNECTION = {
   url: text('The database: postgres://user@host:5432/name, without a password.', 'url'),
   urlFile: text('A file with the URL, which may have a password; - for stdin.', 'path'),
   schema: text('The schema of the box (default: that of the config, else oncebox).', 'name'),
-  config: text('The config file (default: oncebox.config.ts, .js or .mjs here).', 'path'),
+  config: text('The config file (default: oncebox.config.ts, .mts, .js, .mjs or .cjs here).', 'path'),
   connectTimeout: duration('How long to wait for the database.', 10_000, '10s'),
 }
 

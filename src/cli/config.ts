@@ -50,7 +50,7 @@ export async function requireConfig(cwd: string, asked?: string): Promise<Loaded
   const file = findConfig(cwd, asked)
   if (file !== undefined) return { file, config: await loadFile(file) }
   const advice = 'oncebox init writes one; --config names one that is elsewhere'
-  throw misused('there is no oncebox.config.ts, .js or .mjs here, nor above', advice)
+  throw misused('there is no oncebox.config.ts, .mts, .js, .mjs or .cjs here, nor above', advice)
 }
 
 /** The box of a config, which its function may have to make first. */

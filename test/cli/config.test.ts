@@ -51,7 +51,9 @@ test('a config is found above the directory that a command runs in, and not abov
   })
   const file = path.join(directory, 'oncebox.config.mjs')
   expect(await load(path.join(directory, 'src/deep'))).toEqual({ file, schema: 'shop', note: 'found' })
-  expect(await load(path.join(directory, 'vendor/other'))).toMatchObject({ code: 2, advice: expect.stringContaining('oncebox init') }) // prettier-ignore
+  const none = await load(path.join(directory, 'vendor/other'))
+  expect(none).toMatchObject({ code: 2, advice: expect.stringContaining('oncebox init') })
+  for (const ending of ['.ts', '.mts', '.js', '.mjs', '.cjs']) expect(none.message).toContain(ending)
 })
 
 test.each([

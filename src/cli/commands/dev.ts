@@ -25,7 +25,7 @@ export const dev = command({
   ],
   example: 'oncebox dev --fresh',
   options: {
-    config: text('The config file (default: oncebox.config.ts, .js or .mjs here or above).', 'path'),
+    config: text('The config file (default: oncebox.config.ts, .mts, .js, .mjs or .cjs here or above).', 'path'),
     fresh: flag('Begin with an empty database.'),
     data: flag('Show the payload of messages.'),
     url: text(
@@ -41,7 +41,7 @@ export const dev = command({
     const project = projectOf(io.cwd)
     const config = args.command.length > 0 ? undefined : findConfig(io.cwd, options.config)
     if (args.command.length === 0 && config === undefined) {
-      throw misused('there is no oncebox.config.ts, .js or .mjs here, nor above', 'oncebox init writes one')
+      throw misused('there is no oncebox.config.ts, .mts, .js, .mjs or .cjs here, nor above', 'oncebox init writes one')
     }
     const { urlGiven } = await import('../connect/place.js')
     const url = await urlGiven(io, options)

@@ -72,7 +72,7 @@ export const migrateSql = command({
     from: whole('The version that the schema has; 0: there is none yet.', { least: 0, fallback: 0 }),
     roles: flag('Print the roles and their grants instead.'),
     schema: text('The schema of the box (default: that of the config, else oncebox).', 'name'),
-    config: text('The config file (default: oncebox.config.ts, .js or .mjs here).', 'path'),
+    config: text('The config file (default: oncebox.config.ts, .mts, .js, .mjs or .cjs here).', 'path'),
   },
   async run({ out, options, config }) {
     const { migrationSql } = await import('../../postgres/migrate.js')

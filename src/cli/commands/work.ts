@@ -20,7 +20,7 @@ export const work = command({
   ],
   example: 'oncebox work --consumers send-mail,billing',
   options: {
-    config: text('The config file (default: oncebox.config.ts, .js or .mjs here or above).', 'path'),
+    config: text('The config file (default: oncebox.config.ts, .mts, .js, .mjs or .cjs here or above).', 'path'),
     consumers: text('Run these consumers only, with commas between their names.', 'names'),
     stopTimeout: duration('How long what runs may take when it is to stop.', 30_000, '30s'),
   },
