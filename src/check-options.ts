@@ -80,9 +80,9 @@ export function show(value: unknown): string {
 
 /** Without one, the driver would use a connection of its own, and what was meant to be atomic would not be. */
 export function requireTransaction(what: string, tx: unknown): void {
-  if (tx !== undefined && tx !== null) return
+  if (tx !== undefined && tx !== null && typeof tx !== 'string' && !Array.isArray(tx)) return
   throw new OnceboxError(
     'TRANSACTION_REQUIRED',
-    `${what} needs your transaction as its first argument; got ${String(tx)}`,
+    `${what} needs your transaction as its first argument; got ${show(tx)}`,
   )
 }

@@ -8,16 +8,22 @@ import { laneOf } from './origin.js'
 
 export interface Envelope {
   id: string | undefined
-  idProblem: string | undefined
+  idProblem: Problem | undefined
   source: string
   type: string
   key: string | undefined
   lane: string | undefined
   time: string | undefined
   rest: string | null
-  problem: string | undefined
+  problem: Problem | undefined
   /** What came in the place of names and is none: it tells one such message from the other. */
   unusable: readonly (readonly [name: string, value: unknown])[]
+}
+
+/** What is wrong with it, for who may see the message; and without anything that it has in it, for logs. */
+export interface Problem {
+  readonly detail: string
+  readonly why: string
 }
 
 /** So much of an unusable name is shown. */
@@ -32,17 +38,17 @@ interface Arrived {
 }
 
 export function readEnvelope(incoming: Incoming, { origin, lane: given, trace }: Arrived): Envelope {
-  const problems: string[] = []
+  const problems: Problem[] = []
   const unusable: [name: string, value: unknown][] = []
   const text = (name: 'source' | 'type' | 'key' | 'subject', required: boolean): string | undefined => {
     const value: unknown = incoming[name]
     if (value === undefined || value === null || (value === '' && !required)) {
-      if (required) problems.push(`${name} is missing`)
+      if (required) problems.push(plain(`${name} is missing`))
       return undefined
     }
     const problem = nameProblem(value)
     if (problem === undefined) return value as string
-    problems.push(`${name} ${problem}${gotOf(value)}`)
+    problems.push({ detail: `${name} ${problem}${gotOf(value)}`, why: `${name} ${problem}` })
     unusable.push([name, value])
     return undefined
   }
@@ -66,18 +72,27 @@ export function readEnvelope(incoming: Incoming, { origin, lane: given, trace }:
     lane,
     time,
     rest: isBare ? null : JSON.stringify({ subject, time, headers, lane }),
-    problem: problems.length ? problems.join('; ') : undefined,
+    problem: problems.length ? joined(problems) : undefined,
     unusable,
   }
 }
 
 /** Why it is no id, if it is none. */
-function readId(id: unknown, unusable: [name: string, value: unknown][]): string | undefined {
-  if (id === undefined || id === null) return 'is missing'
+function readId(id: unknown, unusable: [name: string, value: unknown][]): Problem | undefined {
+  if (id === undefined || id === null) return plain('id is missing')
   const problem = nameProblem(id)
   if (problem === undefined) return undefined
   if (id !== '') unusable.push(['id', id])
-  return `${problem}${gotOf(id)}`
+  return { detail: `id ${problem}${gotOf(id)}`, why: `id ${problem}` }
+}
+
+function plain(words: string): Problem {
+  return { detail: words, why: words }
+}
+
+function joined(problems: readonly Problem[]): Problem {
+  const whys = new Set(problems.map(({ why }) => why))
+  return { detail: problems.map(({ detail }) => detail).join('; '), why: [...whys].join('; ') }
 }
 
 /** For whoever looks for the message where it came from. */
@@ -87,13 +102,13 @@ function gotOf(value: unknown): string {
   return `; got ${text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}…` : text}`
 }
 
-function readTime(time: unknown, problems: string[]): string | undefined {
+function readTime(time: unknown, problems: Problem[]): string | undefined {
   if (time === undefined || time === null) return undefined
   const date = time instanceof Date ? time : new Date(typeof time === 'string' ? inUtc(time) : NaN)
   const ms = date.getTime()
   // Beyond these years PostgreSQL and JavaScript disagree on how to write a date.
   if (Number.isNaN(ms) || ms < -62_135_596_800_000 || ms > 253_402_300_799_999) {
-    problems.push('time is not a date')
+    problems.push(plain('time is not a date'))
     return undefined
   }
   return date.toISOString()
@@ -104,17 +119,19 @@ function inUtc(time: string): string {
   return /T\d\d:\d\d(:\d\d(\.\d+)?)?$/.test(time) ? `${time}Z` : time
 }
 
-function readHeaders(headers: unknown, problems: string[]): Headers | undefined {
+function readHeaders(headers: unknown, problems: Problem[]): Headers | undefined {
   if (headers === undefined || headers === null) return undefined
   if (typeof headers !== 'object') {
-    problems.push('headers must be an object of strings')
+    problems.push(plain('headers must be an object of strings'))
     return undefined
   }
   const entries = Object.entries(headers as Record<string, unknown>)
   if (entries.length === 0) return undefined
   for (const [name, value] of entries) {
-    if (typeof value !== 'string') problems.push(`header ${JSON.stringify(name.slice(0, 100))} must be a string`)
-    else if (!storable(name) || !storable(value)) problems.push(`a header has NUL or a lone surrogate`)
+    if (typeof value !== 'string') {
+      const detail = `header ${JSON.stringify(name.slice(0, 100))} must be a string`
+      problems.push({ detail, why: 'a header must be a string' })
+    } else if (!storable(name) || !storable(value)) problems.push(plain('a header has NUL or a lone surrogate'))
   }
   return problems.length ? undefined : (headers as Headers)
 }

@@ -49,6 +49,8 @@ export interface Refused {
   readonly lane: string | undefined
   readonly reason: QuarantineReason
   readonly detail: string
+  /** The same without anything of the message, for logs, if its envelope is to blame. */
+  readonly why?: string
   /** The fields that its schema refused, if it did. */
   readonly fields?: readonly string[] | undefined
   readonly body: string | undefined
@@ -110,8 +112,9 @@ export function prepare(
   if (size > runtime.maxBytes && !options.anySize) {
     return refuse('too-large', `the body has ${size} bytes, the limit (maxBytes) is ${runtime.maxBytes}`)
   }
-  if (envelope.idProblem) return refuse('no-id', `id ${envelope.idProblem}`)
-  if (envelope.problem) return refuse('invalid', envelope.problem)
+  const { idProblem, problem } = envelope
+  if (idProblem) return { ...refuse('no-id', idProblem.detail), why: idProblem.why }
+  if (problem) return { ...refuse('invalid', problem.detail), why: problem.why }
   if (misplaced) return refuse('invalid', misplaced)
   const read = decode(body)
   if ('problem' in read) return refuse('undecodable', read.problem)

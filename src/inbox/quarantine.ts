@@ -145,10 +145,11 @@ function tellNew(runtime: Runtime, { consumer, refused }: Quarantined): void {
 const OURS: readonly QuarantineReason[] = ['conflict', 'too-old', 'too-large', 'unrouted', 'unmapped', 'not-allowed']
 
 /** For logs, so that a person knows what to mend. Schemas, codecs and identities may quote what they were given: not their words. */
-function whyOf({ reason, detail, fields, origin }: Refused): object {
+function whyOf({ reason, detail, why, fields, origin }: Refused): object {
   return {
     ...(origin && { via: origin.name }),
     ...(fields && fields.length > 0 && { fields }),
+    ...(why !== undefined && { why }),
     ...(OURS.includes(reason) && { why: detail }),
   }
 }

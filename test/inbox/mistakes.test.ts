@@ -108,3 +108,14 @@ describe('what would vanish as JSON', () => {
     expect(await deliver([promise(), note('2')])).toMatchObject([{ reason: 'invalid' }, { status: 'stored' }])
   })
 })
+
+test.for<[what: string, send: (box: Bench) => Promise<unknown>]>([
+  ['send', (box) => box.send('note' as never, { n: 1 } as never, undefined)],
+  ['sendMany', (box) => box.sendMany([{ type: 'note', data: 1 }] as never, undefined as never)],
+])('%s without the transaction says that it is the first argument', async ([what, send]) => {
+  await using box = await server.open()
+  await expect(send(box)).rejects.toMatchObject({
+    code: 'TRANSACTION_REQUIRED',
+    message: expect.stringContaining(`${what} needs your transaction as its first argument`) as string,
+  })
+})

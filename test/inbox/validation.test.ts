@@ -167,14 +167,20 @@ describe('quarantine', () => {
       { id: '1', type: 'priced', data },
       note('2', { data: 'CANARY'.repeat(50) }),
       note('3', { type: 'elsewhere' }),
+      note('4', { id: 7_003 as never }),
+      note('5', { type: undefined as never }),
+      note('6', { key: 7_003 as never, headers: { 'CANARY-header': 7_003 as never } }),
     ] as never)
     const lines = logger.lines.filter(({ text }) => text === 'message quarantined').map(({ about }) => about)
     expect(lines).toMatchObject([
       { id: '1', reason: 'invalid', fields: ['items.1.price', 'by.‹key›'] },
       { id: '2', reason: 'too-large', why: expect.stringMatching(/^the body has 302 bytes, the limit \(maxBytes\) is 200/) },
+      { reason: 'no-id', why: 'id must be a string, not number' },
+      { id: '5', reason: 'invalid', why: 'type is missing' },
+      { id: '6', reason: 'invalid', why: 'key must be a string, not number; a header must be a string' },
       { id: '3', reason: 'unrouted' },
     ]) // prettier-ignore
-    expect(JSON.stringify(logger.lines)).not.toMatch(/CANARY|kowalski/)
+    expect(JSON.stringify(logger.lines)).not.toMatch(/CANARY|kowalski|7003/)
   })
 
   test('the same refused message twice is kept once; without an id it goes by its body', async () => {
