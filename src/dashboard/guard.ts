@@ -72,21 +72,26 @@ const FORWARDED = [
   'true-client-ip',
 ]
 
+/** Why it is for this machine alone, and how others are let in. */
+export interface LocalWords {
+  readonly runs: string
+  readonly otherwise: string
+}
+
+const OF_THE_OPTION: LocalWords = { runs: 'runs with dev: true', otherwise: 'or give it authorize' }
+
 /**
  * Without `authorize`, whoever reaches the server may do everything: so it has to be somebody on this machine. The peer of the
  * connection says so, which the bridges of oncebox/http know; where nobody knows it, everybody is refused. A proxy on this
  * machine would make everybody local, so what says that it came through one is refused, and so is a name that is not this machine's.
  */
-export function checkLocal(request: Request): void {
+export function checkLocal(request: Request, words: LocalWords = OF_THE_OPTION): void {
   const peer = peerOf(mountOf(request).request)
   const isLocal = peer !== undefined && isLoopback(peer) && isLoopbackHost(hostOf(request))
   if (isLocal && !FORWARDED.some((header) => request.headers.has(header))) return
   const why =
     peer === undefined ? 'and who asks is not known here: mount it with oncebox/http' : 'and you are not on it'
-  throw new Problem(
-    'NOT_LOCAL',
-    `this dashboard runs with dev: true, for the machine it runs on, ${why}; or give it authorize`,
-  )
+  throw new Problem('NOT_LOCAL', `this dashboard ${words.runs}, for the machine it runs on, ${why}; ${words.otherwise}`)
 }
 
 interface Framework {

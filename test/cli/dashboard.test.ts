@@ -77,6 +77,13 @@ test('without a token it answers no other name, and nothing that came through a 
   expect(await statusOf({})).toBe(200)
   expect(await statusOf({ host: 'evil.example.com' })).toBe(403)
   expect(await statusOf({ 'x-forwarded-for': '192.0.2.7' })).toBe(403)
+  const refused = await fetch(`${url}api/v1/session`, { headers: { 'x-forwarded-for': '192.0.2.7' } })
+  const { error } = (await refused.json()) as { error: { code: string; message: string } }
+  expect(error).toMatchObject({
+    code: 'NOT_LOCAL',
+    message: expect.stringContaining('ONCEBOX_DASHBOARD_TOKEN') as string,
+  })
+  expect(error.message).not.toMatch(/dev: true|authorize/)
   await stop()
 })
 

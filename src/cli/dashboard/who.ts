@@ -9,6 +9,11 @@ import type { Authorize } from '../../dashboard/index.js'
 import { checkLocal } from '../../dashboard/guard.js'
 import { masked } from '../secrets.js'
 
+const WITHOUT_TOKEN = {
+  runs: 'was started without a token',
+  otherwise: 'start it with one, in ONCEBOX_DASHBOARD_TOKEN or --token-file, to let others in',
+}
+
 /** Enough for a token of `openssl rand -hex 16`, and more than a word. */
 export const LEAST_TOKEN = 20
 
@@ -21,7 +26,7 @@ export interface Gate {
 export function authorizeBy({ token, by }: Gate): Authorize {
   if (token === undefined) {
     return (request) => {
-      checkLocal(request)
+      checkLocal(request, WITHOUT_TOKEN)
       return { may: 'all', by }
     }
   }
