@@ -1,7 +1,8 @@
 /** The name that was meant, perhaps: few letters apart, or one that the other begins with. */
 export function nearest(name: string, known: readonly string[]): string | undefined {
   let best: string | undefined
-  let least = Math.max(2, Math.floor(name.length / 3)) + 1
+  // Of a name of two letters one has to be right.
+  let least = Math.min(Math.max(2, Math.floor(name.length / 3)) + 1, Math.max(name.length, 1))
   for (const candidate of known) {
     const [a, b] = [name.toLowerCase(), candidate.toLowerCase()]
     // One that the other begins with, such as batch and batchSize, is as near as a slip of one letter.

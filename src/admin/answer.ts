@@ -1,10 +1,11 @@
 /** Answer: a person has found out whether an effect happened, and the message that waits for it goes on. */
 import { checkKnown, nameProblem } from '../check-options.js'
-import { quoteEffect } from '../effects/effect.js'
+import { effectIn, quoteEffect } from '../effects/effect.js'
 import { MAX_RESULT_BYTES } from '../effects/outcome.js'
 import { OnceboxError } from '../errors.js'
 import { ANSWER_EFFECT } from '../postgres/sql/effects.js'
 import type { Runtime } from '../runtime.js'
+import { message, type At } from './message.js'
 import { checkSigned } from './signed.js'
 import type { Signed } from './types.js'
 
@@ -46,13 +47,22 @@ export async function record(
   if (rows.some(({ answered }) => answered === 'true')) return
   if (rows.length === 0) {
     const what = `no message ${id} of consumer ${consumer}`
-    throw new OnceboxError('NOT_FOUND', `${what} waits for an answer about effect '${effect}'`)
+    const others = await effectsThatWait(runtime, { consumer, id, ...(source && { source }) })
+    const hint = others.length === 0 ? '' : `; it waits for one about ${others.map(quoteEffect).join(', ')}`
+    throw new OnceboxError('NOT_FOUND', `${what} waits for an answer about ${quoteEffect(effect)}${hint}`)
   }
   const sources = [...new Set(rows.map(({ origin }) => origin))].sort().join(', ')
   throw new OnceboxError(
     'FILTER_INVALID',
     `answer: messages ${id} of several sources wait (${sources}); say which source`,
   )
+}
+
+/** As the errors of the messages say: an intent may be on record for a call that runs. */
+async function effectsThatWait(runtime: Runtime, at: At): Promise<string[]> {
+  const entries = await message(runtime, at)
+  const waiting = entries.filter(({ state, reason }) => state === 'quarantined' && reason === 'effect-unknown')
+  return [...new Set(waiting.flatMap(({ error }) => effectIn(error?.message ?? '') ?? []))]
 }
 
 /** The answer is replayed as the outcome: one that cannot be stored is refused before anything is written. */

@@ -1,11 +1,10 @@
 /** Pauses and resumes a consumer, in all processes: claims look at the row that this writes. */
-import { nearest } from '../nearest.js'
-import { OnceboxError } from '../errors.js'
 import { writeAudit } from '../inbox/audit.js'
 import { SET_PAUSED } from '../postgres/sql/admin.js'
 import type { Runtime } from '../runtime.js'
 import { checkSigned } from './signed.js'
 import type { Signed } from './types.js'
+import { unknownConsumer } from './unknown.js'
 
 export interface Registry {
   /** Names of the consumers that this process has declared. */
@@ -37,9 +36,7 @@ async function change(wanted: Wanted, consumer: string, options: Signed = {}): P
     known = await write(wanted, consumer, signed)
   }
   if (known) return
-  const near = typeof consumer === 'string' ? nearest(consumer, registry.local) : undefined
-  const hint = near ? `did you mean ${near}?` : 'status() lists those there are'
-  throw new OnceboxError('CONSUMER_UNKNOWN', `there is no consumer ${JSON.stringify(consumer)}; ${hint}`)
+  throw await unknownConsumer(wanted.runtime, registry.local, consumer)
 }
 
 async function write({ runtime, action }: Wanted, consumer: unknown, { by, reason }: Signed): Promise<boolean> {

@@ -6,7 +6,6 @@ import { backoffMs, sleep } from '../backoff.js'
 import { OnceboxError } from '../errors.js'
 import { writeAudit } from '../inbox/audit.js'
 import { GONE_MS } from '../figures.js'
-import { unknownConsumers } from '../inbox/registry.js'
 import { boolean, resolve } from '../options.js'
 import { sqlState } from '../postgres/errors.js'
 import { DISCARD } from '../postgres/sql/bulk.js'
@@ -18,6 +17,7 @@ import { readJson } from '../postgres/statement.js'
 import type { Runtime } from '../runtime.js'
 import { SIGNED } from './signed.js'
 import type { Removal } from './types.js'
+import { unknownConsumer } from './unknown.js'
 
 const AT_ONCE = 1_000
 /** Receivers wait behind who waits for their table: not for long, and again later. */
@@ -36,7 +36,7 @@ export async function removeConsumer(
 ): Promise<number> {
   const { by, reason, discard, forget } = resolve('removeConsumer', options, OPTIONS)
   const answer = await unregister(runtime, name, discard)
-  if (!answer?.known) throw await unknown(runtime, local, name)
+  if (!answer?.known) throw await unknownConsumer(runtime, local, name)
   if (!answer.removed) throw refusal(name, answer)
   const done = { count: 0 }
   try {
@@ -135,18 +135,6 @@ async function throughAll(runtime: Runtime, consumer: string, pass: () => Promis
 async function refuseIfBack({ db }: Pick<Runtime, 'db'>, consumer: string): Promise<void> {
   const back = await db.run(IS_REGISTERED, { consumer })
   if (back.length > 0) throw inUse(consumer, 'a process has declared it again meanwhile')
-}
-
-async function unknown(runtime: Runtime, local: readonly string[], name: unknown): Promise<OnceboxError> {
-  const what = `there is no consumer ${JSON.stringify(name)}`
-  if (typeof name !== 'string' || name === '' || name.includes('\0') || !name.isWellFormed()) {
-    return new OnceboxError('CONSUMER_UNKNOWN', `${what}; consumers() lists those there are`)
-  }
-  if (local.includes(name)) {
-    return new OnceboxError('CONSUMER_UNKNOWN', `${what} yet: this process has declared it, and nobody has started it`)
-  }
-  const [found] = await unknownConsumers(runtime, [name], local)
-  return new OnceboxError('CONSUMER_UNKNOWN', `${what}; ${found?.hint ?? 'consumers() lists those there are'}`)
 }
 
 function refusal(name: string, { users, held, pending, dead, quarantined }: RemovalAnswer): OnceboxError {

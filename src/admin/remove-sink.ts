@@ -10,19 +10,20 @@ import { readJson } from '../postgres/statement.js'
 import type { Runtime } from '../runtime.js'
 import { checkSigned } from './signed.js'
 import type { Signed } from './types.js'
+import { isName, unknownSink } from './unknown.js'
 
 const AT_ONCE = 1_000
 
 export async function removeSink(runtime: Runtime, sink: string, options: Signed = {}): Promise<number> {
   const { by, reason } = checkSigned('removeSink', options)
   const { db } = runtime
-  if (typeof sink !== 'string' || sink === '' || sink.includes('\0') || !sink.isWellFormed()) throw unknown(sink)
+  if (!isName(sink)) throw await unknownSink(runtime, sink)
   const [row] = await db.transaction(async (tx) => {
     await db.run(LOCK_SINKS, null, tx)
     return db.run(REMOVE_SINK, { sink, goneMs: GONE_MS }, tx)
   }, 'read committed')
   const { known, leased, last } = row!
-  if (known !== 'true') throw unknown(sink)
+  if (known !== 'true') throw await unknownSink(runtime, sink)
   const users = readJson(row!.users)
   if (users.length > 0 || leased === 'true') throw inUse(sink, users)
   // From here on nothing is added to it but by a process that attaches it again. A removal that dies halfway is finished by
@@ -40,10 +41,6 @@ export async function removeSink(runtime: Runtime, sink: string, options: Signed
   }
   await writeAudit(runtime, { action: 'remove-sink', detail: { sink, count, reason }, by })
   return count
-}
-
-function unknown(sink: unknown): OnceboxError {
-  return new OnceboxError('NOT_FOUND', `there is no sink ${JSON.stringify(sink)}, and nothing is to be published to it`)
 }
 
 function inUse(sink: string, users: readonly string[]): OnceboxError {

@@ -29,6 +29,11 @@ function explainCode(error: OnceboxError, flags: string): Exit {
         `${error.message.replace(/;? run box\.migrate\(\) first/, '')} (${error.code})`,
         `run: oncebox migrate up${flags}`,
       )
+    case 'CONSUMER_UNKNOWN':
+      return failed(
+        text.replace(/; consumers\(\) lists those there are/, ''),
+        `oncebox consumer ls${flags} lists those there are`,
+      )
     default:
       return isAway(error.cause) ? cannotConnect(error.cause, 'the database') : failed(text)
   }

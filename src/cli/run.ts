@@ -117,6 +117,9 @@ async function runWith(
     const code = (await untilInterrupted(command.run(context), io.signal)) ?? EXIT.ok
     if (isOutputClosed(io.signal)) return code === EXIT.interrupted ? EXIT.ok : code
     return io.signal.aborted ? EXIT.interrupted : code
+  } catch (error) {
+    const { deniedOf } = await import('./rights.js')
+    throw (await deniedOf(error, command, () => schemaIn(opened, options, loaded))) ?? error
   } finally {
     for (const connection of await Promise.allSettled(opened)) {
       if (connection.status === 'fulfilled')
@@ -126,6 +129,16 @@ async function runWith(
         )
     }
   }
+}
+
+/** The schema that a command was about; of one that came to no connection, what it would have been. */
+async function schemaIn(
+  opened: readonly Promise<Connection>[],
+  options: Partial<ConnectionOptions>,
+  config: () => Promise<Config | undefined>,
+): Promise<string> {
+  const found = await opened[0]?.catch(() => undefined)
+  return found?.schema ?? options.schema ?? (await config().catch(() => undefined))?.schema ?? 'oncebox'
 }
 
 /** A statement that takes its time must not keep somebody who pressed Ctrl-C. */

@@ -23,13 +23,21 @@ export class EffectUnknown extends Error {
     readonly effect: string,
     cause?: unknown,
   ) {
-    super(`nobody knows whether ${quoteEffect(effect)} happened; find out, and tell with admin.answer()`, { cause })
+    super(
+      `nobody knows whether ${quoteEffect(effect)} happened; find out, and tell with admin.answer() or oncebox effects answer`,
+      { cause },
+    )
   }
 }
 
 /** How the error of a parked message names its effect: an answer is matched by it. */
 export function quoteEffect(name: string): string {
   return `effect '${name}'`
+}
+
+/** The effect that the error of a parked message names. */
+export function effectIn(message: string): string | undefined {
+  return /^nobody knows whether effect '(.*)' happened; /s.exec(message)?.[1]
 }
 
 export function usedTwice(name: string): OnceboxError {

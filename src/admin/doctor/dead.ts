@@ -2,7 +2,7 @@
 import { LOOK_PARKED, type ParkedFacts } from '../../postgres/sql/doctor-rows.js'
 import { readJson } from '../../postgres/statement.js'
 import { check, family, type Look, type Severity } from './check.js'
-import { many, quoted, span } from './words.js'
+import { counted, quoted, span, verb } from './words.js'
 
 type Facts = readonly ParkedFacts[]
 
@@ -13,7 +13,7 @@ const DEAD_LETTERS = check<Facts>({
   find: (parked, { limits }) =>
     of(parked, 'dead').map(({ consumer, count, oldestMs, olderThanDay, olderThanWeek }) => ({
       severity: unlessYoung(oldestMs, limits.deadMs),
-      what: `consumer ${consumer} has ${many(count)} dead letters, the oldest received ${span(oldestMs)} ago`,
+      what: `consumer ${consumer} has ${counted(count, 'dead letter')}, the oldest received ${span(oldestMs)} ago`,
       figures: { consumer, dead: count, oldestMs, olderThanDay, olderThanWeek },
       fix: `await box.admin.retry({ consumer: ${quoted(consumer)}, state: 'dead' })   // or discard, with a reason`,
     })),
@@ -27,7 +27,7 @@ const KEYS_BLOCKED = check<Facts>({
     parked
       .filter(({ blockedKeys }) => blockedKeys > 0)
       .map(({ consumer, parked: state, blockedKeys, blockedMessages, oldestMs }) => ({
-        what: `${blockedKeys} keys of consumer ${consumer} are blocked by ${state} messages, and ${blockedMessages} messages wait behind them`,
+        what: `${counted(blockedKeys, 'key')} of consumer ${consumer} ${verb(blockedKeys, 'is', 'are')} blocked by ${state} messages, and ${counted(blockedMessages, 'message')} ${verb(blockedMessages, 'waits', 'wait')} behind ${verb(blockedKeys, 'it', 'them')}`,
         figures: { consumer, state, keys: blockedKeys, waiting: blockedMessages, oldestMs },
         fix: state === 'quarantined' ? answered(consumer) : `await box.admin.retry({ consumer: ${quoted(consumer)}, state: ${quoted(state)} })   // or discard them; onDead: 'skip' lets later ones pass`, // prettier-ignore
       })),
@@ -40,7 +40,7 @@ const UNANSWERED = check<Facts>({
   find: (parked, { limits }) =>
     of(parked, 'quarantined').map(({ consumer, count, oldestMs }) => ({
       severity: unlessYoung(oldestMs, limits.deadMs),
-      what: `${many(count)} messages of consumer ${consumer} wait for somebody to say whether their effect happened`,
+      what: `${counted(count, 'message')} of consumer ${consumer} ${verb(count, 'waits', 'wait')} for somebody to say whether ${verb(count, 'its', 'their')} effect happened`,
       figures: { consumer, messages: count, oldestMs },
       fix: answered(consumer),
     })),
@@ -54,7 +54,7 @@ const NOT_REDELIVERED = check<Facts>({
     of(parked, 'failed')
       .filter(({ oldestMs }) => oldestMs > limits.deadMs)
       .map(({ consumer, count, oldestMs }) => ({
-        what: `${many(count)} messages of consumer ${consumer} failed on arrival, the oldest ${span(oldestMs)} ago, and were not delivered again`,
+        what: `${counted(count, 'message')} of consumer ${consumer} failed on arrival, the oldest ${span(oldestMs)} ago, and ${verb(count, 'was', 'were')} not delivered again`,
         figures: { consumer, messages: count, oldestMs },
         fix: `let their source deliver them again; to give them up: await box.admin.discard({ consumer: ${quoted(consumer)}, state: 'pending', before: new Date(Date.now() - ${limits.deadMs}) }, { reason: 'not delivered again' })`,
       })),

@@ -3,7 +3,7 @@ import { GONE_MS } from '../../figures.js'
 import { LOOK_SINKS, LOOK_UNWANTED, type SinkFacts, type UnwantedFacts } from '../../postgres/sql/doctor-rows.js'
 import { readJson } from '../../postgres/statement.js'
 import { check, family, type Look } from './check.js'
-import { many, quoted, span } from './words.js'
+import { counted, quoted, span, verb } from './words.js'
 
 interface Facts {
   readonly sinks: readonly SinkFacts[]
@@ -11,6 +11,12 @@ interface Facts {
 }
 
 const isAttended = ({ held, processes }: SinkFacts): boolean => held || processes > 0
+
+/** A relay may hold it whose process has not been seen. */
+const attached = (processes: number): string =>
+  processes === 0
+    ? 'a relay holds it'
+    : `${counted(processes, 'process', 'processes')} ${verb(processes, 'attaches', 'attach')} it`
 
 const UNATTENDED = check<Facts>({
   code: 'sink-unattended',
@@ -20,7 +26,7 @@ const UNATTENDED = check<Facts>({
     sinks
       .filter((sink) => !isAttended(sink) && sink.dueMs !== null && sink.dueMs > limits.waitingMs)
       .map(({ sink, due, dueMs }) => ({
-        what: `${many(due)} events are due for sink ${sink}, the oldest for ${span(dueMs!)}, and no process attaches it`,
+        what: `${counted(due, 'event')} ${verb(due, 'is', 'are')} due for sink ${sink}, the oldest for ${span(dueMs!)}, and no process attaches it`,
         figures: { sink, due, dueMs: dueMs! },
         fix: `start a process with box.to(…, { name: ${quoted(sink)} }); if it is gone for good: await box.admin.removeSink(${quoted(sink)})`,
       })),
@@ -34,7 +40,7 @@ const STUCK = check<Facts>({
     sinks
       .filter((sink) => isAttended(sink) && sink.dueMs !== null && sink.dueMs > limits.lagMs)
       .map(({ sink, due, dueMs, processes }) => ({
-        what: `${many(due)} events are due for sink ${sink}, the oldest for ${span(dueMs!)}, though ${processes} processes attach it`,
+        what: `${counted(due, 'event')} ${verb(due, 'is', 'are')} due for sink ${sink}, the oldest for ${span(dueMs!)}, though ${attached(processes)}`,
         figures: { sink, due, dueMs: dueMs!, processes },
         fix: `read what hooks.error and the log say of sink ${sink}; await box.admin.messages({ box: 'outbox', consumer: ${quoted(sink)}, state: 'pending' })   // has the last error of each`,
       })),
@@ -48,7 +54,7 @@ const LEASES = check<Facts>({
     sinks
       .filter(({ expired, expiredMs, dueMs }) => expired > 0 && dueMs !== null && expiredMs! > limits.waitingMs)
       .map(({ sink, expired, expiredMs }) => ({
-        what: `${expired} of 32 leases on sink ${sink} are over, the first for ${span(expiredMs!)}`,
+        what: `${expired} of 32 leases on sink ${sink} ${verb(expired, 'is', 'are')} over, the first for ${span(expiredMs!)}`,
         figures: { sink, expired, expiredMs: expiredMs! },
         fix: `start a process with box.to(…, { name: ${quoted(sink)} }): it takes them over at once`,
       })),
@@ -63,7 +69,7 @@ const EVENTS_DEAD = check<Facts>({
       .filter(({ dead }) => dead > 0)
       .map(({ sink, dead, deadMs }) => ({
         severity: deadMs! > limits.deadMs ? ('warning' as const) : ('note' as const),
-        what: `${many(dead)} events for sink ${sink} are dead, the oldest sent ${span(deadMs!)} ago`,
+        what: `${counted(dead, 'event')} for sink ${sink} ${verb(dead, 'is', 'are')} dead, the oldest sent ${span(deadMs!)} ago`,
         figures: { sink, dead, oldestMs: deadMs! },
         fix: `await box.admin.retry({ box: 'outbox', consumer: ${quoted(sink)}, state: 'dead' })   // or discard, with a reason`,
       })),
@@ -75,12 +81,12 @@ const UNWANTED = check<Facts>({
   why: 'No sink takes events of these types: they stay in the outbox until one does.',
   find({ unwanted: { sinks, count, oldestMs } }, { limits }) {
     if (count === 0 || oldestMs === null || oldestMs <= limits.lagMs) return []
-    const waiting = `${many(count)} events wait for a sink`
+    const waiting = `${counted(count, 'event')} ${verb(count, 'waits', 'wait')} for a sink`
     return [
       {
         // Where there never was a sink, send() may be the end of it: a journal, or a box whose sinks are still to come.
         ...(!sinks && { severity: 'note' as const }),
-        what: `${waiting} ${sinks ? 'that wants them' : 'and no process has ever attached one'}, the oldest sent ${span(oldestMs)} ago`,
+        what: `${waiting} ${sinks ? `that wants ${verb(count, 'it', 'them')}` : 'and no process has ever attached one'}, the oldest sent ${span(oldestMs)} ago`,
         figures: { events: count, oldestMs },
         fix: `attach a sink whose types include theirs; or await box.admin.discard({ box: 'outbox', consumer: '', state: 'pending' }, { reason: 'nobody wants them' })`,
       },

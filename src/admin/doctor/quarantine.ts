@@ -5,12 +5,18 @@ import { QUARANTINE_ACCOUNTS } from '../../postgres/sql/quarantine.js'
 import { CONSUMERS } from '../../postgres/sql/retain.js'
 import { readJson } from '../../postgres/statement.js'
 import { check, family, type Look } from './check.js'
-import { many, quoted, span } from './words.js'
+import { counted, quoted, span, verb } from './words.js'
 
 interface Facts {
   readonly kinds: readonly QuarantineFacts[]
   readonly accounts: readonly { readonly via: string; readonly messages: number; readonly bytes: number }[]
   readonly retainMs: ReadonlyMap<string, number>
+}
+
+/** What a retry cannot mend. */
+const NEXT: Readonly<Record<string, string>> = {
+  unmapped: 'mend map, hand in what it makes of them with box.receive, and admin.discard',
+  conflict: 'hand in what is to be handled under another id with box.receive, and admin.discard',
 }
 
 const QUARANTINED = check<Facts>({
@@ -23,7 +29,7 @@ const QUARANTINED = check<Facts>({
       .map(({ consumer, reason, count, oldestMs, deletedInMs }) => ({
         // What a source may not send says something of that source alone.
         severity: oldestMs! > limits.deadMs && reason !== 'not-allowed' ? ('warning' as const) : ('note' as const),
-        what: `${many(count)} messages ${consumer === '' ? 'that reached no consumer' : `of consumer ${consumer}`} are in quarantine as ${reason}, the oldest for ${span(oldestMs!)}${deletedInMs === null ? '' : `; the first is deleted ${deletedInMs > 0 ? `in ${span(deletedInMs)}` : 'soon'}, whether anybody has looked at it or not`}`,
+        what: `${counted(count, 'message')} ${consumer === '' ? 'that reached no consumer' : `of consumer ${consumer}`} ${verb(count, 'is', 'are')} in quarantine as ${reason}, the oldest for ${span(oldestMs!)}${deletedInMs === null ? '' : `; the first is deleted ${deletedInMs > 0 ? `in ${span(deletedInMs)}` : 'soon'}, whether anybody has looked at it or not`}`,
         figures: {
           consumer,
           reason,
@@ -31,7 +37,7 @@ const QUARANTINED = check<Facts>({
           oldestMs: oldestMs!,
           ...(deletedInMs !== null && { deletedInMs }),
         },
-        fix: `await box.admin.messages({ consumer: ${quoted(consumer)}, reason: ${quoted(reason)} })   // then ${reason === 'unmapped' ? 'mend map, hand in what it makes of them with box.receive, and admin.discard' : 'admin.retry or admin.discard'}`,
+        fix: `await box.admin.messages({ consumer: ${quoted(consumer)}, reason: ${quoted(reason)} })   // then ${NEXT[reason] ?? 'admin.retry or admin.discard'}`,
       })),
 })
 

@@ -2,6 +2,7 @@
 import { missingRights } from '../../postgres/rights.js'
 import { HIDDEN_SESSIONS } from '../../postgres/sql/doctor-server.js'
 import { check, family, type Look } from './check.js'
+import { counted } from './words.js'
 
 interface Rights {
   readonly role: string
@@ -38,7 +39,7 @@ const SESSIONS_HIDDEN = check<Rights>({
       ? []
       : [
           {
-            what: `role ${role} may not look at ${hidden} sessions of other roles`,
+            what: `role ${role} may not look at ${counted(hidden, 'session')} of other roles`,
             figures: { role, sessions: hidden },
             fix: `grant pg_read_all_stats to "${role.replaceAll('"', '""')}";`,
           },

@@ -24,6 +24,16 @@ export function many(count: number): string {
   return count >= COUNTED_TO ? `${COUNTED_TO} or more` : String(count)
 }
 
+/** `1 message`, `2 messages`, `10000 or more messages` */
+export function counted(count: number, thing: string, things = `${thing}s`): string {
+  return `${many(count)} ${count === 1 ? thing : things}`
+}
+
+/** The form of a verb that so many take. */
+export function verb(count: number, one: string, more: string): string {
+  return count === 1 ? one : more
+}
+
 export function size(bytes: number): string {
   const mib = bytes / 1_048_576
   return mib >= 1_024 ? `${(mib / 1_024).toFixed(1)} GiB` : `${mib.toFixed(mib < 10 ? 1 : 0)} MiB`

@@ -4,7 +4,7 @@ import { retainedMs } from '../../inbox/retain.js'
 import { LOOK_CONSUMERS, LOOK_STRAYS, type ConsumerFacts, type StrayFacts } from '../../postgres/sql/doctor-rows.js'
 import { readJson } from '../../postgres/statement.js'
 import { check, family, type Look } from './check.js'
-import { literal, many, quoted, span } from './words.js'
+import { counted, literal, many, quoted, span, verb } from './words.js'
 
 interface Facts {
   readonly consumers: readonly ConsumerFacts[]
@@ -28,7 +28,7 @@ const UNATTENDED = check<Facts>({
         declared: registered || local.some(({ name }) => name === consumer),
       }))
       .map(({ consumer, declared, due, dueMs }) => ({
-        what: `${many(due)} messages of consumer ${consumer} are due, the oldest for ${span(dueMs)}, and nothing runs it${declared ? '' : '; no process has declared it either'}`,
+        what: `${counted(due, 'message')} of consumer ${consumer} ${verb(due, 'is', 'are')} due, the oldest for ${span(dueMs)}, and nothing runs it${declared ? '' : '; no process has declared it either'}`,
         figures: { consumer, due, dueMs, declared: String(declared) },
         fix: `start a process that declares box.consumer(${quoted(consumer)}, …) and runs it; one that is gone for good: await box.admin.removeConsumer(${quoted(consumer)})   // says what waits, and removes nothing of it unasked`,
       })),
@@ -42,7 +42,7 @@ const BEHIND = check<Facts>({
     consumers
       .filter((one) => !one.paused && isAttended(one) && one.dueMs !== null && one.dueMs > limits.lagMs)
       .map(({ consumer, due, dueMs, arrived }) => ({
-        what: `consumer ${consumer} is at work and ${span(dueMs!)} behind, with ${many(due)} messages due`,
+        what: `consumer ${consumer} is at work and ${span(dueMs!)} behind, with ${counted(due, 'message')} due`,
         figures: { consumer, due, dueMs: dueMs!, arrivedInFiveMinutes: arrived },
         fix: `start more processes, or raise concurrency of box.consumer(${quoted(consumer)}, …) and the pool’s max with it`,
       })),
@@ -56,7 +56,7 @@ const PAUSED = check<Facts>({
     consumers
       .filter(({ paused, dueMs }) => paused && dueMs !== null && dueMs > limits.waitingMs)
       .map(({ consumer, due, dueMs, arrived }) => ({
-        what: `consumer ${consumer} is paused, ${many(due)} messages wait, the oldest for ${span(dueMs!)}, and ${many(arrived)} came in the last five minutes`,
+        what: `consumer ${consumer} is paused, ${counted(due, 'message')} ${verb(due, 'waits', 'wait')}, the oldest for ${span(dueMs!)}, and ${many(arrived)} came in the last five minutes`,
         figures: { consumer, due, dueMs: dueMs!, arrivedInFiveMinutes: arrived },
         fix: `await box.admin.resume(${quoted(consumer)})`,
       })),
@@ -70,7 +70,7 @@ const LEASES = check<Facts>({
     consumers
       .filter(({ expired, expiredMs }) => expired > 0 && expiredMs! > limits.waitingMs)
       .map(({ consumer, expired, expiredMs }) => ({
-        what: `the leases of ${many(expired)} messages or keys of consumer ${consumer} are over, the first for ${span(expiredMs!)}`,
+        what: `the ${verb(expired, 'lease', 'leases')} of ${counted(expired, 'message or key', 'messages or keys')} of consumer ${consumer} ${verb(expired, 'is', 'are')} over, the first for ${span(expiredMs!)}`,
         figures: { consumer, expired, expiredMs: expiredMs! },
         fix: `start a process that declares box.consumer(${quoted(consumer)}, …): it takes them over at once`,
       })),
@@ -84,7 +84,7 @@ const NEVER_DUE = check<Facts>({
     consumers
       .filter(({ neverDue }) => neverDue > 0)
       .map(({ consumer, neverDue }) => ({
-        what: `${many(neverDue)} messages of consumer ${consumer} wait for a time that does not come`,
+        what: `${counted(neverDue, 'message')} of consumer ${consumer} ${verb(neverDue, 'waits', 'wait')} for a time that does not come`,
         figures: { consumer, messages: neverDue },
         fix: `${db.bind(`update ob.work set due_at = ob.now() where lane is null and parked is null and due_at = 'infinity'`)};`,
       })),
@@ -100,7 +100,7 @@ const ORPHANED = check<Facts>({
       'not exists (select from ob.message m where m.consumer = w.consumer and m.source = w.source and m.id = w.id)'
     return [
       {
-        what: `${orphans} of ${looked} rows of work that were looked at have no message`,
+        what: `${orphans} of ${looked} rows of work that were looked at ${verb(orphans, 'has', 'have')} no message`,
         figures: { orphans, looked },
         fix: `${db.bind(`delete from ob.work w where ${missing}`)};`,
       },
@@ -119,7 +119,7 @@ select distinct consumer, lane, ob.now() from ob.work where lane is not null and
 on conflict (consumer, key) do update set due_at = excluded.due_at where l.due_at = 'infinity' and l.token is null and not l.blocked`
     return [
       {
-        what: `${many(asleep)} keys have messages and no claim finds them`,
+        what: `${counted(asleep, 'key')} ${verb(asleep, 'has', 'have')} messages and no claim finds ${verb(asleep, 'it', 'them')}`,
         figures: { keys: asleep },
         fix: `${db.bind(wake)};`,
       },

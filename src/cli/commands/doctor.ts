@@ -31,7 +31,9 @@ export const doctor = command({
       }
       out.line(paint(COLOURS[severity] ?? 'bold', severity.padEnd(8)), ' ', paint('bold', code), ' ', what)
       out.line('         ', why)
-      const facts = Object.entries(figures).map(([name, value]) => `${name} ${value}`)
+      // What reached no consumer has an empty one.
+      const known = Object.entries(figures).filter(([, value]) => value !== '')
+      const facts = known.map(([name, value]) => `${name} ${value}`)
       if (facts.length > 0) out.line('         ', paint('dim', facts.join(', ')))
       for (const line of fix.split('\n')) out.line('         ', paint('cyan', line))
     }

@@ -17,7 +17,11 @@ export const migrateUp = command({
     const { box, schema } = await connect({ schema: 'any' })
     const { from, to } = await box.migrate()
     if (out.json) return out.document({ from, to })
-    if (from === to) out.line(`schema ${schema} is at version ${to} already`)
+    const { SCHEMA_VERSION } = await import('../../postgres/migrate.js')
+    if (to > SCHEMA_VERSION) {
+      const than = `newer than this oncebox (${SCHEMA_VERSION})`
+      out.line(`schema ${schema} is at version ${to}, which is ${than}; nothing was changed`)
+    } else if (from === to) out.line(`schema ${schema} is at version ${to} already`)
     else if (from === 0) out.line(`schema ${schema} created, at version ${to}`)
     else out.line(`schema ${schema}: version ${from} → ${to}`)
   },

@@ -12,6 +12,13 @@ import { PAGE } from '../shared/paging.js'
 const IDS = { ids: restArguments('Ids of messages.') }
 const WHY = { why: choice('In quarantine for this.', QUARANTINE_REASONS) }
 
+/** Their handlers would run into the same unknown effect. */
+const UNANSWERED = {
+  of: { reason: 'effect-unknown' },
+  words:
+    'what is in quarantine as effect-unknown will park again at once, unless you say first whether its effect happened: oncebox effects answer <effect> --consumer <name> --id <id> --happened, or --did-not-happen',
+} as const
+
 type Chosen = Parameters<typeof filterOf>[0] & { readonly why: Filter['reason'] }
 
 function criteriaOf(options: Chosen, ids: readonly string[]): Filter {
@@ -55,7 +62,7 @@ export const quarantineRelease = command({
   run(context) {
     const criteria = criteriaOf(context.options, context.args.ids)
     const words = { verb: 'retry', ask: 'release', done: 'released', thing: 'quarantined message' } as const
-    return changeMany(context, { ...words, criteria, of: { state: 'quarantined' } })
+    return changeMany(context, { ...words, criteria, of: { state: 'quarantined' }, beware: UNANSWERED })
   },
 })
 

@@ -48,8 +48,12 @@ export const sinkRm = command({
     const { name } = args
     const waiting = { box: 'outbox', consumer: name, state: ['pending', 'dead'] } as const
     const count = await box.admin.discard(waiting, { dryRun: true, reason: 'counts' })
-    out.note(`${counted(count, 'event')} still to be published to it`)
-    await confirm(io, `remove sink ${name} and these events`, options)
+    const isThere = count > 0 || (await box.admin.sinks()).some((sink) => sink.name === name)
+    // Nobody is asked about a sink that there is not: the removal says so.
+    if (isThere) {
+      out.note(`${counted(count, 'event')} still to be published to it`)
+      await confirm(io, `remove sink ${name} and these events`, options)
+    }
     const removed = await box.admin.removeSink(name, signedBy(options))
     if (out.json) out.document({ sink: name, removed })
     else out.line(`sink ${name} is removed, with ${counted(removed, 'event')}`)

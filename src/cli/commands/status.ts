@@ -3,7 +3,7 @@ import type { Counts, Status } from '../../admin/index.js'
 import { command, type Context } from '../command.js'
 import { EXIT, type ExitCode } from '../exit.js'
 import { duration, flag, integer as whole } from '../option.js'
-import { showTime } from '../output/duration.js'
+import { showDuration, showTime } from '../output/duration.js'
 import { openScreen } from '../output/screen.js'
 import { cut } from '../output/width.js'
 import { boolean, integer, number, object, record, time } from '../shape.js'
@@ -76,15 +76,23 @@ function print({ out, options }: StatusContext, now: Status, history?: History):
 
 function judge({ out, options }: StatusContext, now: Status): ExitCode {
   const { maxLag } = options
-  const lag = maxLagOf(now)
-  if (maxLag === undefined || lag <= maxLag) return EXIT.ok
-  out.note(`something waits for ${Math.round(lag / 1_000)} s, which is more than --max-lag`)
-  return EXIT.unhealthy
+  if (maxLag === undefined) return EXIT.ok
+  const late = lagsOf(now).filter(({ lagMs }) => lagMs > maxLag)
+  for (const { who, lagMs } of late) {
+    out.note(`${who} is ${showDuration(lagMs)} behind, which is more than --max-lag ${showDuration(maxLag)}`)
+  }
+  return late.length > 0 ? EXIT.unhealthy : EXIT.ok
 }
 
-function maxLagOf({ consumers, outbox }: Status): number {
-  const all: Counts[] = [...Object.values(consumers), ...Object.values(outbox)]
-  return Math.max(0, ...all.map(({ lagMs }) => lagMs))
+/** Who may be behind, with the name that the table has. */
+function lagsOf({ consumers, outbox }: Status): { readonly who: string; readonly lagMs: number }[] {
+  const named = (what: string, all: Readonly<Record<string, Counts>>) =>
+    Object.entries(all).map(([name, { lagMs }]) => ({ who: `${what} ${name}`, lagMs }))
+  return [...named('consumer', consumers), ...named('outbox type', outbox)]
+}
+
+function maxLagOf(now: Status): number {
+  return Math.max(0, ...lagsOf(now).map(({ lagMs }) => lagMs))
 }
 
 /** On a terminal a page that is drawn again; elsewhere one table, or one line of JSON, after the other. */

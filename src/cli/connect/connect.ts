@@ -1,6 +1,7 @@
 /** Connects a command: finds the database and a client, looks at the schema, and makes a box. */
 import { createBox, type Box } from '../../box.js'
 import { INBOX, type InboxTarget } from '../../brokers/handover.js'
+import { OnceboxError } from '../../errors.js'
 import type { Logger } from '../../handler.js'
 import type { MessageMap } from '../../message.js'
 import { bindDatabase, type Database } from '../../postgres/database.js'
@@ -54,7 +55,10 @@ export async function connect(
     })
     if (wanted === 'current') {
       await checkVersion(db).catch((error: unknown) => {
-        throw explain(error, flagsOf(options))
+        // Which role may depends on the command.
+        throw error instanceof OnceboxError && error.code === 'RIGHTS_MISSING'
+          ? error
+          : explain(error, flagsOf(options))
       })
     }
   } catch (error) {

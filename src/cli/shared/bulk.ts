@@ -6,6 +6,7 @@ import { EXIT, misused, type ExitCode } from '../exit.js'
 import { flag, integer, type OptionsOf } from '../option.js'
 import { counted, showCount } from '../output/duration.js'
 import { boolean, integer as whole, object, type Shape } from '../shape.js'
+import { whyNone } from './none.js'
 import { SIGNED, signedBy } from './signed.js'
 
 export const BULK = {
@@ -33,19 +34,22 @@ export interface BulkVerb {
   readonly criteria: Filter
   /** The states are ours: they choose nothing. */
   readonly of: Filter
+  /** What to say beforehand if some of them are such. */
+  readonly beware?: { readonly of: Filter; readonly words: string }
 }
 
 export async function changeMany(
   context: Context<OptionsOf<typeof BULK>, unknown>,
-  { verb, ask, done, thing, criteria, of }: BulkVerb,
+  { verb, ask, done, thing, criteria, of, beware }: BulkVerb,
 ): Promise<ExitCode> {
   const { io, out, options, signal } = context
   checkChosen(Object.keys(criteria).length > 0, options.all, thing)
   const { by, reason } = signedBy(options)
   if (verb === 'discard' && !reason?.trim()) throw misused(`${ask} needs a reason`, `add --reason 'sent by mistake'`)
   const { box } = await context.connect()
-  const change = (bulk: object): Promise<number> =>
-    box.admin[verb]({ ...criteria, ...of } as Criteria<Filter>, { by, reason: reason as string, signal, ...bulk })
+  const chosen = { ...criteria, ...of }
+  const change = (bulk: object, which: Filter = chosen): Promise<number> =>
+    box.admin[verb](which as Criteria<Filter>, { by, reason: reason as string, signal, ...bulk })
 
   const count = await change({ dryRun: true, limit: options.limit })
   const answer = (changed: number): void => {
@@ -53,6 +57,11 @@ export async function changeMany(
     else out.line(`${counted(changed, thing)} ${options.dryRun ? `to ${ask}` : done}`)
   }
   if (signal.aborted) return EXIT.interrupted
+  if (count === 0) for (const words of await whyNone(box, chosen)) out.note(words)
+  if (count > 0 && beware && couldBe(criteria, beware.of)) {
+    const such = await change({ dryRun: true, limit: 1 }, { ...chosen, ...beware.of })
+    if (such > 0) out.note(beware.words)
+  }
   if (count === 0 || options.dryRun) {
     answer(count)
     return EXIT.ok
@@ -78,6 +87,11 @@ export async function changeMany(
   if (changed < count)
     out.note(`${showCount(count - changed)} stayed as they are: they were refused, or changed meanwhile`)
   return EXIT.ok
+}
+
+/** Unless something else was asked for. */
+function couldBe(criteria: Filter, { reason }: Filter): boolean {
+  return criteria.reason === undefined || criteria.reason === reason
 }
 
 function checkChosen(chosen: boolean, all: boolean, thing: string): void {

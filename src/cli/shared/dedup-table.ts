@@ -188,6 +188,7 @@ function columnOf(table: string, known: readonly Column[], name: string): Column
   const found = known.find((one) => one.name === name)
   if (found) return found
   const names = known.map((one) => one.name)
-  const near = nearest(name, names)
+  // A column that is called after what it is of: id, message_id.
+  const near = nearest(name, names) ?? names.find((one) => one.toLowerCase().endsWith(`_${name.toLowerCase()}`))
   throw misused(`${table} has no column ${name}`, near ? `did you mean ${near}?` : `it has ${names.join(', ')}`)
 }

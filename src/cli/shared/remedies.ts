@@ -59,10 +59,24 @@ export const REMEDIES: Readonly<Record<string, Prescribe>> = {
   ],
   'messages-quarantined': (name, { figures: { consumer, reason } }) => {
     const which = `--why ${name('reason')}${consumer === '' ? '' : ` --consumer ${name('consumer')}`}`
+    if (reason === 'conflict') {
+      return [
+        [
+          `quarantine ls ${which} --whole`,
+          'each has the id of a message with other data: oncebox messages show <id> --data has that one',
+        ],
+        [
+          `quarantine discard ${which} --reason 'looked at'`,
+          'once what is to be handled has been sent under another id',
+        ],
+      ]
+    }
     const released: Remedy = [`quarantine release ${which}`, 'what can be handled now']
+    // What has no id of its own will not have one later; what a consumer's identity has refused may.
+    const isHopeless = reason === 'unmapped' || (reason === 'no-id' && consumer === '')
     return [
       [`quarantine ls ${which}`],
-      ...(reason === 'unmapped' ? [] : [released]),
+      ...(isHopeless ? [] : [released]),
       [`quarantine discard ${which} --reason 'looked at'`, 'what never can'],
     ]
   },
