@@ -8,13 +8,15 @@ export interface Cable {
   cut(): void
   /** Nothing passes in either direction, on the connections that exist. */
   hold(): void
+  /** New connections lead to this server, as after a failover behind one address; those that exist stay. */
+  pointAt(url: string): void
   /** So many bytes are held back on their way from the server. */
   readonly heldBytes: number
   [Symbol.asyncDispose](): Promise<void>
 }
 
 export async function layCable(targetUrl: string): Promise<Cable> {
-  const target = new URL(targetUrl)
+  let target = new URL(targetUrl)
   const links = new Set<{ client: Socket; server: Socket; held: boolean; bytes: number }>()
   const listener = createServer((client) => {
     const server = createConnection(Number(target.port), target.hostname)
@@ -48,6 +50,7 @@ export async function layCable(targetUrl: string): Promise<Cable> {
     hold() {
       for (const link of links) link.held = true
     },
+    pointAt: (next) => void (target = new URL(next)),
     get heldBytes() {
       return [...links].reduce((sum, { bytes }) => sum + bytes, 0)
     },

@@ -11,7 +11,10 @@ import { codeOf, connect, type Argument, type Connection } from './client.js'
 import { writeFields } from './event.js'
 import type { ResolvedSink } from './options.js'
 
-/** The server takes no writes at the moment: it loads its data, has no memory left, or has become a replica. */
+/**
+ * The server takes no writes at the moment: it loads its data, has no memory left, or has become a replica. Another one
+ * may have taken its place behind the same address, and a connection stays where it began: it is used no longer.
+ */
 const AWAY = [
   ...['LOADING', 'READONLY', 'MASTERDOWN', 'CLUSTERDOWN', 'TRYAGAIN', 'MISCONF', 'NOREPLICAS', 'BUSY', 'OOM'],
   ...['NOAUTH', 'WRONGPASS', 'MOVED', 'ASK'],
@@ -22,6 +25,8 @@ const NO_PLACE = ['WRONGTYPE', 'NOPERM']
 export function createSink(options: ResolvedSink): Sink & { readonly name?: string } {
   const inTurn = createTurns()
   let connection: Connection | undefined
+  /** Connections to a server that takes no writes. */
+  const useless = new WeakSet<Connection>()
 
   const open = (): Promise<Connection> =>
     inTurn(async () => {
@@ -45,14 +50,21 @@ export function createSink(options: ResolvedSink): Sink & { readonly name?: stri
       return undefined
     } catch (error) {
       const code = codeOf(error)
-      if (code === undefined || AWAY.includes(code)) throw error
+      const isAway = code !== undefined && AWAY.includes(code)
+      if (isAway) useless.add(via)
+      if (code === undefined || isAway) throw error
       return NO_PLACE.includes(code) ? later(error, NO_PLACE_MS) : { error, retry: true }
     }
   }
 
   const publish = async (batch: readonly Message[]): Promise<Answer[]> => {
     const via = await open()
-    return sendInLanes(batch, options.concurrency, (message) => send(via, message))
+    try {
+      return await sendInLanes(batch, options.concurrency, (message) => send(via, message))
+    } finally {
+      // Not before all answers are in: what had been taken would be published again.
+      if (useless.has(via)) via.close()
+    }
   }
 
   return createClosable(options.name, publish, async (finished) => {

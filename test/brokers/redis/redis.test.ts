@@ -1,11 +1,12 @@
 /** What is particular to Redis Streams. */
 import { randomUUID } from 'node:crypto'
 import { createClient } from 'redis'
-import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { Sink, Source } from 'oncebox'
 import { redis, type RedisSinkOptions, type RedisSourceOptions } from 'oncebox/redis'
 import type { PrivateService } from '../../../tools/services/process.mjs'
 import { start } from '../../../tools/services/redis.mjs'
+import { layCable } from '../../support/cable.js'
 import { freeze, unfreeze } from '../../support/freeze.js'
 import { waitUntil } from '../../support/wait.js'
 import { event, gate, openGates, Recorder, settled } from '../recorder.js'
@@ -402,6 +403,22 @@ describe('a sink', () => {
       await command('REPLICAOF', 'NO', 'ONE')
     }
     expect(await to.publish([event('b')])).toEqual([undefined])
+  })
+
+  test('finds the new primary when its server has become a replica and keeps its connections', async () => {
+    const primary = (await start()) as PrivateService
+    onTestFinished(() => primary.stop())
+    await using address = await layCable(service.url)
+    const to = sink({ url: address.url })
+    await to.publish([event('a')])
+    address.pointAt(primary.url)
+    await command('REPLICAOF', '127.0.0.1', '1')
+    try {
+      await expect(to.publish([event('b'), event('c')])).rejects.toThrow(/^READONLY/)
+      expect(await to.publish([event('b'), event('c')])).toEqual([undefined, undefined])
+    } finally {
+      await command('REPLICAOF', 'NO', 'ONE')
+    }
   })
 
   test('rejects in time when the server is there and does not answer, and recovers', async () => {
