@@ -6,7 +6,7 @@
  */
 import { backoffMs, sleep } from '../../backoff.js'
 import { createRunner, type Ends, type Run } from '../run.js'
-import type { Source } from '../source.js'
+import type { Deliver, Source } from '../source.js'
 import { openConsumer, type KafkaConsumer } from './client.js'
 import { createLosses } from './losses.js'
 import type { ResolvedSource } from './options.js'
@@ -20,19 +20,43 @@ interface Membership {
   readonly crashed: Promise<unknown>
 }
 
+/** A consumer that has not crashed for so long works, whether there was something to read or not. */
+const LASTING_MS = 10_000
+
 export function createSource(options: ResolvedSource): Source {
   return createRunner(`kafka:${options.topics.map(String).join(',')}`, async (box) => begin(options, box))
 }
 
 function begin(options: ResolvedSource, box: Ends): Run {
-  const { deliver, report } = box
+  const { report } = box
   const losses = createLosses(options, box)
+  /** Since a consumer lasted. */
+  let attempts = 0
+  let troubled = false
   let stopping = false
   let stop = (): void => undefined
   const stopped = new Promise<void>((resolve) => (stop = resolve))
   /** Undefined until it has joined. */
   let life: Promise<void> | undefined
   let partitions: Partitions | undefined
+
+  const fail = (error: unknown): void => {
+    troubled = true
+    report(error)
+  }
+  /** To have joined is not enough: one that cannot read what it is given crashes at once. */
+  const works = (): void => {
+    if (troubled) report()
+    troubled = false
+  }
+  const lasted = (): void => {
+    attempts = 0
+    works()
+  }
+  const deliver: Deliver = (batch) => {
+    works()
+    return box.deliver(batch)
+  }
 
   const join = async (): Promise<Membership> => {
     let crash: (error: unknown) => void = () => undefined
@@ -53,13 +77,13 @@ function begin(options: ResolvedSource, box: Ends): Run {
   }
 
   const joinAgain = async (): Promise<Membership | undefined> => {
-    for (let attempt = 0; !stopping; attempt++) {
-      await sleep(backoffMs(attempt, 100, 5_000), stopped)
+    while (!stopping) {
+      await sleep(backoffMs(attempts++, 100, 5_000), stopped)
       if (stopping) break
       try {
         return await join()
       } catch (error) {
-        report(error)
+        fail(error)
       }
     }
     return undefined
@@ -68,14 +92,15 @@ function begin(options: ResolvedSource, box: Ends): Run {
   const live = async (first: Membership): Promise<void> => {
     for (let member: Membership | undefined = first; member;) {
       const { consumer, partitions, crashed } = member
+      const lasting = setTimeout(lasted, LASTING_MS)
       const error = await Promise.race([crashed, stopped])
+      clearTimeout(lasting)
       partitions.close()
       await partitions.finish()
       await consumer.disconnect().catch(() => undefined)
       if (stopping) return
-      report(error)
+      fail(error)
       member = await joinAgain()
-      if (member) report()
     }
   }
 

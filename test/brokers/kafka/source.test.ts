@@ -283,6 +283,71 @@ describe('the group', TIMEOUT, () => {
   })
 })
 
+describe('a consumer that crashes', TIMEOUT, () => {
+  const problems = ({ reports }: Reader): unknown[] => reports.filter((problem) => problem !== undefined)
+
+  test('of a message that it cannot read is made anew more and more slowly, and works when one is delivered', async () => {
+    const settings = await broker.create()
+    const codecs = kafkajs.CompressionCodecs
+    const { GZIP, Snappy } = kafkajs.CompressionTypes
+    const gzip = codecs[GZIP] as () => unknown
+    const restore = (): unknown => (codecs[GZIP] = gzip)
+    onTestFinished(() => void restore())
+    const producer = clientOf(settings.url).producer()
+    await producer.connect()
+    await producer.send({ topic: settings.topic, compression: GZIP, messages: [{ value: '{"n":1}' }] })
+    await producer.disconnect()
+
+    // As if it were a codec that kafkajs does not have.
+    codecs[GZIP] = codecs[Snappy]
+    await using reader = await read(source(settings))
+    await waitUntil(() => problems(reader).length > 0, PATIENCE)
+    const begun = performance.now()
+    await waitUntil(() => problems(reader).length >= 8, PATIENCE)
+    expect(reader.reports.map(String)).toEqual(
+      Array.from({ length: 8 }, () => expect.stringContaining('compression not implemented') as string),
+    )
+    // Half of 100, 200, 400, 800, 1 600, 3 200 and 5 000 ms at least.
+    expect(performance.now() - begun).toBeGreaterThan(5_600)
+
+    restore()
+    await isDone(settings)
+    expect(numbersOf(reader.messages)).toEqual([1])
+    expect(reader.reports.at(-1)).toBeUndefined()
+  })
+
+  test('and then lasts works, also where nothing is to be read', async () => {
+    const settings = await broker.create()
+    const { client, crash } = crashing(settings)
+    await using reader = await read(source(settings, { client }))
+    const problem = new Error('crashed')
+    crash(problem)
+    await waitUntil(() => reader.reports.length > 1, PATIENCE)
+    expect(reader.reports).toEqual([problem, undefined])
+  })
+})
+
+/** A client whose last consumer can be told that it has crashed. */
+function crashing({ url }: Settings): { client: object; crash(error: Error): void } {
+  const client = clientOf(url)
+  let crash: (error: Error) => void = () => undefined
+  return {
+    crash: (error) => crash(error),
+    client: {
+      logger: () => client.logger(),
+      producer: () => client.producer(),
+      consumer(config: ConsumerConfig) {
+        const consumer = client.consumer(config)
+        const on = (event: typeof consumer.events.CRASH, listener: (event: object) => void): void => {
+          if (event === consumer.events.CRASH) crash = (error) => listener({ payload: { error } })
+          consumer.on(event, listener)
+        }
+        return { ...consumer, on }
+      },
+    },
+  }
+}
+
 /** A process that hangs while it delivers, as the group sees it: it sends no heartbeat until then. */
 function hanging({ url }: Settings, until: Promise<void>): object {
   const client = clientOf(url)
