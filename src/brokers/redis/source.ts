@@ -54,7 +54,7 @@ interface Waiting {
   readonly id: string
   readonly place: bigint
   readonly key: string | undefined
-  /** Not to be delivered before. */
+  /** Not to be delivered before, by `performance.now()`: no clock that is set stalls it. */
   readonly at: number
   readonly isFresh: boolean
   readonly failures: number
@@ -118,7 +118,7 @@ async function begin(options: ResolvedSource, { deliver, report, warn }: Ends): 
       )
       if (entries.length > 0) return { entries, redelivered: true }
     }
-    const now = Date.now()
+    const now = performance.now()
     const inOrder = [...waiting.values()].sort(byPlace)
     const { taken } = takeInOrder(inOrder, options.batch, { keyOf, isDue: ({ at }) => at <= now })
     if (taken.length > 0) {
@@ -145,7 +145,7 @@ async function begin(options: ResolvedSource, { deliver, report, warn }: Ends): 
   }
 
   const wait = ({ id, key, isFresh, failures }: Delivery, delayMs: number): void => {
-    waiting.set(id, { id, place: placeOf(id), key, at: Date.now() + delayMs, isFresh, failures })
+    waiting.set(id, { id, place: placeOf(id), key, at: performance.now() + delayMs, isFresh, failures })
   }
 
   /** Those that may be delivered: what has an earlier one of its key that waits is to wait too. */

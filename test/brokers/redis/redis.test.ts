@@ -139,6 +139,23 @@ describe('a source', () => {
     ])
   })
 
+  test('keeps the times of retries and of taking over when the clock is set back', async () => {
+    await addNumbered(1)
+    await command('XGROUP', 'CREATE', stream, GROUP, '0')
+    await command('XREADGROUP', 'GROUP', GROUP, 'died', 'COUNT', '1', 'STREAMS', stream, '>')
+    await add({ id: 'new', data: '{}' })
+    const recorder = new Recorder(async (batch) => {
+      if (recorder.batches.length > 1) return undefined
+      onTestFinished(() => void vi.useRealTimers())
+      const retryAt = new Date(Date.now() + 1_000)
+      setImmediate(() => vi.useFakeTimers({ toFake: ['Date'], now: Date.now() - 3_600_000, shouldAdvanceTime: true }))
+      return batch.map((one) => settled(one, { retryAt }))
+    })
+    await source({ minIdleMs: 4_000 }).start(recorder.deliver)
+    await waitUntil(allDone)
+    expect(recorder.messages.map(({ id }) => id)).toEqual(['new', 'new', 'm-0'])
+  })
+
   test('leaves at once to others what waits when it is stopped', async () => {
     await addNumbered(3)
     const refusing = new Recorder(async (batch) =>
