@@ -139,6 +139,26 @@ describe('a source', () => {
     ])
   })
 
+  test('keeps the order of a key across a crash under its name, whatever is not taken at first', async () => {
+    const keyed = (id: string) => add({ id, key: 'k', data: '{}' })
+    const ids = Array.from({ length: 12 }, (_, n) => `m-${n}`)
+    for (const id of ids.slice(0, 6)) await keyed(id)
+    await command('XGROUP', 'CREATE', stream, GROUP, '0')
+    await command('XREADGROUP', 'GROUP', GROUP, 'me', 'COUNT', '6', 'STREAMS', stream, '>')
+    for (const id of ids.slice(6)) await keyed(id)
+    const taken: unknown[] = []
+    let refusals = 0
+    const recorder = new Recorder(async (batch) => {
+      const at = refusals++ < 3 ? 1 : batch.length
+      taken.push(...batch.slice(0, at).map(({ id }) => id))
+      // What is behind one that is not taken is not taken, either, as by a consumer with order.
+      return batch.map((one, n) => settled(one, n < at ? undefined : { retryAt: new Date() }))
+    })
+    await source({ batch: 4, consumer: 'me', minIdleMs: 3_600_000 }).start(recorder.deliver)
+    await waitUntil(allDone)
+    expect(taken).toEqual(ids)
+  })
+
   test('keeps the times of retries and of taking over when the clock is set back', async () => {
     await addNumbered(1)
     await command('XGROUP', 'CREATE', stream, GROUP, '0')
