@@ -13,12 +13,13 @@ import type { Incoming, Outcome } from '../../message.js'
 import { firstInOrder, takeInOrder } from '../in-order.js'
 import { awayMs, failedAgainAfterMs } from '../redelivery.js'
 import { createRunner, type Ends, type Report, type Run } from '../run.js'
-import type { Source, Warn } from '../source.js'
+import type { Source } from '../source.js'
 import { connect, findConsumer, type Connection, type FoundConsumer } from './client.js'
 import { readMessage } from './event.js'
 import { watchDrops } from './drops.js'
 import type { ResolvedSource } from './options.js'
-import { warningsOf } from './warnings.js'
+import { createSignal } from './signal.js'
+import { sayWarnings } from './warnings.js'
 
 /** A request for messages ends after so long, and is made anew. The server sends heartbeats in between. */
 const FETCH_MS = 10_000
@@ -32,7 +33,8 @@ const LATE_MS = 250
 
 const RECHECK_MS = 500
 
-const LEAST_BACK_MS = 250
+/** For the server to look at the requests that it has, before anything is given back. */
+const FORGET_MS = 2_000
 
 /** A message that is held here: `raw` is its latest delivery by the server. */
 interface Held {
@@ -224,6 +226,29 @@ async function begin(options: ResolvedSource, { deliver, report, warn }: Ends): 
     }
   }
 
+  /** In the order of the stream, and all of a key after the time of its first: else what follows it would come before it. */
+  const giveBack = (): void => {
+    const now = performance.now()
+    const firsts = new Map<string, Held>()
+    for (const one of waiting) {
+      const key = keyOf(one)
+      if (key !== undefined && !firsts.has(key)) firsts.set(key, one)
+      const { dueAt = 0 } = key === undefined ? one : firsts.get(key)!
+      settle(one, (message) => message.nak(dueAt > now ? Math.ceil(dueAt - now) : undefined))
+    }
+  }
+  /**
+   * A server that has not seen yet that our last request is closed takes what is given back for that, and then gives it to
+   * nobody for `ack_wait`. It sees it when it is asked how many requests wait.
+   */
+  const forgetFetch = async (): Promise<void> => {
+    if (connection.isUp && found)
+      await sleep(
+        FORGET_MS,
+        connection.untilLost(found.consumer.info()).catch(() => undefined),
+      )
+  }
+
   const beat = (): void => {
     for (const { raw } of held) {
       try {
@@ -247,28 +272,10 @@ async function begin(options: ResolvedSource, { deliver, report, warn }: Ends): 
       room.give()
       await Promise.all([working, pulling])
       clearTimeout(timer)
-      // At once, unless the box had it: a server that finds our last request gone would not count that delivery.
-      for (const one of waiting) {
-        const afterMs =
-          one.dueAt === undefined ? undefined : Math.ceil(Math.max(LEAST_BACK_MS, one.dueAt - performance.now()))
-        settle(one, (message) => message.nak(afterMs))
-      }
+      if (waiting.length > 0) await forgetFetch()
+      giveBack()
       await connection.close()
     },
-  }
-}
-
-/** Beside the work: whoever may not look at the stream waits for an answer in vain, and is told nothing. */
-async function sayWarnings(
-  { jsm }: Connection,
-  options: ResolvedSource,
-  { found, warn }: { found: FoundConsumer; warn: Warn },
-): Promise<void> {
-  try {
-    const { config } = await jsm.streams.info(options.stream)
-    for (const text of warningsOf(found.config, config, options)) warn(text)
-  } catch {
-    // It warns, and fails nothing.
   }
 }
 
@@ -279,23 +286,5 @@ function sayOnce(report: Report): Report {
     if (problem === undefined && !troubled) return
     troubled = problem !== undefined
     report(problem)
-  }
-}
-
-/** One waits until another gives, for so long at most; what was given before is not lost. */
-function createSignal(): { give(): void; taken(ms: number): Promise<void> } {
-  let given = false
-  let wake: (() => void) | undefined
-  return {
-    give() {
-      given = true
-      wake?.()
-    },
-    async taken(ms) {
-      const woken = new Promise<void>((resolve) => (wake = resolve))
-      if (!given) await sleep(ms, woken)
-      given = false
-      wake = undefined
-    },
   }
 }

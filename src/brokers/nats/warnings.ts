@@ -1,11 +1,27 @@
 /** What in the configuration of a stream and its consumer would lose messages, each with the setting to change. */
 import type { ConsumerConfig, StreamConfig } from '@nats-io/jetstream'
+import type { Warn } from '../source.js'
+import type { Connection, FoundConsumer } from './client.js'
 import type { ResolvedSource } from './options.js'
 
 /** A process may pause for longer than that: a blocked event loop, a snapshot of its machine. */
 const LEAST_ACK_WAIT_MS = 5_000
 
-export function warningsOf(consumer: ConsumerConfig, stream: StreamConfig, { batch }: ResolvedSource): string[] {
+/** Beside the work: whoever may not look at the stream waits for an answer in vain, and is told nothing. */
+export async function sayWarnings(
+  { jsm }: Connection,
+  options: ResolvedSource,
+  { found, warn }: { found: FoundConsumer; warn: Warn },
+): Promise<void> {
+  try {
+    const { config } = await jsm.streams.info(options.stream)
+    for (const text of warningsOf(found.config, config, options)) warn(text)
+  } catch {
+    // It warns, and fails nothing.
+  }
+}
+
+function warningsOf(consumer: ConsumerConfig, stream: StreamConfig, { batch }: ResolvedSource): string[] {
   const name = consumer.durable_name ?? consumer.name ?? ''
   const warnings: string[] = []
   const { max_deliver = -1, max_ack_pending = -1, inactive_threshold = 0 } = consumer

@@ -48,6 +48,13 @@ const backlog = async () => {
   const { num_pending, num_ack_pending } = await jsm.consumers.info(stream, CONSUMER)
   return num_pending + num_ack_pending
 }
+/** As another process gets them, which does not acknowledge them. */
+const fetchBodies = async (most: number): Promise<string[]> => {
+  const consumer = await jetstream(nc).consumers.get(stream, CONSUMER)
+  const bodies: string[] = []
+  for await (const one of await consumer.fetch({ max_messages: most, expires: 10_000 })) bodies.push(one.string())
+  return bodies
+}
 const publish = (body: string, id?: string) =>
   jetstream(nc).publish(`${stream}.raw`, body, id === undefined ? {} : { msgID: id })
 
@@ -213,6 +220,37 @@ describe('a source', () => {
     await source().start(other.deliver)
     await waitUntil(async () => (await backlog()) === 0, { what: 'the other to get the rest at once' })
     expect(new Set([...recorder.messages, ...other.messages].map(({ id }) => id)).size).toBe(10)
+  })
+
+  test('gives a key back in its order when it is stopped while the first of it waits', async () => {
+    await addConsumer({ ack_wait: 600e9 })
+    await publish('0', 'm-0')
+    const later = { retryAt: new Date(Date.now() + 2_000) }
+    const recorder = new Recorder(async (batch) => batch.map((one) => settled(one, later)))
+    const one = source({ key: () => 'k' })
+    await one.start(recorder.deliver)
+    await waitUntil(() => recorder.batches.length > 0)
+    for (let n = 1; n < 5; n++) await publish(`${n}`, `m-${n}`)
+    await waitUntil(async () => (await jsm.consumers.info(stream, CONSUMER)).num_ack_pending === 5)
+    await one.stop()
+    expect(recorder.messages).toHaveLength(1)
+    expect(await fetchBodies(5)).toEqual(['0', '1', '2', '3', '4'])
+  })
+
+  test('gives all of it back at once when it is stopped while it waits for more', async () => {
+    await addConsumer({ ack_wait: 600e9 })
+    await publish('0', 'm-0')
+    const { passed, open } = gate()
+    const recorder = new Recorder(async () => passed)
+    const one = source()
+    await one.start(recorder.deliver)
+    await waitUntil(() => recorder.batches.length > 0)
+    for (let n = 1; n < 5; n++) await publish(`${n}`, `m-${n}`)
+    await waitUntil(async () => (await jsm.consumers.info(stream, CONSUMER)).num_ack_pending === 5)
+    const stopping = one.stop()
+    open()
+    await stopping
+    expect(await fetchBodies(4)).toEqual(['1', '2', '3', '4'])
   })
 
   test('finds its consumer again when that was deleted, and says so', async () => {
