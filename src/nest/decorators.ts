@@ -13,6 +13,8 @@ const CONSUMER = 'oncebox:consumer'
 const HANDLE = 'oncebox:handle'
 /** Nest's own mark of an `@Injectable()` class. */
 const INJECTABLE = '__injectable__'
+/** Nest's own mark of a class that is called from outside: guards and interceptors of the whole app are made for each call. */
+const ENTRY = '__entryProvider__'
 
 export interface ConsumerMark {
   readonly name: string
@@ -79,6 +81,7 @@ export function decorators<M extends MessageMap = MessageMap, Tx = unknown>(box?
       return (target) => {
         // Not over one that is there: it may have a scope.
         if (!read(INJECTABLE, target)) Injectable()(target)
+        SetMetadata(ENTRY, true)(target)
         SetMetadata(CONSUMER, mark)(target)
         declared.set(`${String(getBoxToken(box))}/${name}`, { target: target as unknown as Constructor, mark })
       }

@@ -392,6 +392,40 @@ describe('providers that are made per request', () => {
     expect(made - before).toBe(2)
   })
 
+  test('may be guards and interceptors of the whole app', async () => {
+    @Injectable({ scope: Scope.REQUEST })
+    class Admission implements CanActivate {
+      constructor(@Inject(REQUEST) private readonly request: MessageRequest) {}
+      canActivate() {
+        return seen.push(`asked ${this.request.message?.id}`) > 0
+      }
+    }
+    @Injectable({ scope: Scope.REQUEST })
+    class Around implements NestInterceptor {
+      constructor(@Inject(REQUEST) private readonly request: MessageRequest) {}
+      intercept(_: ExecutionContext, next: CallHandler): Observable<unknown> {
+        return next.handle().pipe(tap(() => seen.push(`after ${this.request.message?.id}`)))
+      }
+    }
+    @Consumer('guarded', ONCE)
+    class Guarded {
+      @Handle('order.placed') placed({ id }: Placed) {
+        seen.push(`handled ${id}`)
+      }
+    }
+    const providers = [
+      Guarded,
+      { provide: APP_GUARD, useClass: Admission, scope: Scope.REQUEST },
+      { provide: APP_INTERCEPTOR, useClass: Around, scope: Scope.REQUEST },
+    ]
+    const app = await open({ imports: [bench.root()], providers })
+    const [first, second] = [order(), order()]
+    for (const message of [first, second]) {
+      expect(await boxOf(app).handle(message)).toMatchObject({ status: 'handled' })
+    }
+    expect(seen).toEqual([first, second].flatMap(({ id }) => [`asked ${id}`, `handled ${id}`, `after ${id}`]))
+  })
+
   test('get all messages of a batch', async () => {
     @Consumer('scoped')
     class Scoped {
