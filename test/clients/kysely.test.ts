@@ -102,8 +102,23 @@ describe('a handler of Kysely', () => {
     ['insertInto', (tx) => tx.insertInto('stock').values(row('a'))],
     ['updateTable', (tx) => tx.updateTable('stock').set({ perBox: 1 })],
     ['deleteFrom', (tx) => tx.deleteFrom('stock').where('sku', '=', 'a')],
+    ['mergeInto', (tx) => tx.mergeInto('stock').using('stock as other', 'other.sku', 'stock.sku')],
   ])('is told of a statement that it made and did not execute: %s', async (_, forget) => {
     expect(await handled(async (tx) => void forget(tx))).toMatchObject({ code: 'UNAWAITED_QUERY' })
+  })
+
+  test('can merge', async () => {
+    await pool.query(`insert into stock values ('a', 1)`)
+    const state = await handled((tx) =>
+      tx
+        .mergeInto('stock')
+        .using('stock as other', 'other.sku', 'stock.sku')
+        .whenMatched()
+        .thenUpdateSet((eb) => ({ perBox: eb('stock.perBox', '+', eb.ref('other.perBox')) }))
+        .execute(),
+    )
+    expect(state).toBe('handled')
+    expect((await pool.query('select per_box from stock')).rows).toEqual([{ per_box: 2 }])
   })
 
   test('is told of a statement that it did not await', async () => {

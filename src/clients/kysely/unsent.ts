@@ -12,7 +12,11 @@ const WRITES = ['insertInto', 'replaceInto', 'updateTable', 'deleteFrom', 'merge
 interface Builder {
   toOperationNode(): unknown
 }
-type Writer = Partial<Record<(typeof WRITES)[number], (...tables: unknown[]) => Builder>>
+/** Of `mergeInto`: it can be asked nothing before it knows what to merge, and keeps its id then. */
+interface MergeBuilder {
+  using(table: string, left: string, right: string): Builder
+}
+type Writer = Partial<Record<(typeof WRITES)[number], (...tables: unknown[]) => Builder | MergeBuilder>>
 
 const UNSENT = Symbol('oncebox.unsent')
 
@@ -41,10 +45,10 @@ export class Writes {
   /** The class, with methods that count what they begin. */
   counted<C extends new (props: object) => object>(Transaction: C): C {
     const Counted = class extends (Transaction as new (props: object) => object) {}
-    const begin = (builder: Builder, unsent: Unsent | undefined): Builder => {
+    const begin = <B extends Builder | MergeBuilder>(builder: B, unsent: Unsent | undefined): B => {
       this.#beginning = unsent
       try {
-        if (unsent) builder.toOperationNode()
+        if (unsent) whole(builder).toOperationNode()
       } catch (error) {
         if (error !== HEARD) throw error
       } finally {
@@ -55,13 +59,17 @@ export class Writes {
     for (const name of WRITES) {
       const write = (Transaction.prototype as Writer)[name]
       if (!write) continue
-      const value = function (this: { [UNSENT]?: Unsent }, ...tables: unknown[]): Builder {
+      const value = function (this: { [UNSENT]?: Unsent }, ...tables: unknown[]): Builder | MergeBuilder {
         return begin(write.apply(this, tables), this[UNSENT])
       }
       Object.defineProperty(Counted.prototype, name, { value })
     }
     return Counted as C
   }
+}
+
+function whole(builder: Builder | MergeBuilder): Builder {
+  return 'toOperationNode' in builder ? builder : builder.using('any', 'any.left', 'any.right')
 }
 
 /** From now on the writes of this transaction, of a counted class, are counted. */
