@@ -5,6 +5,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vite
 import { fromPg } from 'oncebox/pg'
 import type { OnceboxErrorCode } from '../../src/errors.js'
 import { isConnectionLoss } from '../../src/postgres/errors.js'
+import { environment } from '../support/environments.js'
 import { type ScratchDatabase, scratchDatabase, startPostgres } from '../support/postgres.js'
 import { slowProxy } from './slow-proxy.js'
 
@@ -338,6 +339,25 @@ describe("a user's own transaction", () => {
     const committed = mine.query('commit')
     expect(await codeOf(driver.query(SELECT, ['x'], mine))).toBe(code('TRANSACTION_REQUIRED'))
     await committed
+  })
+
+  test('takes statements behind a pooler that gives its server connection to others', async () => {
+    await using env = await environment('pgbouncer', { settings: { default_pool_size: 1 } })
+    const pool = new pg.Pool({ ...env.connection, max: 2 })
+    const driver = fromPg(pool)
+    const clients = [await pool.connect(), await pool.connect()]
+    try {
+      for (let round = 0; round < 2; round += 1) {
+        for (const client of clients) {
+          await client.query('begin')
+          expect(await driver.query(SELECT, ['x'], client)).toEqual([{ x: 'x' }])
+          await client.query('commit')
+        }
+      }
+    } finally {
+      for (const client of clients) client.release()
+      await pool.end()
+    }
   })
 
   test('is refused on a client that never connected', async () => {

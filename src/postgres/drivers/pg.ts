@@ -179,8 +179,7 @@ class PgDriver implements Driver<Client, object> {
     } catch (error) {
       if (statement.name === undefined || !isStalePlan(error)) throw error
       this.#note(error)
-      const { text, values = [] } = statement
-      return this.#alone({ text, values }, options)
+      return this.#alone(unnamed(statement), options)
     }
   }
 
@@ -249,12 +248,17 @@ class PgDriver implements Driver<Client, object> {
     }
     const client = asClient(tx)
     if ((await transactionStatus(client)) === 'idle') throw required('a client that is not in a transaction')
-    return ask(client, statement)
+    // A name that its connection does not know, or that a pooler has given to another's, would cost the caller the transaction.
+    return ask(client, unnamed(statement))
   }
 }
 
 /** After so many, the pooler is to blame rather than a statement that somebody has deallocated. */
 const STALE_TIMES = 3
+
+function unnamed({ text, values }: Statement): Statement {
+  return values ? { text, values } : { text }
+}
 
 function rowsOf({ rows }: Answer): Answer['rows'] {
   return rows
