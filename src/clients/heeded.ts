@@ -2,6 +2,7 @@
  * Work on a handler's transaction that a client begins at once, such as a transaction within it. Work that nobody awaited,
  * or that is under way when the handler has returned, fails the message; its rejection must not end the process.
  */
+import { unawaitedQuery } from '../postgres/drivers/loan-errors.js'
 import { ignore, whenSent } from '../postgres/drivers/watch.js'
 
 const HEEDS = new Set<string | symbol>(['then', 'catch', 'finally', 'asCallback'])
@@ -34,6 +35,13 @@ export class Heeded {
     this.#pending.add(work)
     const settled = (): boolean => this.#pending.delete(work)
     work.then(settled, settled).then(ignore, ignore)
+  }
+
+  /** Rejects if anything is under way, or was awaited by nobody: once it is over. */
+  async leave(isOver: () => boolean): Promise<void> {
+    const { count } = this
+    await this.settled(isOver)
+    if (count > 0) throw unawaitedQuery(count)
   }
 
   /** Resolves once nothing is under way any more, or what it waits for is over. */

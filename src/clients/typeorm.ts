@@ -9,7 +9,9 @@ import type { PgPool } from '../postgres/drivers/pg.js'
 import { handlerCalled, refuse } from '../postgres/drivers/loan-errors.js'
 import { isPgPool, unfit, wrongClient } from '../postgres/drivers/wrong-client.js'
 import { type Begun, bound } from './bound.js'
+import { Heeded } from './heeded.js'
 import { needed } from './needed.js'
+import { heed } from './typeorm/heeding.js'
 
 /** A data source of TypeORM, as `fromTypeOrm` takes it. `M` is its EntityManager. */
 export interface TypeOrmDataSource<M extends object> {
@@ -22,6 +24,7 @@ export interface TypeOrmDataSource<M extends object> {
 /** What the binding needs of a query runner of PostgreSQL; `transactionDepth` and `databaseConnection` are not public. */
 interface QueryRunner {
   readonly manager: object
+  readonly broadcaster?: object
   databaseConnection: object | undefined
   isTransactionActive: boolean
   readonly isReleased: boolean
@@ -57,7 +60,17 @@ export function fromTypeOrm<M extends object>(dataSource: TypeOrmDataSource<M>):
       const isTaken = (await on(open(), client).connect()) === client
       needed(isTaken || undefined, 'queryRunner.databaseConnection', VERSIONS)
     },
-    bind: (client) => ({ tx: on(open(), client).manager as M }),
+    bind(client) {
+      const runner = on(open(), client)
+      const within = new Heeded()
+      let over = false
+      heed(runner, within)
+      return {
+        tx: runner.manager as M,
+        leave: () => within.leave(() => over),
+        close: () => void (over = true),
+      }
+    },
     begunBy,
   })
 }

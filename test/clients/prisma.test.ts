@@ -6,7 +6,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { fromPg } from 'oncebox/pg'
 import { fromPrisma } from 'oncebox/prisma'
 import type { Driver, OnceboxErrorCode } from 'oncebox'
-import { type Prisma, PrismaClient } from '../../examples/prisma/client/client.js'
+import { Prisma, PrismaClient } from '../../examples/prisma/client/client.js'
 import { causes, toFailure, withoutValues } from '../../src/failure.js'
 import { type ScratchDatabase, scratchDatabase } from '../support/postgres.js'
 import { promisesOf } from './suite.js'
@@ -189,6 +189,34 @@ describe('in a handler', () => {
     })
     expect(seen).toEqual(['create'])
     expect(await ids()).toEqual(['extended'])
+  })
+
+  test('a method of an extension that nobody awaited is found while it takes its time', async () => {
+    const extended = prisma.$extends({
+      model: {
+        order: {
+          async place(id: string) {
+            await sleep(30)
+            return Prisma.getExtensionContext(this).create({ data: order(id) })
+          },
+        },
+      },
+      client: { fail: () => Promise.reject(new Error('of the extension')) },
+    })
+    const db = fromPrisma(extended, pool)
+    type Extended = Parameters<Parameters<typeof db.transaction>[0]>[0]
+    const handling = (handler: (tx: Extended) => unknown): Promise<unknown> =>
+      db.transaction(async (tx) => {
+        const loan = db.lend!(tx)
+        await loan.run!(async () => void (await handler(loan.tx)))
+        await loan.giveBack()
+      })
+    // vitest fails for a rejection that nobody handled.
+    for (const forget of [(tx: Extended) => tx.order.place('a'), (tx: Extended) => (tx as typeof extended).fail()])
+      await expect(handling((tx) => void forget(tx))).rejects.toMatchObject(code('UNAWAITED_QUERY'))
+    expect(await ids()).toEqual([])
+    await handling((tx) => tx.order.place('b'))
+    expect(await ids()).toEqual(['b'])
   })
 })
 

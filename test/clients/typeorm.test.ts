@@ -1,6 +1,6 @@
 /** What TypeORM keeps beyond what every client does: its repositories, subscribers, logger and schema tool. */
 import { DataSource, EntitySchema, type EntityManager, type EntitySubscriberInterface, type InsertEvent } from 'typeorm'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { createBox, defineMessages, unchecked } from 'oncebox'
 import { fromTypeOrm } from 'oncebox/typeorm'
 import { createTestBox } from 'oncebox/testing'
@@ -129,6 +129,29 @@ describe('TypeORM, in a handler', () => {
     ]) {
       const { state, error, accounts } = await handling(async (tx) => void forget(tx).catch(() => {}))
       expect([state, error?.code, accounts]).toEqual(['dead', 'UNAWAITED_QUERY', []])
+    }
+  })
+
+  test.each<[string, (tx: EntityManager) => PromiseLike<unknown>]>([
+    ['save of the manager', (tx) => tx.save(Account, { id: 'ada', cents: 5 })],
+    ['insert of the manager', (tx) => tx.insert(Account, { id: 'ada', cents: 5 })],
+    ['save of a repository', (tx) => tx.getRepository(Account).save({ id: 'ada', cents: 5 })],
+    ['a query builder', (tx) => tx.createQueryBuilder().insert().into(Account).values({ id: 'ada', cents: 5 }).execute()],
+  ])('a call that nobody awaited is found while a subscriber takes its time: %s', async (_, forget) => {
+    const slow = { listenTo: () => 'Account', beforeInsert: () => new Promise<void>((done) => setTimeout(done, 30)) }
+    dataSource.subscribers.push(slow)
+    onTestFinished(() => void dataSource.subscribers.splice(dataSource.subscribers.indexOf(slow), 1))
+    const { state, error, accounts } = await handling(async (tx) => void forget(tx))
+    expect([state, error?.code, accounts]).toEqual(['dead', 'UNAWAITED_QUERY', []])
+  })
+
+  test('what fails without a statement, and is awaited by nobody, fails the message and not the process', async () => {
+    for (const forget of [
+      (tx: EntityManager) => tx.save('Unknown', { id: 'ada' }),
+      (tx: EntityManager) => tx.transaction(() => Promise.reject(new Error('of the nested one'))),
+    ]) {
+      const { state, error } = await handling(async (tx) => void forget(tx))
+      expect([state, error?.code]).toEqual(['dead', 'UNAWAITED_QUERY'])
     }
   })
 

@@ -2,7 +2,7 @@
  * A transaction of Knex on a connection that is lent: what `knex.transaction()` would make, without its BEGIN and COMMIT. It
  * inherits from the instance, since making one anew copies some two hundred methods for each message.
  */
-import { refuse, unawaitedQuery } from '../../postgres/drivers/loan-errors.js'
+import { refuse } from '../../postgres/drivers/loan-errors.js'
 import type { Bound } from '../bound.js'
 import { Heeded } from '../heeded.js'
 import { refusingForgotten } from '../forgotten.js'
@@ -77,11 +77,7 @@ export function transactionOn(root: KnexInstance, connection: object): Bound<Kne
       const written = [...built.filter((builder) => isForgotten(builder, client)), ...schemas.filter(isChange)]
       return written.filter((builder) => !compiled.has(builder)).length
     }),
-    async leave() {
-      const begun = within.count
-      await within.settled(() => over)
-      if (begun > 0) throw unawaitedQuery(begun)
-    },
+    leave: () => within.leave(() => over),
     close: () => void (over = true),
   }
 }

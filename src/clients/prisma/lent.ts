@@ -52,7 +52,9 @@ export class Lent implements Place {
       if (!this.isOpen) return tooLate()
       if (name === '$transaction') return this.#transaction(target, method, args)
       const answer = inPlace(this, () => Reflect.apply(method, target, args))
-      return isPrismaPromise(answer) ? this.#watch(answer) : answer
+      if (isPrismaPromise(answer)) return this.#watch(answer)
+      // Of an extension, which may do something else first.
+      return answer instanceof Promise ? this.#within.watch(answer) : answer
     }
   }
 
