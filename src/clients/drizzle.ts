@@ -66,7 +66,13 @@ export function fromDrizzle<T extends object>(db: DrizzleDb<T>, options?: PgOpti
       const unsent = new Unsent()
       const tx = unsent.watch(Object.create(model!) as Tx)
       tx.session = on(root, client)
-      return { tx, run: refusingForgotten(() => unsent.count) }
+      let over = false
+      return {
+        tx,
+        run: refusingForgotten(() => unsent.count),
+        leave: () => unsent.within.leave(() => over),
+        close: () => void (over = true),
+      }
     },
     begunBy: (tx) => begun(base, (tx as Partial<Tx>).session?.client),
   }) as unknown as Driver<T>

@@ -1,4 +1,5 @@
 /** What is Drizzle's own: which databases are taken, settings of the user's, statements that nobody awaited. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { PGlite } from '@electric-sql/pglite'
 import { drizzle as onPg } from 'drizzle-orm/node-postgres'
 import { integer, pgTable, text, withReplicas } from 'drizzle-orm/pg-core'
@@ -104,6 +105,16 @@ describe('a handler of Drizzle', () => {
       if (made instanceof Promise) await made
     })
     expect(failure).toMatchObject({ code: 'UNAWAITED_QUERY' })
+    expect(await skus()).toEqual([])
+  })
+
+  test.each<[string, (tx: Tx) => Promise<unknown>]>([
+    ['under way', (tx) => tx.transaction((inner) => inner.insert(stock).values({ sku: 'a', perBox: 1 }))],
+    ['waiting', (tx) => tx.transaction(async (inner) => (await sleep(30), inner.insert(stock).values({ sku: 'a', perBox: 1 })))], // prettier-ignore
+    ['that fails', (tx) => tx.transaction(() => Promise.reject(new Error('of the transaction within')))],
+  ])('that did not await a transaction within fails, and the process does not: %s', async (_, forget) => {
+    // vitest fails for a rejection that nobody handled.
+    expect(await handled(async (tx) => void forget(tx))).toMatchObject({ code: 'UNAWAITED_QUERY' })
     expect(await skus()).toEqual([])
   })
 

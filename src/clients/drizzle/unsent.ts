@@ -1,7 +1,10 @@
 /**
  * Drizzle sends a statement when somebody awaits it: `tx.insert(…).values(…)` without `await` does nothing, and nobody is
- * told. Writes that a handler made and that were never sent, nor put into another statement, are counted here.
+ * told. Writes that a handler made and that were never sent, nor put into another statement, are counted here. A transaction
+ * within begins at once, so it is heeded.
  */
+import { Heeded } from '../heeded.js'
+
 type Method = (this: unknown, ...args: unknown[]) => unknown
 type Members = Record<string, unknown>
 
@@ -13,6 +16,8 @@ interface Watched {
 
 export class Unsent {
   readonly #made = new Set<object>()
+  /** Transactions within. */
+  readonly within = new Heeded()
 
   get count(): number {
     return this.#made.size
@@ -80,9 +85,9 @@ export function watching(tx: object): object {
     transaction: {
       value(this: Watched, work: Method, ...config: unknown[]): unknown {
         const unsent = this[UNSENT]
-        const nested = (inner: object): unknown =>
-          work(unsent ? unsent.watch(Object.create(watching(inner)) as object) : inner)
-        return own['transaction']!.call(this, nested, ...config)
+        if (!unsent) return own['transaction']!.call(this, work, ...config)
+        const nested = (inner: object): unknown => work(unsent.watch(Object.create(watching(inner)) as object))
+        return unsent.within.watch(own['transaction']!.call(this, nested, ...config) as Promise<unknown>)
       },
     },
   }) as object
