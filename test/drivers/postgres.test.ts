@@ -1,9 +1,12 @@
 /** What the driver for postgres.js promises beyond the conformance suite. */
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
 import postgres from 'postgres'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { fromPostgres } from 'oncebox/postgres'
 import type { OnceboxErrorCode } from '../../src/errors.js'
 import { type ScratchDatabase, scratchDatabase } from '../support/postgres.js'
+import { waitUntil } from '../support/wait.js'
 
 let database: ScratchDatabase
 beforeAll(async () => {
@@ -76,6 +79,54 @@ describe('a lent sql', () => {
       },
     ]
     for (const form of forms) expect(await codeOf(lent(form))).toBe(code('UNAWAITED_QUERY'))
+  })
+
+  test('copies, in and out', async () => {
+    await lent(async (tx) => {
+      await tx`create temp table people (name text) on commit drop`
+      await pipeline(Readable.from(['a\n', 'b\n']), await tx`copy people from stdin`.writable())
+      const lines: string[] = []
+      for await (const line of await tx`copy people to stdout`.readable()) lines.push(String(line))
+      expect(lines.join('')).toBe('a\nb\n')
+    })
+  })
+
+  test('gives up its connection for a COPY that it has left open, whether it returns or throws', async () => {
+    const sql = connect({ max: 2 })
+    const driver = fromPostgres(sql)
+    await sql`create table copied (name text)`
+    const copying = (handler: (tx: postgres.TransactionSql) => Promise<unknown>): Promise<void> =>
+      driver.transaction(async (tx) => {
+        const loan = driver.lend!(tx)
+        await handler(loan.tx)
+        await loan.giveBack()
+      })
+    const begin = async (tx: postgres.TransactionSql): Promise<void> => {
+      const copy = await tx`copy copied from stdin`.writable()
+      copy.write('a\n')
+    }
+    // More often than there are connections.
+    for (let time = 0; time < 3; time += 1) {
+      expect(await codeOf(copying(begin))).toBe(code('UNAWAITED_QUERY'))
+      const failing = copying(async (tx) => {
+        await begin(tx)
+        throw new Error('of its source')
+      })
+      await expect(failing).rejects.toThrow('of its source')
+    }
+    expect(await driver.transaction((tx) => driver.query(SELECT, ['next'], tx))).toEqual([{ x: 'next' }])
+    const copies = `select from pg_stat_activity where datname = current_database() and query like 'copy copied%'`
+    await waitUntil(async () => (await sql.unsafe(copies)).length === 0, { what: 'the sessions to end' })
+    expect([...(await sql`select name from copied`)]).toEqual([])
+  })
+
+  test('takes a COPY that was broken off for the end of the transaction', async () => {
+    const swallowed = lent(async (tx) => {
+      await tx`create temp table people (name text) on commit drop`
+      const copy = await tx`copy people from stdin`.writable()
+      await pipeline(new Readable({ read: (): never => { throw new Error('of its source') } }), copy).catch(() => {}) // prettier-ignore
+    })
+    expect(await codeOf(swallowed)).toBe(code('TRANSACTION_ABORTED'))
   })
 
   test('knows statements that nobody awaited, which postgres.js never sends', async () => {

@@ -195,6 +195,19 @@ export class Watch {
     work.then(release, release)
   }
 
+  /** Counts what waits for its handler and not for the server, such as a COPY, until the returned function is called. */
+  holdOpen(cursor: Cursor): Answered {
+    const outer = this.#transaction?.holdOpen(cursor)
+    ;(this.#cursors ??= new Set()).add(cursor)
+    this.#unanswered += 1
+    return (error) => {
+      outer?.(error)
+      this.#cursors?.delete(cursor)
+      if (error !== undefined) this.failure ??= error
+      this.#release()
+    }
+  }
+
   #release(): void {
     this.#unanswered -= 1
     if (this.#settled && this.unanswered === 0) for (const settled of this.#settled.splice(0)) settled()

@@ -2,6 +2,7 @@
  * The gate that statements of a postgres.js transaction pass on their way to the server: the watch over it, and what is
  * postgres.js's own. A query is sent when somebody awaits it, and is a part of another one if it was put into it.
  */
+import { Readable, Writable } from 'node:stream'
 import { sleep } from '../../../backoff.js'
 import { fromTheDatabase, isConnectionLoss } from '../../errors.js'
 import { firstWords } from '../sql-text.js'
@@ -43,6 +44,8 @@ export class Gate extends Watch {
   readonly #transaction: Gate | undefined
   readonly #sent = new Set<Pending>()
   readonly #unsent = new Set<Pending>()
+  /** Of COPY, which nothing can be sent behind before they have ended. */
+  #streams = 0
 
   constructor(transaction?: Gate, company?: Company) {
     super(transaction, company)
@@ -52,6 +55,11 @@ export class Gate extends Watch {
   /** The connection is gone: postgres.js must write nothing more on it, not even a ROLLBACK, or it ends the process. */
   get dead(): boolean {
     return this.over || isConnectionLoss(this.failure)
+  }
+
+  /** True if the connection is within a COPY. */
+  get copies(): boolean {
+    return this.#streams > 0
   }
 
   /** How many statements were made and never sent: postgres.js sends what somebody awaits. */
@@ -87,7 +95,27 @@ export class Gate extends Watch {
       answered(nested && !isConnectionLoss(fromTheDatabase(error)) ? undefined : error)
     }
     // Not `query.then`, which would send it.
-    void Promise.prototype.then.call(query, () => end(), end)
+    void Promise.prototype.then.call(
+      query,
+      (answer: unknown) => {
+        // A COPY is answered as soon as it can begin.
+        if (answer instanceof Readable || answer instanceof Writable) this.#copy(answer, nested)
+        end()
+      },
+      end,
+    )
+  }
+
+  #copy(stream: Readable | Writable, nested: boolean): void {
+    const transaction = this.#transaction ?? this
+    const ended = this.holdOpen({})
+    transaction.#streams += 1
+    // What it is destroyed with, when its connection is given up, must not end the process.
+    stream.on('error', ignore)
+    stream.once('close', () => {
+      transaction.#streams -= 1
+      ended(nested ? undefined : brokenOff(stream))
+    })
   }
 
   /** Waits a moment for cursors, if nothing else is unanswered: one left by `break` takes a round trip to close. */
@@ -113,6 +141,12 @@ export class Gate extends Watch {
     }
     return running
   }
+}
+
+/** Why a COPY to the server came to nothing, which the server takes for an error of the transaction. */
+function brokenOff(stream: Readable | Writable): unknown {
+  if (stream instanceof Readable || stream.writableFinished) return undefined
+  return stream.errored ?? new Error('the stream of a COPY was destroyed before its end')
 }
 
 /** What the template says, with a parameter for whatever is put into it. */

@@ -70,8 +70,8 @@ export class Run<R> {
       if (gate.cancelAll()) this.#giveUp(error)
       // The session has ended and its socket is about to: a ROLLBACK written in between would block the connection.
       if (isFatal(gate.failure)) this.giveUp(error)
-      // A ROLLBACK would put the connection back into the pool.
-      if (isReadOnly(gate.failure)) {
+      // A ROLLBACK would put the connection back into the pool, or wait behind a COPY that nobody ends.
+      if (isReadOnly(gate.failure) || gate.copies) {
         this.giveUp(error)
         this.terminate()
       }
