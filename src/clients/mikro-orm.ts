@@ -119,8 +119,23 @@ class MikroBinding implements Binding<Manager> {
     return { run: async (text, values) => (await context.executeQuery(compiled(text, values))).rows }
   }
 
-  /** MikroORM's schema generator, and so its migrations, drop every table of the database that no entity is of. */
   check(schema: string): void {
+    this.#checkContext()
+    this.#checkGenerator(schema)
+  }
+
+  /** Its variables would be those of whoever had the connection before: it sets them when it takes one itself. */
+  #checkContext(): void {
+    if (this.#parts.config.get('sessionContext') !== 'connection') return
+    throw invalid(
+      `with sessionContext: 'connection' MikroORM sets the variables of a session when it takes a connection from the pool, ` +
+        `which it does not do for handlers: they would run with those of somebody else; say sessionContext: 'transaction', ` +
+        `and set what a handler needs in it, await tx.execute("select set_config('app.tenant', ?, true)", [tenant])`,
+    )
+  }
+
+  /** MikroORM's schema generator, and so its migrations, drop every table of the database that no entity is of. */
+  #checkGenerator(schema: string): void {
     // Of a test box: made by it, and dropped by it.
     if (schema.startsWith('oncebox_test_')) return
     const { ignoreSchema } = (this.#parts.config.get('schemaGenerator') ?? {}) as { ignoreSchema?: unknown }

@@ -1,5 +1,5 @@
 /** What MikroORM keeps beyond the conformance suite. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import pg from 'pg'
 import { createBox, type Driver, type OnceboxErrorCode } from 'oncebox'
 import { fromMikroOrm } from 'oncebox/mikro-orm'
@@ -208,6 +208,20 @@ describe('the schema generator', () => {
       settings.ignoreSchema = ignoreSchema
     }
   })
+})
+
+test('a session context that is set when a connection is taken from the pool is refused by a box', async () => {
+  const { config } = opened.orm
+  const before = config.get('sessionContext')
+  onTestFinished(() => config.set('sessionContext', before))
+  config.set('sessionContext', 'connection')
+  const box = createBox({ db: driver, logger: { debug() {}, info() {}, warn() {}, error() {} } })
+  const words = expect.objectContaining({
+    ...code('OPTION_INVALID'),
+    message: expect.stringContaining(`sessionContext: 'transaction'`) as string,
+  })
+  await expect(box.migrate()).rejects.toEqual(words)
+  await expect(box.start()).rejects.toEqual(words)
 })
 
 describe('fromMikroOrm refuses', () => {
