@@ -109,6 +109,8 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
     }) as FrontDoor<M>
 
   const announce = async (): Promise<void> => {
+    // Again: a client may not have known when they were declared.
+    for (const consumer of declared()) checkClient(consumer, db.driver)
     await register(runtime, declared())
     // All types, not only new ones: whoever registered them may have died before it got here.
     const types = declared().flatMap((consumer) => consumer.types)

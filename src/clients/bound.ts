@@ -44,6 +44,8 @@ export interface Binding<Tx extends object> {
   begunBy(tx: object): Begun | string | undefined
   /** True if a statement reaches the handle some ticks after it was asked for: those that nobody awaited are waited for. */
   readonly late?: boolean
+  /** False as long as nobody knows what the driver underneath can do, since its pool comes later. */
+  isKnown?(): boolean
   /** True if the client has one handle for a transaction, which one handler can have at a time. */
   readonly single?: boolean
 }
@@ -84,7 +86,8 @@ class BoundDriver<Tx extends object> implements Driver<Tx> {
   }
 
   get together(): boolean {
-    return this.#base.together === true && !this.#binding.single
+    if (this.#binding.single) return false
+    return this.#base.together === true || this.#binding.isKnown?.() === false
   }
 
   get capacity(): number | undefined {

@@ -81,6 +81,10 @@ class MikroBinding implements Binding<Manager> {
     this.#current = currentOf(parts.config)
   }
 
+  isKnown(): boolean {
+    return this.#parts.pool.isKnown()
+  }
+
   async prepare(): Promise<void> {
     await this.#parts.pool.ready()
     await this.#parts.contexts.learn()

@@ -93,7 +93,10 @@ export interface Driver<Tx, TxIn = Tx> {
   /** True if a statement may be sent before the one ahead of it is answered, so that trips can be shared. */
   readonly pipelines?: boolean | undefined
 
-  /** True if `lendTogether` works with this client; consumers cannot ask for `group.together` otherwise. */
+  /**
+   * True if `lendTogether` works with this client; consumers cannot ask for `group.together` otherwise. One that does not know
+   * before it has connected says true until then: it is asked again at the start.
+   */
   readonly together?: boolean | undefined
 }
 

@@ -25,6 +25,7 @@ interface Em {
   begin(): Promise<void>
   commit(): Promise<void>
   setTransactionContext?: unknown
+  getConnection(): { getClient(): unknown }
 }
 
 interface Orm {
@@ -222,6 +223,42 @@ test('a session context that is set when a connection is taken from the pool is 
   })
   await expect(box.migrate()).rejects.toEqual(words)
   await expect(box.start()).rejects.toEqual(words)
+})
+
+describe('group.together', () => {
+  /** Declared before anything is known of the pool. */
+  const declared = (orm: Orm) => {
+    const box = createBox({ db: fromMikroOrm(orm), logger: { debug() {}, info() {}, warn() {}, error() {} } })
+    box.consumer('c', { put: async () => {} }, { group: { together: true } })
+    return box
+  }
+
+  test('may be asked for before the pool is known', async () => {
+    const box = declared(opened.orm)
+    await box.migrate()
+    await box.start()
+    await box.stop()
+  })
+
+  test('is refused at the start if its client cannot do it', async () => {
+    class Old extends pg.Client {
+      constructor(config?: pg.ClientConfig) {
+        super(config)
+        delete (this as { pipeline?: boolean }).pipeline
+      }
+    }
+    const old = new pg.Pool({ connectionString: database.url, max: 2, Client: Old } as pg.PoolConfig)
+    onTestFinished(() => old.end())
+    const real = opened.orm.em.getConnection()
+    const connection = { getClient: () => real.getClient(), getNativeClient: async () => old }
+    const em = Object.create(opened.orm.em, { getConnection: { value: () => connection } }) as Em
+    await createBox({ db: driver }).migrate()
+    const words = expect.stringContaining('group.together needs a client') as string
+    await expect(declared({ ...opened.orm, em, config: opened.orm.config }).start()).rejects.toMatchObject({
+      ...code('OPTION_INVALID'),
+      message: words,
+    })
+  })
 })
 
 describe('fromMikroOrm refuses', () => {

@@ -9,6 +9,8 @@ interface Pool {
 
 export interface LazyPool {
   readonly pool: PgPool<never>
+  /** False until it has come. */
+  isKnown(): boolean
   /** Rejects if it has none. */
   ready(): Promise<void>
 }
@@ -42,5 +44,5 @@ export function lazyPool(native: () => Promise<unknown>): LazyPool {
       return typeof value === 'function' && key !== 'Client' ? (value.bind(known) as unknown) : value
     },
   })
-  return { pool, ready: () => ask().then(() => undefined) }
+  return { pool, isKnown: () => known !== undefined, ready: () => ask().then(() => undefined) }
 }
