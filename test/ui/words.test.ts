@@ -70,6 +70,12 @@ test('what has no number and no query says what it names', () => {
   expect(auditWords(row('discard', { filter: { id: ['x', 'y'] }, count: 2 })).filter).toBe('id:x,y')
 })
 
+test('the criteria of a filter are told, also those named like what has a column of its own', () => {
+  const filterOf = (filter: unknown): string => auditWords(row('retry', { filter, count: 2, limit: 5 })).filter
+  expect(filterOf({ reason: 'unrouted' })).toBe('reason:unrouted')
+  expect(filterOf({ consumer: 'loyalty', state: ['handled', 'dead'] })).toBe('consumer:loyalty state:handled,dead')
+})
+
 test('who is not known is named by the login of the database', () => {
   expect(auditWords(row('prune', { count: 3 }, { by: undefined, login: 'app' }))).toMatchObject({
     who: 'app',

@@ -21,7 +21,7 @@ const ENDED: Readonly<Record<string, string>> = {
   failed: 'Broke off',
 }
 
-/** Said in columns of their own. */
+/** Of the detail, what is said in columns of its own. */
 const SAID = new Set(['filter', 'count', 'of', 'reason', 'state', 'job', 'limit', 'perSecond'])
 
 export function auditWords({ action, by, login, role, detail }: AuditRow): AuditWords {
@@ -51,8 +51,9 @@ function messagesOf({ count: done, of }: AuditRow['detail'], begins: boolean): s
 function filterOf(detail: AuditRow['detail']): string {
   const { filter } = detail
   if (typeof filter === 'string') return filter === '' ? 'all' : filter
-  const named = typeof filter === 'object' && filter !== null ? { ...filter } : detail
-  const parts = Object.entries(named).flatMap(([name, value]) => (SAID.has(name) || value === undefined || value === null ? [] : [`${name}:${text(value)}`])) // prettier-ignore
+  const named = typeof filter === 'object' && filter !== null ? filter : detail
+  const isSaid = (name: string): boolean => named === detail && SAID.has(name)
+  const parts = Object.entries(named).flatMap(([name, value]) => (isSaid(name) || value === undefined || value === null ? [] : [`${name}:${text(value)}`])) // prettier-ignore
   return parts.join(' ')
 }
 
