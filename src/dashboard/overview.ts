@@ -62,7 +62,7 @@ export async function readOverview({ name, box, stage }: Inside, reads: Runtime)
   const overview = {
     at: new Date(now).toISOString(),
     box: name,
-    health: { ...healthy, reasons },
+    health: { ...healthy, reasons, attached: stage.runtime.origins.length },
     server: { version: known!.server, ms },
     consumers,
     ...(all && { rates: all }),

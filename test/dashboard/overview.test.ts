@@ -170,6 +170,12 @@ test('a sink whose destination is down says since when, and does not once it wor
   expect((await sinks())[0]).not.toHaveProperty('failingSince')
 })
 
+test('a process says how many sources it has, of which none says nothing of the brokers', async () => {
+  expect((await overview()).health).toMatchObject({ sources: true, attached: 0 })
+  box.from({ name: 'bus', start: () => Promise.resolve(), stop: () => Promise.resolve() })
+  await waitUntil(async () => (await overview()).health.attached === 1)
+})
+
 test('a message says after how many attempts it is given up, unless its policy decides case by case', async () => {
   const fail = () => Promise.reject(new Error('no'))
   box.consumer('ten', { t: fail }, { retry: { attempts: 10, baseMs: HOUR_MS } })

@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import type { ConsumerStatus, Finding, History, Overview, Series } from 'oncebox/dashboard/client'
 import { ticks, topOf } from '../../ui/src/logic/axis.js'
+import { brokersOf } from '../../ui/src/logic/health-words.js'
 import { linesOf, readingOf, sparkOf, thin, type Reading } from '../../ui/src/logic/lines.js'
 import { sentenceOf } from '../../ui/src/logic/sentence.js'
 import { tell, verdictOf, worstFirst } from '../../ui/src/logic/verdict.js'
@@ -16,7 +17,7 @@ function overview(consumers: ConsumerStatus[], findings: Finding[] = [], rest: P
   return {
     at: '2026-11-16T14:32:00.000Z',
     box: 'payments',
-    health: { ok: true, database: true, sources: true, lagMs: 0, reasons: [] },
+    health: { ok: true, database: true, sources: true, attached: 1, lagMs: 0, reasons: [] },
     server: { version: '17.6', ms: 0.9 },
     consumers,
     sinks: [],
@@ -27,6 +28,14 @@ function overview(consumers: ConsumerStatus[], findings: Finding[] = [], rest: P
 }
 
 const plain = (text: string): string => text.replaceAll('\u202f', '_')
+
+test.each([
+  [{ attached: 2, sources: true }, { tone: 'handled', shape: 'up', words: 'every source of this process is connected' }],
+  [{ attached: 2, sources: false }, { tone: 'dead', shape: 'behind', words: 'a source is not connected' }],
+  [{ attached: 0, sources: true }, { tone: 'pending', shape: 'pending', words: 'not known here: this process has no source' }],
+])('brokers are as well as the sources of this process say: %o', (health, told) => {
+  expect(brokersOf({ ok: true, database: true, lagMs: 0, reasons: [], ...health })).toEqual(told)
+}) // prettier-ignore
 
 describe('the verdict', () => {
   const began = (at: string): string => at.slice(11, 16)

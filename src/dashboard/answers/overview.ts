@@ -97,6 +97,8 @@ export interface Overview {
     readonly ok: boolean
     readonly database: boolean
     readonly sources: boolean
+    /** How many sources this process has: of none, `sources` says nothing. */
+    readonly attached: number
     readonly lagMs: number
     readonly reasons: readonly string[]
   }

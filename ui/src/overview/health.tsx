@@ -2,6 +2,7 @@
 import type { Overview } from '../api.js'
 import { Panel } from '../components/panel.js'
 import { Silhouette } from '../components/silhouette.js'
+import { brokersOf, DOWN, UP, type Known } from '../logic/health-words.js'
 import { href } from '../router.js'
 
 export function Health({ overview: { health, server } }: { overview: Overview }) {
@@ -16,28 +17,30 @@ export function Health({ overview: { health, server } }: { overview: Overview })
       }
     >
       <ul class="health">
-        <Part ok={health.database} name="Database">
-          {health.database ? `PostgreSQL ${version} answers in ${server.ms} ms` : 'does not answer'}
-        </Part>
-        <Part ok={health.sources} name="Brokers">
-          {health.sources ? 'every source of this process is connected' : 'a source is not connected'}
-        </Part>
-        <Part ok={health.ok} name="This process">
-          {health.ok ? 'ready' : health.reasons.join('; ') || 'not ready'}
-        </Part>
+        <Part
+          {...(health.database ? UP : DOWN)}
+          name="Database"
+          words={health.database ? `PostgreSQL ${version} answers in ${server.ms} ms` : 'does not answer'}
+        />
+        <Part {...brokersOf(health)} name="Brokers" />
+        <Part
+          {...(health.ok ? UP : DOWN)}
+          name="This process"
+          words={health.ok ? 'ready' : health.reasons.join('; ') || 'not ready'}
+        />
       </ul>
     </Panel>
   )
 }
 
-function Part({ ok, name, children }: { ok: boolean; name: string; children: string }) {
+function Part({ tone, shape, name, words }: Known & { name: string }) {
   return (
     <li>
-      <span class={`with-st ${ok ? 'f-handled' : 'f-dead'}`}>
-        <Silhouette of={ok ? 'up' : 'behind'} />
+      <span class={`with-st f-${tone}`}>
+        <Silhouette of={shape} />
         <b>{name}</b>
       </span>
-      <span class="mut">{children}</span>
+      <span class="mut">{words}</span>
     </li>
   )
 }
