@@ -7,7 +7,7 @@ import { BLOCKED_CONSUMERS, type BlockedConsumerRow } from '../postgres/sql/bloc
 import { readJson } from '../postgres/statement.js'
 import type { Runtime } from '../runtime.js'
 import { runUnjitted } from '../postgres/unjitted.js'
-import type { ConsumerStatus, Finding, Outbox, Overview, SinkStatus } from './answers/index.js'
+import type { ConsumerStatus, FailureHead, Finding, Outbox, Overview, SinkStatus } from './answers/index.js'
 import { withoutWords } from '../health.js'
 import { maySeeBodies, time, toHead, type Viewer } from './expose.js'
 import type { Inside } from './options.js'
@@ -106,9 +106,13 @@ function maySeeWords(viewer: Viewer): boolean {
 
 /** Its error is of one of many events, and it is not known here of which: with `redact` nobody gets its words. */
 function shownSink(viewer: Viewer, sink: SinkStatus): SinkStatus {
-  if (!sink.error || maySeeWords(viewer)) return sink
-  const { message: _, ...error } = sink.error
-  return { ...sink, error }
+  if (maySeeWords(viewer)) return sink
+  const { error, deadError, ...rest } = sink
+  return { ...rest, ...(error && { error: wordless(error) }), ...(deadError && { deadError: wordless(deadError) }) }
+}
+
+function wordless({ message: _, ...error }: FailureHead): FailureHead {
+  return error
 }
 
 export async function readOutbox({ stage }: Inside, reads: Runtime, viewer: Viewer): Promise<Outbox> {
@@ -129,8 +133,8 @@ async function readSinks({ db }: Runtime, failing: ReadonlyMap<string, number>):
   })
 }
 
-function toSink({ sink, types, hosts, ready, delayed, dead, oldest, error, held }: SinkRow): SinkStatus {
-  const failure = error === null ? undefined : (JSON.parse(error) as { name: string; code?: string; message: string })
+function toSink({ sink, types, hosts, ready, delayed, dead, oldest, error, fatal, held }: SinkRow): SinkStatus {
+  const [failure, last] = [headOf(error), headOf(fatal)]
   return {
     name: sink,
     ...(types !== null && { types: readJson(types) }),
@@ -141,8 +145,15 @@ function toSink({ sink, types, hosts, ready, delayed, dead, oldest, error, held 
     most: MOST_EVENTS,
     lagMs: oldest === null ? 0 : Math.max(0, Date.now() - Number(oldest)),
     held: held === 'true',
-    ...(failure && { error: toHead(EVERYBODY, failure, { mask: (text) => text }) }),
+    ...(failure && { error: failure }),
+    ...(last && { deadError: last }),
   }
+}
+
+function headOf(recorded: string | null): FailureHead | undefined {
+  if (recorded === null) return undefined
+  const failure = JSON.parse(recorded) as { name: string; code?: string; message: string }
+  return toHead(EVERYBODY, failure, { mask: (text) => text })
 }
 
 /** Paused consumers are not behind: somebody wants it so. */
@@ -169,6 +180,9 @@ function findingsOf({ consumers, sinks, blocked, health }: Omit<Overview, 'findi
       lagMs,
       count: ready,
     }))
+  const refused = sinks
+    .filter(({ dead }) => dead > 0)
+    .map(({ name, dead }): Finding => ({ code: 'sink-dead', severity: 'warning', sink: name, count: dead }))
   const counted = (code: Finding['code'], severity: Finding['severity'], count: number): Finding[] =>
     count > 0 ? [{ code, severity, count }] : []
   return [
@@ -178,6 +192,7 @@ function findingsOf({ consumers, sinks, blocked, health }: Omit<Overview, 'findi
     ...counted('blocked', 'serious', blocked.keys),
     ...counted('quarantined', 'warning', sum('quarantined')),
     ...counted('dead', 'warning', sum('dead')),
+    ...refused,
   ]
 }
 

@@ -122,15 +122,19 @@ test('a paused consumer says since when: since it was paused first, after it was
 /** It refuses each event, or throws. */
 async function attach(publish: Sink['publish']): Promise<void> {
   box.to({ name: 'bus', publish, close: () => Promise.resolve() } as Sink, { retry: { attempts: 7 } })
+  await send('ev-1')
+  await box.start()
+}
+
+async function send(id: string): Promise<void> {
   const tx = await server.pool.connect()
   try {
     await tx.query('begin')
-    await box.send(tx, 'ev', {}, { id: 'ev-1' })
+    await box.send(tx, 'ev', {}, { id })
     await tx.query('commit')
   } finally {
     tx.release()
   }
-  await box.start()
 }
 
 const refusing: Sink['publish'] = (events) =>
@@ -187,6 +191,21 @@ test('a message says after how many attempts it is given up, unless its policy d
     ['own', 1, undefined],
     ['ten', 1, 10],
   ])
+})
+
+test('dead events of a sink need somebody, and the last of them says what the sink failed with', async () => {
+  await attach((events) =>
+    Promise.resolve(events.map(({ id }) => ({ error: new Error(`refused ${id}`), retry: false }))),
+  )
+  await waitUntil(async () => (await overview()).sinks[0]?.dead === 1)
+  await send('ev-2')
+  await waitUntil(async () => (await overview()).sinks[0]?.dead === 2)
+  const { sinks, findings } = await overview()
+  expect(sinks[0]).toMatchObject({ name: 'bus', deadError: { message: 'refused ev-2' } })
+  expect(sinks[0]).not.toHaveProperty('error')
+  expect(findings).toEqual([{ code: 'sink-dead', severity: 'warning', sink: 'bus', count: 2 }])
+  const reader = (await ask(ops, 'outbox', { box: 'shop' }, { who: 'reader' })).answer as Outbox
+  expect(reader.sinks[0]!.deadError).toEqual({ name: 'Error' })
 })
 
 test('an event says after how many attempts its sink gives it up', async () => {

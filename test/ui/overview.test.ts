@@ -5,6 +5,7 @@ import { ticks, topOf } from '../../ui/src/logic/axis.js'
 import { brokersOf } from '../../ui/src/logic/health-words.js'
 import { linesOf, readingOf, sparkOf, thin, type Reading } from '../../ui/src/logic/lines.js'
 import { sentenceOf } from '../../ui/src/logic/sentence.js'
+import { isDown, lastError } from '../../ui/src/logic/sink-down.js'
 import { tell, verdictOf, worstFirst } from '../../ui/src/logic/verdict.js'
 
 const COUNTS = { pending: 0, processing: 0, handled: 0, dead: 0, quarantined: 0, discarded: 0, lagMs: 0 }
@@ -116,6 +117,23 @@ describe('a finding', () => {
     expect(told).toMatchObject({ word: 'Sink down', what: 'k does not answer', code: 'connect: no', page: 'outbox' })
     expect(told.why).toEqual(['41 events wait'])
     expect(tell({ ...finding, text: 'sink k is down' }, overview([]))).not.toHaveProperty('code')
+  })
+
+  test('of dead events says of which sink they are and why the last one is, and leads to the outbox', () => {
+    const sink = { name: 'k', processes: [], ready: 6, delayed: 0, dead: 50, most: 50, lagMs: 1, held: false }
+    const deadError = { name: 'Rejected', message: 'no such topic' }
+    const finding: Finding = { code: 'sink-dead', severity: 'warning', sink: 'k', count: 50 }
+    const told = tell(finding, overview([], [], { sinks: [{ ...sink, deadError }] }))
+    expect(told).toMatchObject({
+      word: 'Dead',
+      what: '50+ events for k are dead',
+      code: 'no such topic',
+      page: 'outbox',
+    })
+    expect(tell({ ...finding, count: 1 }, overview([])).what).toBe('1 event for k is dead')
+    // It publishes the others.
+    expect(isDown({ ...sink, deadError })).toBe(false)
+    expect(lastError({ ...sink, deadError })).toBe('Rejected: no such topic')
   })
 
   test('of keys names their consumer if it is one, and says how many messages wait behind how many', () => {

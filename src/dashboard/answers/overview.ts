@@ -75,11 +75,13 @@ export interface SinkStatus {
   readonly failingSince?: string
   /** The last failure of an event that waits for another try. */
   readonly error?: FailureHead
+  /** What the newest of its dead events failed with. */
+  readonly deadError?: FailureHead
 }
 
 /** Something that needs a person. The words are the interface's. */
 export interface Finding {
-  readonly code: 'behind' | 'sink-behind' | 'blocked' | 'quarantined' | 'dead' | 'unhealthy'
+  readonly code: 'behind' | 'sink-behind' | 'sink-dead' | 'blocked' | 'quarantined' | 'dead' | 'unhealthy'
   readonly severity: 'serious' | 'warning'
   readonly consumer?: string
   readonly sink?: string

@@ -161,6 +161,8 @@ export interface SinkRow {
   readonly oldest: string | null
   /** The last failure of those that wait for another try. */
   readonly error: string | null
+  /** Of the newest that is dead. */
+  readonly fatal: string | null
   /** A relay publishes to it right now. */
   readonly held: Flag
 }
@@ -199,7 +201,7 @@ select s.name sink, to_jsonb(k.types)::text types,
   coalesce((select jsonb_agg(distinct c.host) from ob.sink_declaration c
     where c.sink = s.name and c.seen_at >= ob.now() - (select gone from input)), '[]')::text hosts,
   ready.n::text ready, delayed.n::text delayed, dead.n::text dead,
-  (extract(epoch from first.at) * 1000.0)::bigint::text oldest, failed.error,
+  (extract(epoch from first.at) * 1000.0)::bigint::text oldest, failed.error, fatal.error fatal,
   exists (select 1 from ob.shard h where h.sink = s.name and h.token is not null and h.due_at > ob.now())::text held
 from sink s left join ob.sink k on k.name = s.name
 cross join lateral (select count(*) n from (select 1 from ob.delivery d
@@ -216,6 +218,8 @@ left join lateral (
   cross join lateral (select o.created_at from ob.outbox o where o.n = d.n limit 1) o) first on true
 left join lateral (select d.error from ob.delivery d
   where d.sink = s.name and d.parked is null and d.waiting and d.attempts > 0 order by d.key limit 1) failed on true
+left join lateral (select d.error from ob.delivery d
+  where d.sink = s.name and d.parked >= 'dead' and d.parked <= 'dead' order by d.parked desc, d.n desc limit 1) fatal on true
 order by s.name`)
 
 export interface CausedRow {

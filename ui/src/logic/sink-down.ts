@@ -8,9 +8,14 @@ export function isDown({ name, error, ready, delayed }: SinkStatus, findings: re
   return name !== '' && findings.some(({ code, text }) => code === 'unhealthy' && text?.startsWith(`sink ${name} is down`)) // prettier-ignore
 }
 
-/** What it failed with last, as far as it may be seen: of an event, or of the whole sink. */
-export function lastError({ name, error }: SinkStatus, findings: readonly Finding[] = []): string | undefined {
-  if (error) return error.message === undefined ? withCode(error) : `${error.name}: ${error.message}`
+/** What it failed with last, as far as it may be seen: of an event, of the whole sink, or of a dead event. */
+export function lastError(
+  { name, error, deadError }: SinkStatus,
+  findings: readonly Finding[] = [],
+): string | undefined {
   const down = `sink ${name} is down: `
-  return findings.find(({ code, text }) => code === 'unhealthy' && text?.startsWith(down))?.text?.slice(down.length)
+  const text = findings.find((one) => one.code === 'unhealthy' && one.text?.startsWith(down))?.text
+  if (text !== undefined && !error) return text.slice(down.length)
+  const last = error ?? deadError
+  return last && (last.message === undefined ? withCode(last) : `${last.name}: ${last.message}`)
 }

@@ -86,6 +86,8 @@ function wordsOf(finding: Finding, overview: Overview): Told {
       )
     case 'sink-behind':
       return sinkBehind(finding, overview)
+    case 'sink-dead':
+      return sinkDead(finding, overview)
     case 'blocked':
       return {
         tint: 'dead',
@@ -175,6 +177,21 @@ function sinkBehind(finding: Finding, { sinks }: Overview): Told {
         : []),
       ...(status?.processes.length === 0 ? ['no process has it attached'] : []),
     ],
+    ...(words && { code: words }),
+    page: 'outbox',
+    go: 'See events',
+  }
+}
+
+function sinkDead({ sink = '', count: n = 0 }: Finding, { sinks }: Overview): Told {
+  const { most = Infinity, deadError: error } = sinks.find(({ name }) => name === sink) ?? {}
+  const words = error && (error.message ?? withCode(error))
+  return {
+    tint: 'dead',
+    shape: 'dead',
+    word: 'Dead',
+    what: `${about(n, { atLeast: n >= most })} ${n === 1 ? 'event' : 'events'} for ${sink} ${n === 1 ? 'is' : 'are'} dead`,
+    why: [],
     ...(words && { code: words }),
     page: 'outbox',
     go: 'See events',
