@@ -47,7 +47,7 @@ test('the interface is a page, an icon, notices, one style, and scripts with has
     expect.stringMatching(/^assets\/index-[\w-]{8}\.css$/),
   ])
   expect(later.map((name) => name.replace(/-[\w-]{8}\.js$/, '')).sort()).toEqual([
-    'host',
+    'of-dialogs',
     'of-messages',
     'of-more',
     'of-trouble',

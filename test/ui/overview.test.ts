@@ -126,11 +126,11 @@ describe('a finding', () => {
     const told = tell(finding, overview([], [], { sinks: [{ ...sink, deadError }] }))
     expect(told).toMatchObject({
       word: 'Dead',
-      what: '50+ events for k are dead',
+      what: '50+ events are dead for k',
       code: 'no such topic',
       page: 'outbox',
     })
-    expect(tell({ ...finding, count: 1 }, overview([])).what).toBe('1 event for k is dead')
+    expect(tell({ ...finding, count: 1 }, overview([])).what).toBe('1 event is dead for k')
     // It publishes the others.
     expect(isDown({ ...sink, deadError })).toBe(false)
     expect(lastError({ ...sink, deadError })).toBe('Rejected: no such topic')

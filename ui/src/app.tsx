@@ -5,14 +5,14 @@ import { bulk } from './components/bulk/open.js'
 import { ConfirmHost } from './components/confirm.js'
 import { Empty } from './components/empty.js'
 import { titleOf, wordsOf } from './components/failed.js'
-import { HelpDialog } from './components/help-dialog.js'
 import { Notices } from './components/notices.js'
 import { PhoneMore } from './components/phone-more.js'
 import { Sidebar } from './components/sidebar.js'
 import { Toasts } from './components/toasts.js'
 import { crumbsNow, Topbar } from './components/topbar.js'
 import { Button } from './components/button.js'
-import { BulkDialog, PAGE_OF } from './pages/index.js'
+import { helpOpen } from './keyboard.js'
+import { BulkDialog, HelpDialog, PAGE_OF } from './pages/index.js'
 import { box, href, place, visits } from './router.js'
 import { searchFocused, searchWanted } from './search-focus.js'
 import { boxKnown, loadSession, session, sessionError } from './session.js'
@@ -54,7 +54,7 @@ export function App() {
           </main>
         </div>
       </div>
-      <HelpDialog />
+      {helpOpen.value && <HelpDialog />}
       <ConfirmHost />
       {bulk.value && <BulkDialog />}
       <Toasts />

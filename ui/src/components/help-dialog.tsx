@@ -6,7 +6,6 @@ import { Dialog } from './dialog.js'
 import { Kbd } from './kbd.js'
 
 export function HelpDialog() {
-  if (!helpOpen.value) return null
   // A page's own stand for the shell's.
   const known = new Map(shortcuts.value.flat().map((one) => [one.keys, one]))
   const on = shortcutsOn.value === 'on'

@@ -4,8 +4,7 @@ import { withCode } from './verdict.js'
 
 /** Events wait for another try, or the process says of its relay that it does not get through. */
 export function isDown({ name, error, ready, delayed }: SinkStatus, findings: readonly Finding[] = []): boolean {
-  if (error && ready + delayed > 0) return true
-  return name !== '' && findings.some(({ code, text }) => code === 'unhealthy' && text?.startsWith(`sink ${name} is down`)) // prettier-ignore
+  return (error && ready + delayed > 0) || told(name, findings) !== undefined
 }
 
 /** What it failed with last, as far as it may be seen: of an event, of the whole sink, or of a dead event. */
@@ -13,9 +12,11 @@ export function lastError(
   { name, error, deadError }: SinkStatus,
   findings: readonly Finding[] = [],
 ): string | undefined {
-  const down = `sink ${name} is down: `
-  const text = findings.find((one) => one.code === 'unhealthy' && one.text?.startsWith(down))?.text
-  if (text !== undefined && !error) return text.slice(down.length)
+  const down = !error && told(name, findings)?.slice(`sink ${name} is down: `.length)
   const last = error ?? deadError
-  return last && (last.message === undefined ? withCode(last) : `${last.name}: ${last.message}`)
+  return down || (last && (last.message === undefined ? withCode(last) : `${last.name}: ${last.message}`))
+}
+
+function told(name: string, findings: readonly Finding[]): string | undefined {
+  return findings.find(({ code, text }) => code === 'unhealthy' && text?.startsWith(`sink ${name} is down`))?.text
 }

@@ -165,9 +165,8 @@ function sinkBehind(finding: Finding, { sinks }: Overview): Told {
   const status = sinks.find(({ name }) => name === sink)
   const error = status?.error
   const down = text !== undefined || error !== undefined
-  const words = text?.slice(`sink ${sink} is down: `.length) || error?.message || (error && withCode(error))
   return {
-    tint: 'dead',
+    ...inOutbox(error, text?.slice(`sink ${sink} is down: `.length)),
     shape: 'behind',
     word: down ? 'Sink down' : 'Sink behind',
     what: down ? `${sink} does not answer` : `${sink} is ${duration(lagMs)} behind`,
@@ -177,24 +176,22 @@ function sinkBehind(finding: Finding, { sinks }: Overview): Told {
         : []),
       ...(status?.processes.length === 0 ? ['no process has it attached'] : []),
     ],
-    ...(words && { code: words }),
-    page: 'outbox',
-    go: 'See events',
   }
+}
+
+function inOutbox(error?: FailureHead, said?: string) {
+  const code = said || error?.message || (error && withCode(error))
+  return { tint: 'dead', page: 'outbox', go: 'See events', ...(code && { code }) } as const
 }
 
 function sinkDead({ sink = '', count: n = 0 }: Finding, { sinks }: Overview): Told {
   const { most = Infinity, deadError: error } = sinks.find(({ name }) => name === sink) ?? {}
-  const words = error && (error.message ?? withCode(error))
   return {
-    tint: 'dead',
+    ...inOutbox(error),
     shape: 'dead',
     word: 'Dead',
-    what: `${about(n, { atLeast: n >= most })} ${n === 1 ? 'event' : 'events'} for ${sink} ${n === 1 ? 'is' : 'are'} dead`,
+    what: `${about(n, { atLeast: n >= most })} ${n === 1 ? 'event is' : 'events are'} dead for ${sink}`,
     why: [],
-    ...(words && { code: words }),
-    page: 'outbox',
-    go: 'See events',
   }
 }
 

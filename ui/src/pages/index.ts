@@ -14,9 +14,10 @@ interface Page {
 const inMessages = later(() => import('./of-messages.js'))
 const inTrouble = later(() => import('./of-trouble.js'))
 const inMore = later(() => import('./of-more.js'))
-const inBulk = later(() => import('../components/bulk/host.js'), null)
+const inDialogs = later(() => import('./of-dialogs.js'), null)
 
-export const BulkDialog = inBulk.page('BulkHost')
+export const BulkDialog = inDialogs.page('BulkHost')
+export const HelpDialog = inDialogs.page('HelpDialog')
 
 export const PAGE_OF: Readonly<Record<PageName, Page>> = {
   overview: { title: 'Overview', Page: OverviewPage },
@@ -33,7 +34,7 @@ export const PAGE_OF: Readonly<Record<PageName, Page>> = {
 
 /** The next click finds its page there. */
 export function loadTheRest(): void {
-  for (const group of [inMessages, inTrouble, inMore, inBulk]) group.load()
+  for (const group of [inMessages, inTrouble, inMore, inDialogs]) group.load()
 }
 
 export function titleOfPage(page: PageName | undefined): string {
