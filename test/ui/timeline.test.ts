@@ -1,6 +1,6 @@
 /** The timeline and the conversation of a message. */
 import { expect, test } from 'vitest'
-import { flowOf, keyOf } from '../../ui/src/logic/conversation.js'
+import { conversationNote, flowOf, keyOf } from '../../ui/src/logic/conversation.js'
 import { momentsOf } from '../../ui/src/logic/timeline.js'
 import { fate } from './fates.js'
 
@@ -66,13 +66,53 @@ test('a conversation is a tree on one axis of time', () => {
     rows.map(({ link: one, elbows, isHere, from, width, words }) => [one.id, elbows, isHere, from, width, words]),
   ).toEqual([
     ['root', [], false, 0, 1, '0 s'],
-    ['pay-1', [true], true, 10, 10, '10 s'],
-    ['pay-1', [false], false, 10, 90, 'waits'],
+    ['pay-1', [false], false, 10, 90, ''],
+    ['pay-1', [false, true], true, 10, 10, '10 s'],
+    ['pay-1', [false, true], false, 10, 90, 'waits'],
     ['x', [false, true], false, 50, 1, '+50 s'],
     ['z', [false, true, false], false, 70, 1, '+1 min 10 s'],
     ['y', [false, false], false, 60, 1, '+1 min'],
   ])
-  expect(rows.map(({ canOpen }) => canOpen)).toEqual([false, false, false, false, true, true])
+  expect(rows.map(({ canOpen }) => canOpen)).toEqual([false, false, false, false, false, true, true])
+  expect(rows.map(({ recipients }) => recipients)).toEqual([1, 2, 1, 1, 1, 1, 1])
+})
+
+test('which consumer sent an event is not on record: it hangs under the message, not under a consumer', () => {
+  const here = [fate({ consumer: 'charge' }), fate({ consumer: 'mail' })]
+  const twice = [link('x', 50, 'pay-1'), { ...link('x', 50, 'pay-1'), consumer: 'd' }]
+  const more = new Map([[keyOf(link('x', 50)), { caused: [link('z', 70, 'x')], complete: true }]])
+  const flow = (known: typeof more) =>
+    flowOf({ fates: here, box: 'shop', conversation: { caused: twice, complete: true }, more: known }, here[0]!, NOW)
+      .rows
+  const shown = (known: typeof more) =>
+    flow(known).map(({ link: one, elbows, recipients }) => [
+      one.id,
+      recipients === 1 ? one.consumer : '',
+      elbows.length,
+    ])
+  expect(shown(new Map())).toEqual([
+    ['pay-1', '', 0],
+    ['pay-1', 'charge', 1],
+    ['pay-1', 'mail', 1],
+    ['x', '', 1],
+    ['x', 'c', 2],
+    ['x', 'd', 2],
+  ])
+  expect(flow(new Map()).map(({ canOpen }) => canOpen)).toEqual([false, false, false, true, false, false])
+  expect(shown(more).at(-1)).toEqual(['z', 'c', 2])
+  expect(flow(more).some(({ canOpen, link: one }) => canOpen && one.id === 'x')).toBe(false)
+  // One consumer alone has sent what its message caused.
+  const alone = flowOf({ fates: [here[0]!], box: 'shop', conversation: { caused: [link('x', 50, 'pay-1')], complete: true }, more: new Map() }, here[0]!, NOW) // prettier-ignore
+  expect(alone.rows.map(({ link: one, elbows }) => [one.id, elbows.length])).toEqual([['pay-1', 0], ['x', 1]]) // prettier-ignore
+})
+
+test('what is said below a conversation is true of the rows above it', () => {
+  const cheap = 'Only as far was looked as is cheap: there may be more.'
+  expect(conversationNote({ caused: [], complete: true })).toMatch(/^No other message .+ caused it/)
+  expect(conversationNote({ caused: [], complete: false })).toBe(`No other message was found. ${cheap}`)
+  expect(conversationNote({ caused: [link('x', 5)], complete: false })).toBe(cheap)
+  expect(conversationNote({ cause: link('x', 5), caused: [], complete: false })).toBe(cheap)
+  expect(conversationNote({ caused: [link('x', 5)], complete: true })).toBeUndefined()
 })
 
 test('messages that cause each other in a circle are shown once', () => {

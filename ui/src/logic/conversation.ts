@@ -26,6 +26,8 @@ export interface Row {
   readonly words: string
   /** Nobody has asked yet what it caused. */
   readonly canOpen: boolean
+  /** More than one: it stands for the message itself, and each has a row of its own below. */
+  readonly recipients: number
 }
 
 export interface Flow {
@@ -39,7 +41,11 @@ interface Node {
   readonly endedAt?: string | undefined
   readonly inner: readonly Node[]
   readonly canOpen: boolean
+  /** Of a message with several: one node for each. */
+  readonly recipients?: readonly Node[]
 }
+
+const LEAF = { isHere: false, inner: [], canOpen: false } as const
 
 /** A bar that is thinner cannot be seen. */
 const LEAST_WIDTH = 1
@@ -53,6 +59,13 @@ export function keyOf({ box, source, id }: Pick<Link, 'box' | 'source' | 'id'>):
 export function placeOf({ box, consumer, outbox }: Link, here: string): string {
   const own = !outbox ? consumer : consumer === '' ? 'outbox' : `outbox → ${consumer}`
   return box === here ? own : `${box} · ${own}`
+}
+
+/** What is to be said below the rows. */
+export function conversationNote({ cause, caused, complete }: Conversation): string | undefined {
+  const isAlone = cause === undefined && caused.length === 0
+  if (complete) return isAlone ? 'No other message in the boxes of this dashboard caused it, or was caused by it.' : undefined // prettier-ignore
+  return `${isAlone ? 'No other message was found. ' : ''}Only as far was looked as is cheap: there may be more.`
 }
 
 export function flowOf(known: Known, current: Pick<Fate, 'consumer' | 'n'>, now: number): Flow {
@@ -73,6 +86,7 @@ export function flowOf(known: Known, current: Pick<Fate, 'consumer' | 'n'>, now:
       width: round(width),
       words: wordsOf(node, { start, end, begin }),
       canOpen: node.canOpen,
+      recipients: node.recipients?.length ?? 1,
     }
   })
   return { rows, spanMs }
@@ -80,29 +94,37 @@ export function flowOf(known: Known, current: Pick<Fate, 'consumer' | 'n'>, now:
 
 function rootsOf({ fates, box, conversation, more }: Known, current: Pick<Fate, 'consumer' | 'n'>): readonly Node[] {
   const seen = new Set<string>()
-  const grow = (link: Link): Node => {
-    const key = keyOf(link)
-    // Of one message with several consumers, the first has what it caused below it.
-    const isFirst = !seen.has(key)
-    seen.add(key)
-    const told = more.get(key)
-    const inner = isFirst && told ? told.caused.map(grow) : []
-    // Nobody has got it yet.
-    return { link, isHere: false, inner, canOpen: isFirst && told === undefined && !link.outbox }
-  }
-  const [first] = fates
-  if (first) seen.add(keyOf({ box, ...first }))
-  const caused = conversation.caused.map(grow)
-  const here = fates.map((fate, index): Node => ({
+  const grow = (links: readonly Link[]): readonly Node[] =>
+    [...new Set(links.map(keyOf))].map((key) => {
+      const group = links.filter((link) => keyOf(link) === key)
+      // What messages cause in a circle is shown once.
+      const isFirst = !seen.has(key)
+      seen.add(key)
+      const told = isFirst ? more.get(key) : undefined
+      const nodes = group.map((link): Node => ({ ...LEAF, link }))
+      // Nobody has got what is in an outbox.
+      const canOpen = isFirst && told === undefined && group.some(({ outbox }) => !outbox)
+      return { ...messageOf(nodes, told ? grow(told.caused) : []), canOpen }
+    })
+  const here = fates.map((fate): Node => ({
+    ...LEAF,
     link: linkOf(fate, box),
     isHere: fate.consumer === current.consumer && fate.n === current.n,
     endedAt: fate.handledAt ?? (isOver(fate.state) ? fate.history.at(-1)?.at : undefined),
-    // Which of the consumers has sent it is not on record.
-    inner: index === fates.length - 1 ? caused : [],
-    canOpen: false,
   }))
+  const [first] = fates
+  if (!first) return []
+  seen.add(keyOf({ box, ...first }))
+  const own = messageOf(here, grow(conversation.caused))
   const { cause } = conversation
-  return cause ? [{ link: cause, isHere: false, inner: here, canOpen: false }] : here
+  return [cause ? { ...LEAF, link: cause, inner: [own] } : own]
+}
+
+/** A message with what it caused. Which of several consumers has sent that is not on record: it hangs beside them. */
+function messageOf(nodes: readonly Node[], caused: readonly Node[]): Node {
+  const [first] = nodes
+  if (nodes.length === 1) return { ...first!, inner: caused }
+  return { ...LEAF, link: first!.link, recipients: nodes, inner: [...nodes, ...caused] }
 }
 
 function* walk(
@@ -125,7 +147,8 @@ function isOver(state: StateName): boolean {
   return state !== 'pending' && state !== 'processing'
 }
 
-function endOf({ link, endedAt, isHere }: Node, now: number): number {
+function endOf({ link, endedAt, isHere, recipients }: Node, now: number): number {
+  if (recipients) return Math.max(...recipients.map((one) => endOf(one, now)))
   const start = Date.parse(link.receivedAt)
   if (endedAt !== undefined) return Math.max(start, Date.parse(endedAt))
   // How long others took is not part of the answer; what waits, waits until now.
@@ -133,9 +156,10 @@ function endOf({ link, endedAt, isHere }: Node, now: number): number {
 }
 
 function wordsOf(
-  { link, endedAt }: Node,
+  { link, endedAt, recipients }: Node,
   { start, end, begin }: { start: number; end: number; begin: number },
 ): string {
+  if (recipients) return ''
   if (link.state === 'pending') return link.outbox ? 'to be sent' : 'waits'
   if (link.state === 'processing') return 'runs'
   if (endedAt !== undefined) return duration(end - start)

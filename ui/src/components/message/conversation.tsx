@@ -1,7 +1,7 @@
 /** What caused a message, and what it caused, in all boxes: a tree, with a bar for each on one axis of time. */
 import { useSignal } from '@preact/signals'
 import { api, type Conversation, type Fate, type Link } from '../../api.js'
-import { flowOf, keyOf, placeOf, type Row } from '../../logic/conversation.js'
+import { conversationNote, flowOf, keyOf, placeOf, type Row } from '../../logic/conversation.js'
 import { duration } from '../../logic/format.js'
 import { useLoad } from '../../load.js'
 import { now } from '../../now.js'
@@ -35,6 +35,7 @@ export function ConversationPanel({ fates, current }: { fates: readonly Fate[]; 
       {(conversation) => {
         const known = { fates: own, box: box.value, conversation, more: more.value }
         const { rows, spanMs } = flowOf(known, current, now.value)
+        const note = conversationNote(conversation)
         return (
           <Panel title="Conversation" sub={`what caused this message, and what it caused · ${duration(spanMs)}`}>
             <ol class="flow">
@@ -42,15 +43,7 @@ export function ConversationPanel({ fates, current }: { fates: readonly Fate[]; 
                 <FlowRow row={row} onOpen={() => void open(row.link)} key={n} />
               ))}
             </ol>
-            {conversation.cause === undefined && conversation.caused.length === 0 && (
-              <p class="note">
-                {conversation.complete ? 'Nothing caused it, and it caused nothing' : 'Nothing was found nearby'} in the
-                boxes of this dashboard.
-              </p>
-            )}
-            {!conversation.complete && conversation.caused.length > 0 && (
-              <p class="note">Only as far was looked as is cheap: there may be more.</p>
-            )}
+            {note !== undefined && <p class="note">{note}</p>}
           </Panel>
         )
       }}
@@ -67,18 +60,21 @@ function Waiting() {
 }
 
 function FlowRow({ row, onOpen }: { row: Row; onOpen(): void }) {
-  const { link, elbows, isHere, from, width, words, canOpen } = row
-  const where = placeOf(link, box.value)
+  const { link, elbows, isHere, from, width, words, canOpen, recipients } = row
+  const isOne = recipients === 1
+  const where = isOne ? placeOf(link, box.value) : `${recipients} recipients`
   return (
     <li class="flow-row" {...(isHere && { 'aria-current': 'true' as const })}>
       <span class="nm">
         {elbows.map((goesOn, n) => (
           <Elbow goesOn={goesOn} isOwn={n === elbows.length - 1} key={n} />
         ))}
-        <span class={`f-${link.state} with-st`}>
-          <Silhouette of={link.state} />
-          <span class="vh">{link.state}</span>
-        </span>
+        {isOne && (
+          <span class={`f-${link.state} with-st`}>
+            <Silhouette of={link.state} />
+            <span class="vh">{link.state}</span>
+          </span>
+        )}
         <a class="clip" href={href('message', { id: link.id, source: link.source, consumer: link.consumer }, link.box)}>
           <Shown text={link.type} />
         </a>
@@ -90,7 +86,7 @@ function FlowRow({ row, onOpen }: { row: Row; onOpen(): void }) {
       <span class="bar-c">
         <svg class="bar" aria-hidden="true">
           <line class="grid-l" x1="0" x2="100%" y1="6" y2="6" />
-          <rect class={`b-${link.state}`} x={`${from}%`} y="2" width={`${width}%`} height="8" rx="2" />
+          {isOne && <rect class={`b-${link.state}`} x={`${from}%`} y="2" width={`${width}%`} height="8" rx="2" />}
         </svg>
       </span>
       <span class="num">{words}</span>
