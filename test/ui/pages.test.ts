@@ -1,11 +1,14 @@
 /** What the pages of failures, keys, outbox and doctor say. */
 import { expect, test } from 'vitest'
-import type { BlockedKey, FailureGroup, Failures, Finding, SinkStatus } from 'oncebox/dashboard/client'
+import type { BlockedKey, FailureGroup, Failures, Finding, Item, SinkStatus } from 'oncebox/dashboard/client'
 import { doctorTitle, figureWords, worstFirst } from '../../ui/src/logic/doctor-words.js'
 import { failuresTitle, largest, partsOfMessage } from '../../ui/src/logic/failure-words.js'
 import { behindWords, keysSentence, keysTitle, whyBlocked } from '../../ui/src/logic/key-words.js'
-import { outboxTitle, sinkState } from '../../ui/src/logic/outbox-words.js'
+import { outboxSentence, outboxTitle, sinkState } from '../../ui/src/logic/outbox-words.js'
 import { lastError } from '../../ui/src/logic/sink-down.js'
+import { seenAtLeast } from '../../ui/src/logic/tally.js'
+import { runsOf } from '../../ui/src/logic/timeline.js'
+import { fate } from './fates.js'
 
 const NOW = Date.parse('2026-11-15T14:32:00Z')
 const plain = (text: string): string => text.replaceAll('\u202f', ' ')
@@ -23,7 +26,7 @@ const group = (count: number, lastMinutes: number): FailureGroup => ({
   query: 'state:dead',
 })
 
-test('failures: the sentence names the group that is most of it, and whether it grows', () => {
+test('failures: the sentence names the group that is most of it, and says if it was added to of late', () => {
   const all = (groups: readonly FailureGroup[]): Failures => {
     const examined = groups.reduce((sum, { count }) => sum + count, 0)
     return { at: ago(0), groups, total: groups.length, examined, complete: true }
@@ -31,7 +34,12 @@ test('failures: the sentence names the group that is most of it, and whether it 
   const three = all([group(1_204, 1), group(29, 90), group(10, 2_000)])
   expect(plain(failuresTitle(three))).toBe('1 243 dead, in 3 groups')
   expect(plain(failuresTitle({ ...three, total: 300, complete: false }))).toBe('1 243+ dead, in 300 groups')
-  expect(largest(three, NOW)).toMatchObject({ group: { count: 1_204 }, share: '97\u202f%', grows: true })
+  expect(largest(three, NOW)).toMatchObject({
+    group: { count: 1_204 },
+    share: '97\u202f%',
+    last: ', the last one less than 5 min ago',
+  })
+  expect(largest(all([group(5, 6), group(1, 1)]), NOW)?.last).toBe('')
   // Of all that are dead, not of those on this page.
   expect(largest({ ...three, total: 300, examined: 100_000 }, NOW)).toBeUndefined()
   expect(largest(all([group(5, 60), group(5, 60), group(1, 60)]), NOW)).toBeUndefined()
@@ -109,6 +117,13 @@ test('outbox: a sink that fails, has dead events or nobody who publishes needs s
   expect(outboxTitle({ types: [], sinks: [sink({ ready: 1 })] }, down)).toBe('1 sink needs you')
 })
 
+test('outbox: the sentence says of what was not counted further that there is more', () => {
+  const sentence = (...sinks: Partial<SinkStatus>[]): string =>
+    plain(outboxSentence({ types: [], sinks: sinks.map(sink) }))
+  expect(sentence({ ready: 10_000, most: 10_000 })).toBe('10 000+ events wait to be published.')
+  expect(sentence({ ready: 1, most: 10 }, {})).toBe('1 event waits to be published.')
+})
+
 test('outbox: the last error of a sink is in its words where they may be seen, of an event or of the whole sink', () => {
   const failed = { name: 'GatewayTimeout', code: 'ETIMEDOUT' }
   expect(lastError(sink({ error: failed }))).toBe('GatewayTimeout ETIMEDOUT')
@@ -129,4 +144,28 @@ test('doctor: the worst first, counted by how bad they are', () => {
     'The doctor looks',
   ])
   expect([figureWords(12_345), figureWords(0.5), figureWords('on')].map(plain)).toEqual(['12 345', '0.5', 'on'])
+})
+
+test('no figure is below what can be seen', () => {
+  const tally = {
+    states: {
+      pending: { count: 0, atLeast: true },
+      dead: { count: 1, atLeast: true },
+      handled: { count: 0, atLeast: false },
+    },
+  }
+  const items = ['pending', 'pending', 'dead', 'handled'].map((state) => ({ state }) as Item)
+  expect(seenAtLeast(tally, items).states).toEqual({
+    pending: { count: 2, atLeast: true },
+    dead: { count: 1, atLeast: true },
+    // Counted to the end: the row has changed since.
+    handled: { count: 0, atLeast: false },
+  })
+})
+
+test('a message that was handled had one run more than failed', () => {
+  expect(runsOf(fate({ attempts: 0 }))).toBe(1)
+  const failed = { attempt: 2, at: ago(1), error: { name: 'E' } }
+  expect(runsOf(fate({ attempts: 0, history: [{ ...failed, attempt: 1 }, failed] }))).toBe(3)
+  expect(runsOf(fate({ attempts: 2, state: 'pending', history: [failed] }))).toBe(2)
 })

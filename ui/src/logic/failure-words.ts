@@ -1,6 +1,6 @@
 /** What the page of failures says: the sentence above the groups, and the words of a group. */
 import type { FailureGroup, Failures } from '../../../src/dashboard/answers/index.js'
-import { about, percent, plural } from './format.js'
+import { about, duration, percent, plural } from './format.js'
 
 /** In minutes. */
 export const RANGES = { '1h': 60, '24h': 1_440, '7d': 10_080, all: undefined } as const
@@ -13,16 +13,18 @@ export function failuresTitle({ examined, total, complete }: Failures): string {
   return `${about(examined, { atLeast: !complete })} dead, in ${plural(total, 'group')}`
 }
 
-const GROWS_MS = 300_000
+const RECENT_MS = 300_000
 
 /** The group that is most of it, if there is one. */
 export function largest(
   { groups, examined }: Failures,
   now: number,
-): { readonly group: FailureGroup; readonly share: string; readonly grows: boolean } | undefined {
+): { readonly group: FailureGroup; readonly share: string; readonly last: string } | undefined {
   const [group] = groups
   if (!group || groups.length < 2 || group.count * 2 < examined) return undefined
-  return { group, share: percent(group.count, examined), grows: now - Date.parse(group.lastAt) < GROWS_MS }
+  const isRecent = now - Date.parse(group.lastAt) < RECENT_MS
+  const last = isRecent ? `, the last one less than ${duration(RECENT_MS)} ago` : ''
+  return { group, share: percent(group.count, examined), last }
 }
 
 /** A message in parts: what varies from one to the next is marked. */

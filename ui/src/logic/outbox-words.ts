@@ -31,8 +31,12 @@ export const SINK_WORDS: Readonly<Record<SinkState, string>> = {
 }
 
 /** Events that are to be published, as far as they were counted. */
-export function waitingFor({ ready, delayed, most }: SinkStatus): string {
-  return about(ready + delayed, { atLeast: ready >= most || delayed >= most })
+export function waitingFor(sink: SinkStatus): string {
+  return about(sink.ready + sink.delayed, { atLeast: isCutOff(sink) })
+}
+
+function isCutOff({ ready, delayed, most }: SinkStatus): boolean {
+  return ready >= most || delayed >= most
 }
 
 export function outboxTitle({ sinks }: Outbox, findings: readonly Finding[] = []): string {
@@ -46,9 +50,10 @@ export function outboxTitle({ sinks }: Outbox, findings: readonly Finding[] = []
 
 export function outboxSentence({ sinks }: Outbox): string {
   const waiting = sinks.reduce((sum, { ready, delayed }) => sum + ready + delayed, 0)
+  const atLeast = sinks.some(isCutOff)
   const oldest = Math.max(0, ...sinks.map(({ lagMs }) => lagMs))
   const unwanted = sinks.find(({ name }) => name === '')
-  const wait = waiting === 0 ? 'Nothing waits to be published.' : `${plural(waiting, 'event waits', 'events wait')} to be published${oldest > 0 ? `, the oldest for ${duration(oldest)}` : ''}.` // prettier-ignore
+  const wait = waiting === 0 ? 'Nothing waits to be published.' : `${about(waiting, { atLeast })} ${waiting === 1 ? 'event waits' : 'events wait'} to be published${oldest > 0 ? `, the oldest for ${duration(oldest)}` : ''}.` // prettier-ignore
   const nobody = unwanted && unwanted.ready + unwanted.delayed > 0 ? ` ${waitingFor(unwanted)} of them are wanted by no sink yet.` : '' // prettier-ignore
   return `${wait}${nobody}`
 }

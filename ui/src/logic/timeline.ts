@@ -2,6 +2,11 @@
 import type { Attempt, Fate, StateName } from '../../../src/dashboard/answers/index.js'
 import { duration } from './format.js'
 
+/** How often it was run. What is kept of a message that was handled is what failed before. */
+export function runsOf({ state, attempts, history }: Fate): number {
+  return state === 'handled' ? (history.at(-1)?.attempt ?? 0) + 1 : attempts
+}
+
 export interface Moment {
   readonly mark: StateName | 'event'
   readonly title: string

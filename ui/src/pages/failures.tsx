@@ -133,11 +133,12 @@ function Sentence({ failures }: { failures: Failures }) {
   const most = largest(failures, now.value)
   const seen = failures.complete ? '' : ` The newest ${count(failures.examined)} were looked at; there are more.`
   if (!most) return <>Messages that failed alike are together. Mend the cause, then retry them.{seen}</>
-  const { group, share, grows } = most
+  const { group, share, last } = most
   return (
     <>
-      One group is {share} of them{grows && ' and still grows'}: <b>{groupName(group)}</b> in {group.consumer}, since{' '}
-      <Time at={group.firstAt} short />.{seen}
+      One group is {share} of them: <b>{groupName(group)}</b> in {group.consumer}, since{' '}
+      <Time at={group.firstAt} short />
+      {last}.{seen}
     </>
   )
 }

@@ -19,6 +19,7 @@ import { jobs, overview } from '../live.js'
 import { about, count, plural } from '../logic/format.js'
 import { readValues, withValues } from '../logic/query.js'
 import { rowKey } from '../logic/selection.js'
+import { seenAtLeast } from '../logic/tally.js'
 import { useLively } from '../lively.js'
 import { useLoad } from '../load.js'
 import { box, query, setQuery } from '../router.js'
@@ -41,7 +42,8 @@ export function MessagesPage() {
     api.tally({ box: box.value, q: rest, zone: zone() }, { signal }),
   )
   useLively(TALLY_MS, tally.reload)
-  const counts = tally.failure.value ? undefined : tally.value.value
+  const counted = tally.failure.value ? undefined : tally.value.value
+  const counts = counted && seenAtLeast(counted, items)
   const selected = useSignal<ReadonlySet<string>>(new Set())
   useEffect(() => {
     selected.value = new Set()

@@ -3,6 +3,7 @@ import type { ComponentChildren } from 'preact'
 import type { Fate } from '../../api.js'
 import { clockTime, dayUnlessToday, inUtc } from '../../logic/when.js'
 import { quote } from '../../logic/query.js'
+import { runsOf } from '../../logic/timeline.js'
 import { overview } from '../../live.js'
 import { clock, now } from '../../now.js'
 import { href, search } from '../../router.js'
@@ -12,20 +13,9 @@ import { Tag } from '../tag.js'
 import { Ago, Time } from '../time.js'
 
 export function Facts({ fate }: { fate: Fate }) {
-  const {
-    consumer,
-    state,
-    attempts,
-    mostAttempts,
-    source,
-    key,
-    subject,
-    receivedAt,
-    time,
-    dueAt,
-    correlationId,
-    causationId,
-  } = fate
+  const { consumer, state, mostAttempts, source, key, subject, receivedAt, time, dueAt, correlationId, causationId } =
+    fate
+  const attempts = runsOf(fate)
   const mode = overview.value?.consumers.find(({ name }) => name === consumer)?.mode
   const traceId = /^\w{2}-(\w{32})-/.exec(fate.headers?.['traceparent'] ?? '')?.[1]
   return (
