@@ -199,6 +199,20 @@ test('fits every width, in both themes, and axe finds nothing', async () => {
   expect(await sideways(page)).toBe(0)
 })
 
+test.for([768, 800, 830, 1_024])('no table scrolls sideways in a window of %d px', async (width) => {
+  const page = await ops.open('/settings', { viewport: { width, height: 900 } })
+  const found: string[] = []
+  for (const name of ['overview', 'messages', 'keys', 'outbox', 'audit']) {
+    await page.goto(`${ops.url}/${name}/payments`)
+    await page.locator('main .scroll tbody tr').first().waitFor()
+    const over = await page
+      .locator('main .scroll')
+      .evaluateAll((all) => all.map((one) => one.scrollWidth - one.clientWidth))
+    found.push(...over.filter((pixels) => pixels > 0).map((pixels) => `${name}: ${pixels} px`))
+  }
+  expect(found).toEqual([])
+})
+
 test('since when has room for another day, and stands in line', async () => {
   await ops.pool.query(
     `update "${ops.payments.schema}".work set failed_at = failed_at - interval '20 days' where id = 'late-1'`,

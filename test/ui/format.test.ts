@@ -1,9 +1,27 @@
 /** How the interface writes numbers and times. */
 import { describe, expect, test } from 'vitest'
-import { about, bytes, count, duration, percent, plural, rate, short, span } from '../../ui/src/logic/format.js'
+import {
+  about,
+  bytes,
+  count,
+  duration,
+  percent,
+  plural,
+  rate,
+  short,
+  shortened,
+  span,
+} from '../../ui/src/logic/format.js'
 import { clockTime, inUtc, minute, moment } from '../../ui/src/logic/when.js'
 
 const plain = (text: string): string => text.replaceAll('\u202f', '_')
+
+test.each([
+  ['order-17', 'order-17'],
+  ['abcdefgh-12345678', 'abcdefgh-12345678'],
+  ['abcdefghij12345678', 'abcdefgh…12345678'],
+  ['0193b2c4-7f1e-7c3a-9d55-1a2b3c4d5e6f', '0193b2c4…3c4d5e6f'],
+])('of an id that has no room, both ends are shown: %s', (id, text) => expect(shortened(id)).toBe(text))
 
 describe('numbers', () => {
   test.each([

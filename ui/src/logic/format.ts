@@ -70,3 +70,8 @@ export function bytes(n: number): string {
 function trim(n: number): string {
   return n.toFixed(n < 10 ? 1 : 0).replace(/\.0$/, '')
 }
+
+/** As much of an id as the list of messages has room for. Both ends tell ids apart, the middle seldom does. */
+export function shortened(id: string): string {
+  return id.length > 17 ? `${id.slice(0, 8)}…${id.slice(-8)}` : id
+}

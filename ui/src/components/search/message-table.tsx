@@ -1,6 +1,7 @@
 /** Messages as rows: each is a link, and a card on phones. */
 import type { Item } from '../../api.js'
 import { rowKey } from '../../logic/selection.js'
+import { shortened } from '../../logic/format.js'
 import { visible } from '../../logic/visible.js'
 import { href, query } from '../../router.js'
 import { Shown } from '../shown.js'
@@ -123,9 +124,4 @@ function Row({ item, isSelected, onSelect }: { item: Item; isSelected: boolean; 
 function wordsFor({ error, reason, detail }: Item): string {
   const said = error ? (error.message === undefined ? error.name : `${error.name}: ${error.message}`) : detail
   return [reason, said].filter((one) => one !== undefined && one !== '').join(': ')
-}
-
-/** Both ends tell ids apart, the middle seldom does. */
-function shortened(id: string): string {
-  return id.length > 19 ? `${id.slice(0, 9)}…${id.slice(-8)}` : id
 }
