@@ -1,6 +1,7 @@
 /** The search bar: parts of a query as chips, and what may come next. The server's parser is the judge of what is meant. */
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { scan } from '../../src/dashboard/scan.js'
+import { firstFound, PATIENCE_MS } from '../../ui/src/logic/further.js'
 import { addTo, piecesOf, queryFor, readValues, unknownIn, without, withValues } from '../../ui/src/logic/query.js'
 import { suggest } from '../../ui/src/logic/suggest.js'
 
@@ -97,4 +98,36 @@ test('an unknown qualifier is told, with the one that was meant', () => {
   expect(told.problem).toBe('There is no ‘stat:’.')
   expect(told.options[0]!.draft).toBe('x state:dead')
   expect(suggest('zzzzzzzz:1', KNOWN).options).toEqual([])
+})
+
+describe('a search of which parts are empty', () => {
+  /** Parts of a second each; `found` is the number of the one that has something. */
+  async function search(parts: number, found?: number) {
+    let now = 0
+    const asked: (string | undefined)[] = []
+    const ask = async (cursor: string | undefined) => {
+      asked.push(cursor)
+      now += 1_000
+      const n = asked.length
+      return Promise.resolve({ items: n === found ? ['it'] : [], ...(n < parts && { cursor: `c${n}` }) })
+    }
+    const last = await firstFound(ask, 'c0', () => now)
+    return { asked, last }
+  }
+
+  test('goes on by itself from where it is until something is found', async () => {
+    const { asked, last } = await search(100, 3)
+    expect(asked).toEqual(['c0', 'c1', 'c2'])
+    expect(last).toEqual({ items: ['it'], cursor: 'c3' })
+  })
+
+  test('ends with the last part', async () => {
+    expect((await search(2)).last).toEqual({ items: [] })
+  })
+
+  test('asks whether to look further when patience ends', async () => {
+    const { asked, last } = await search(100)
+    expect(asked).toHaveLength(PATIENCE_MS / 1_000)
+    expect(last).toEqual({ items: [], cursor: `c${asked.length}` })
+  })
 })

@@ -5,6 +5,7 @@
 import { useEffect } from 'preact/hooks'
 import { useSignal, type ReadonlySignal } from '@preact/signals'
 import { api, zone, type Item, type Messages } from '../../api.js'
+import { firstFound } from '../../logic/further.js'
 import { newSince, refreshed } from '../../logic/selection.js'
 import { useLively } from '../../lively.js'
 import { useLoad, type Load } from '../../load.js'
@@ -12,8 +13,6 @@ import { box } from '../../router.js'
 
 const LOOK_MS = 5_000
 const LIMIT = 50
-/** A page of a search that looks into payloads may be empty and lead on: so many are asked for at once. */
-const MOST_ROUNDS = 4
 
 export interface Results {
   readonly load: Load<Messages>
@@ -69,18 +68,14 @@ export function useResults(q: string): Results {
   }
 }
 
-async function collect(
+function collect(
   of: string,
   q: string,
   { cursor, signal }: { cursor: string | undefined; signal: AbortSignal },
 ): Promise<Messages> {
-  let at = await api.messages({ box: of, q, zone: zone(), limit: LIMIT, cursor }, { signal })
-  let items = at.items
-  for (let round = 1; at.cursor !== undefined && items.length === 0 && round < MOST_ROUNDS; round += 1) {
-    at = await api.messages({ box: of, q, zone: zone(), limit: LIMIT, cursor: at.cursor }, { signal })
-    items = [...items, ...at.items]
-  }
-  return { ...at, items }
+  const part = (from: string | undefined): Promise<Messages> =>
+    api.messages({ box: of, q, zone: zone(), limit: LIMIT, cursor: from }, { signal })
+  return firstFound(part, cursor, () => performance.now())
 }
 
 /** Quietly: what fails here is told by the next search. */
