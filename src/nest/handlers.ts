@@ -4,6 +4,7 @@ import { batch, type BatchContext, type Context, type Handlers } from '../handle
 import type { Message, MessageMap } from '../message.js'
 import { invalid } from '../options.js'
 import type { FoundConsumer, FoundMethod } from './discover.js'
+import { FirstFailure } from './first-failure.js'
 
 /** What `context.getType()` says to guards and interceptors. */
 export const CONTEXT_TYPE = 'oncebox'
@@ -60,5 +61,8 @@ function enhanced({ external }: Through, { instance, key, id, contextId }: Targe
   const method = (instance as Record<string, (...args: unknown[]) => unknown>)[key]!
   // A filter that swallows an error would make the message handled.
   const kinds = { guards: true, interceptors: true, filters: false }
-  return external.create(instance, method, key, undefined, undefined, contextId, id, kinds, CONTEXT_TYPE)
+  const first = new FirstFailure()
+  const noting = first.noting(method)
+  const call = external.create(instance, noting, key, undefined, undefined, contextId, id, kinds, CONTEXT_TYPE) as Call
+  return (subject, ctx) => first.checked(ctx, call(subject, ctx))
 }

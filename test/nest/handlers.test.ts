@@ -16,7 +16,7 @@ import {
   type NestInterceptor,
 } from '@nestjs/common'
 import { APP_FILTER, APP_GUARD, APP_INTERCEPTOR, APP_PIPE, REQUEST } from '@nestjs/core'
-import { catchError, map, of, tap, type Observable } from 'rxjs'
+import { catchError, map, of, retry, tap, throwError, type Observable, type OperatorFunction } from 'rxjs'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { Reject, RetryLater, type BatchContext } from 'oncebox'
 import type { MessageRequest } from 'oncebox/nest'
@@ -245,6 +245,26 @@ describe('interceptors', () => {
     const [fate] = (await boxOf(app).handle(order())).consumers
     expect(fate).toMatchObject({ status: 'failed', retryAt: expect.any(Date) })
     expect((fate as { retryAt: Date }).retryAt.getTime()).toBeGreaterThan(Date.now() + 30_000)
+  })
+
+  test.each<[string, OperatorFunction<unknown, unknown>, string]>([
+    ['catch its error', catchError(() => of('fine')), 'no'],
+    ['call it again', retry(1), 'no'],
+    ['replace its error', catchError(() => throwError(() => new Error('in other words'))), 'in other words'],
+  ])('that %s do not make the message of a handler handled that has thrown', async (_, operator, message) => {
+    const around: NestInterceptor = { intercept: (__, next) => next.handle().pipe(operator) }
+    let calls = 0
+    @Consumer('half-done', ONCE)
+    @UseInterceptors(around)
+    class HalfDone {
+      @Handle('order.placed') async placed(__: Placed, { tx }: Ctx) {
+        await write(tx, 'half done')
+        if (++calls === 1) throw new Error('no')
+      }
+    }
+    const app = await open({ imports: [bench.root()], providers: [HalfDone] })
+    expect(await boxOf(app).handle(order())).toMatchObject({ status: 'dead', error: { message } })
+    expect(await notes(bench.pool)).toEqual([])
   })
 
   test('that swallow an error of a statement do not make its message handled', async () => {
