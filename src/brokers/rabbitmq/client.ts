@@ -75,7 +75,7 @@ export interface Session<C extends RabbitChannel> {
 const CLOSE_MS = 5_000
 
 export function openSource(options: Connecting): Promise<Session<RabbitChannel>> {
-  return open(options, (connection) => connection.createChannel())
+  return open(options, (connection) => connection.createChannel(), explainOverflow)
 }
 
 export function openSink(options: Connecting): Promise<Session<RabbitConfirmChannel>> {
@@ -85,12 +85,13 @@ export function openSink(options: Connecting): Promise<Session<RabbitConfirmChan
 async function open<C extends RabbitChannel>(
   options: Connecting,
   createChannel: (connection: RabbitConnection) => Promise<C>,
+  explain = (problem: unknown): unknown => problem,
 ): Promise<Session<C>> {
   const connection = await connectToAny(options)
   let problem: unknown
   let settle: (problem: unknown) => void = () => undefined
   const lost = new Promise<unknown>((resolve) => (settle = resolve))
-  const fail = (why: unknown): void => settle((problem ??= why ?? new Error('the connection was closed')))
+  const fail = (why: unknown): void => settle((problem ??= explain(why) ?? new Error('the connection was closed')))
   connection.on('error', fail)
   connection.on('close', fail)
 
@@ -130,6 +131,15 @@ async function open<C extends RabbitChannel>(
     await closeConnection()
     throw problem instanceof OnceboxError ? error : (problem ?? error)
   }
+}
+
+/** amqplib decodes what is nested by calling itself, and gives up its connection where that goes too deep. */
+function explainOverflow(problem: unknown): unknown {
+  if (!(problem instanceof RangeError && problem.message.includes('call stack'))) return problem
+  const what = 'a message at the head of the queue has headers nested too deep for amqplib to decode'
+  const how = 'by Get messages of the management plugin, or all with it by rabbitmqctl purge_queue'
+  const advice = `nothing behind it is delivered until it is removed: stop the consumers, and take it out ${how}`
+  return new Error(`${what}; ${advice}`, { cause: problem })
 }
 
 /** The first node that answers. */

@@ -164,6 +164,20 @@ describe('a source', { timeout: TIMEOUT_MS }, () => {
     }
   })
 
+  test('says so when a message cannot be decoded, and goes on when it is removed', async () => {
+    const { queue, exchange } = await fresh({}, '#', 'classic')
+    await publishNested(queue, 20_000)
+    const { messages, problems } = await started({ queue })
+    await waitUntil(() => problems.some((problem) => problem !== undefined))
+    expect(String(problems[0])).toMatch(/at the head of the queue has headers nested too deep .* until it is removed/)
+    expect(problems[0]).toMatchObject({ cause: expect.any(RangeError) as RangeError })
+    // What a consumer holds is not purged.
+    const isPurged = async (): Promise<boolean> => (await channel.purgeQueue(queue)).messageCount > 0
+    await waitUntil(isPurged, { timeoutMs: 90_000, everyMs: 1 })
+    channel.publish(exchange, 'x', Buffer.from('{}'), { messageId: 'after' })
+    await waitUntil(() => messages.some(({ id }) => id === 'after'), { timeoutMs: 90_000 })
+  })
+
   test('creates what is missing, if it is told to', async () => {
     const queue = `asserted-${Date.now()}`
     const bindings = { [`events-${queue}`]: ['order.*', 'user.#'] }
@@ -598,6 +612,53 @@ function isPublished(sink: Sink, message: Message): Promise<boolean> {
     ([answer]) => answer === undefined,
     () => false,
   )
+}
+
+/** In bytes, for amqplib cannot encode it, either: a message with a header that is an array in an array, and so on. */
+async function publishNested(queue: string, depth: number): Promise<void> {
+  const own = await connect(service.url)
+  const opened = (await own.createChannel()) as Channel & { readonly ch: number }
+  const { stream } = own.connection as unknown as { stream: { write(bytes: Buffer): void } }
+  const uint = (size: 2 | 4, value: number): Buffer => {
+    const bytes = Buffer.alloc(size)
+    bytes.writeUIntBE(value, 0, size)
+    return bytes
+  }
+  const short = (text: string): Buffer => Buffer.from([text.length, ...Buffer.from(text)])
+  const frame = (type: number, ...parts: Buffer[]): Buffer => {
+    const payload = Buffer.concat(parts)
+    return Buffer.concat([
+      Buffer.from([type]),
+      uint(2, opened.ch),
+      uint(4, payload.length),
+      payload,
+      Buffer.from([0xce]),
+    ])
+  }
+  // `A`, its length and what is in it; `V`, nothing, in the innermost.
+  const arrays = Array.from({ length: depth }, (_, n) => [Buffer.from('A'), uint(4, 5 * (depth - n - 1) + 1)]).flat()
+  const table = Buffer.concat([short('h'), ...arrays, Buffer.from('V')])
+  const body = Buffer.from('{}')
+  stream.write(
+    Buffer.concat([
+      // basic.publish, to the default exchange.
+      frame(1, uint(2, 60), uint(2, 40), uint(2, 0), short(''), short(queue), Buffer.from([0])),
+      // Its size, and of the properties the headers alone.
+      frame(
+        2,
+        uint(2, 60),
+        uint(2, 0),
+        uint(4, 0),
+        uint(4, body.length),
+        uint(2, 0x2000),
+        uint(4, table.length),
+        table,
+      ),
+      frame(3, body),
+    ]),
+  )
+  await waitUntil(async () => (await opened.checkQueue(queue)).messageCount === 1)
+  await own.close()
 }
 
 /** A connection that can be cut, as if the network had gone. */
