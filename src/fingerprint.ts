@@ -1,6 +1,6 @@
 /**
  * Fingerprints: what failures have in common. Of the words of an error, what varies from one message to the next is replaced, and
- * what is left, with the error's name and code, is hashed. Every pattern reads its input once.
+ * what is left, with the error's name and code and those of its innermost cause, is hashed. Every pattern reads its input once.
  */
 import { hash } from 'node:crypto'
 import type { Failure } from './message.js'
@@ -9,12 +9,16 @@ export interface Words {
   readonly name: string | null
   readonly code: string | null
   readonly message: string | null
+  /** Name and code of the innermost cause, as JSON; null if there is none. */
+  readonly cause?: string | null
 }
 
 /** As UNMARKED cuts it, so that both see the same words. */
 const MOST = 500
 
 const VARYING: readonly (readonly [RegExp, string])[] = [
+  // What V8 says of a property: a name as programs have it tells one error from another. Digits may be an id.
+  [/\((reading|setting) '([a-z_$]{1,64})'\)/gi, '($1 $2)'],
   [/\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/gi, '‹id›'],
   [/[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64}){1,8}/g, '‹text›'],
   [/"[^"\n]{0,400}"/g, '"‹text›"'],
@@ -37,13 +41,21 @@ export function commonWords({ code, message }: Words): string {
 }
 
 export function fingerprintOf(words: Words): string {
-  const common = JSON.stringify([words.name ?? '', words.code ?? '', commonWords(words)])
+  const { name, code, cause } = words
+  const inner = typeof cause === 'string' ? (JSON.parse(cause) as unknown[]) : []
+  const common = JSON.stringify([name ?? '', code ?? '', commonWords(words), ...inner])
   return hash('sha256', common, 'hex').slice(0, 12)
 }
 
 /** Of a failure as it is about to be stored. */
-export function fingerprintOfFailure({ name, code, message }: Failure): string {
-  return fingerprintOf({ name: cut(name, 200), code: cut(code, 100), message: cut(message, MOST) })
+export function fingerprintOfFailure({ name, code, message, cause }: Failure): string {
+  const words = { name: cut(name, 200), code: cut(code, 100), message: cut(message, MOST) }
+  return fingerprintOf({ ...words, cause: cause ? innermost(cause) : null })
+}
+
+function innermost(failure: Failure): string {
+  if (failure.cause) return innermost(failure.cause)
+  return JSON.stringify([cut(failure.name, 200), cut(failure.code, 100)])
 }
 
 /** By characters of Unicode, as PostgreSQL's left() counts them. */

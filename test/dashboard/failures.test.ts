@@ -160,6 +160,39 @@ describe('failures', () => {
     expect(status).toBe(400)
   })
 
+  test('are told apart by what caused them innermost, and by the property that was read', async () => {
+    const refused = (code: string) => new Error('request', { cause: Object.assign(new Error('no'), { code }) })
+    const failures: Record<string, () => Error> = {
+      c1: () => new TypeError('fetch failed', { cause: refused('ECONNREFUSED') }),
+      c2: () => new TypeError('fetch failed', { cause: refused('ECONNREFUSED') }),
+      c3: () => new TypeError('fetch failed', { cause: refused('CERT_HAS_EXPIRED') }),
+      p1: () => new TypeError("Cannot read properties of undefined (reading 'customer')"),
+      p2: () => new TypeError("Cannot read properties of undefined (reading 'warehouse')"),
+      p3: () => new TypeError("Cannot read properties of undefined (reading 'order 17')"),
+      p4: () => new TypeError("Cannot read properties of undefined (reading 'order 18')"),
+    }
+    box.consumer('calls', { call: ({ id }) => Promise.reject(failures[id]!()) }, { retry: { attempts: 1 } })
+    await box.receive(Object.keys(failures).map((id) => ({ id, type: 'call', source: 'shop', body: '{}' })))
+    await box.drain()
+    const groups = async () =>
+      (await get<Failures>('failures', { consumer: 'calls' })).groups.map(({ count, cause, message }) => [count, cause, message]) // prettier-ignore
+    const told = expect.arrayContaining([
+      [2, 'Error ECONNREFUSED', 'fetch failed'],
+      [1, 'Error CERT_HAS_EXPIRED', 'fetch failed'],
+      [1, undefined, 'Cannot read properties of undefined (reading customer)'],
+      [1, undefined, 'Cannot read properties of undefined (reading warehouse)'],
+      [2, undefined, "Cannot read properties of undefined (reading '‹text›')"],
+    ]) as unknown
+    expect(await groups()).toEqual(told)
+    const marks = () => box.sql(`select id, fingerprint from ob.work where consumer = 'calls' order by id`)
+    const before = await marks()
+    // What an older version has recorded gets the same.
+    await box.sql(`update ob.work set fingerprint = null where consumer = 'calls'`)
+    expect(await groups()).toEqual(told)
+    await box.admin.prune()
+    expect(await marks()).toEqual(before)
+  })
+
   test('are found, counted, retried and discarded by their fingerprint, and no others', async () => {
     await fail()
     expect(idsOf(await box.admin.messages({ fingerprint: ALIKE }))).toEqual(['t1', 't22', 't333'])

@@ -7,6 +7,8 @@ export interface FailureGroup {
   readonly types: readonly string[]
   readonly name: string
   readonly code?: string
+  /** Name and code of its innermost cause. */
+  readonly cause?: string
   /** With ‹n›, ‹id› and ‹text› in place of what varies. Absent unless bodies may be seen. */
   readonly message?: string
   readonly count: number

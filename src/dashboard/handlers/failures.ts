@@ -8,7 +8,7 @@ import {
   UNGROUPED,
   type GroupRow,
   type UngroupedRow,
-  type WordsRow,
+  type CausedRow,
 } from '../../postgres/sql/failures.js'
 import { readJson } from '../../postgres/statement.js'
 import { runUnjitted } from '../../postgres/unjitted.js'
@@ -46,7 +46,7 @@ interface Group {
   last: number
 }
 
-type Newest = WordsRow & { readonly consumer: string; readonly source: string; readonly id: string }
+type Newest = CausedRow & { readonly consumer: string; readonly source: string; readonly id: string }
 
 export async function failures(call: BoxCall, input: RouteInput<'failures'>): Promise<Failures> {
   const { part, viewer } = call
@@ -157,12 +157,14 @@ function toAnswer(viewer: BoxViewer, group: Group, seen: Pick<Seen, 'mask'>): Fa
   const fingerprint = viewer.fingerprints.show(group.fingerprint)
   const words = { name: newest.name ?? 'Error', code: newest.code ?? undefined, message: newest.message ?? '' }
   const head = toHead(viewer, words, seen)
+  const cause = newest.cause === null ? undefined : toCause(viewer, newest.cause, seen)
   return {
     fingerprint,
     consumer,
     types: [...types].sort(),
     name: head.name,
     ...(head.code !== undefined && { code: head.code }),
+    ...(cause !== undefined && { cause }),
     // Masked first: what replaces what varies could hide a part of what is secret, and leave the rest.
     ...(head.message !== undefined && { message: commonWords({ ...newest, message: head.message }) }),
     count,
@@ -173,4 +175,11 @@ function toAnswer(viewer: BoxViewer, group: Group, seen: Pick<Seen, 'mask'>): Fa
     sample: { source, id },
     query: `consumer:${quote(consumer)} state:dead fingerprint:${fingerprint}`,
   }
+}
+
+/** Its name and its code are the program's, and plain. */
+function toCause(viewer: BoxViewer, recorded: string, seen: Pick<Seen, 'mask'>): string {
+  const [inner, number] = JSON.parse(recorded) as readonly (string | null)[]
+  const { name, code } = toHead(viewer, { name: inner ?? 'Error', code: number ?? undefined, message: '' }, seen)
+  return code === undefined ? name : `${name} ${code}`
 }

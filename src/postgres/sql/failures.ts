@@ -1,6 +1,6 @@
 /** Statements about failures: what groups there are, and what an older version has left out. */
 import { statement, type Flag, type Json } from '../statement.js'
-import { messageOf, parkingConsumers, same, wordsOf } from './rules.js'
+import { causeOf, messageOf, parkingConsumers, same, wordsOf } from './rules.js'
 
 /** As `wordsOf` gives them. */
 export interface WordsRow {
@@ -9,7 +9,11 @@ export interface WordsRow {
   readonly message: string | null
 }
 
-export interface GroupRow extends WordsRow {
+export interface CausedRow extends WordsRow {
+  readonly cause: string | null
+}
+
+export interface GroupRow extends CausedRow {
   readonly consumer: string
   readonly fingerprint: string
   /** As far as they were counted. */
@@ -104,7 +108,7 @@ largest as materialized (
   limit (select shown from input) offset (select skipped from input)
 )
 select g.consumer, g.fingerprint, g.n::text, (extract(epoch from g.first) * 1000.0)::bigint::text "first",
-  (extract(epoch from g.last) * 1000.0)::bigint::text "last", hours.all::text hours, w.source, w.id, ${wordsOf('f.j')},
+  (extract(epoch from g.last) * 1000.0)::bigint::text "last", hours.all::text hours, w.source, w.id, ${wordsOf('f.j')}, ${causeOf('f.j')},
   types.all::text types, g.most::text, total.groups::text, total.messages::text,
   (total.cut or share.groups >= (select groups from input))::text "cut"
 from share cross join (select count(*) groups, sum(n) messages,
@@ -120,7 +124,7 @@ cross join lateral (select coalesce(jsonb_agg(distinct m.type), '[]') "all" from
       and w.error is not null and w.fingerprint = g.fingerprint order by w.seq desc limit 3) w ${messageOf('w')}) types
 order by g.n desc, g.last desc nulls last, g.consumer, g.fingerprint`)
 
-export interface UngroupedRow extends WordsRow {
+export interface UngroupedRow extends CausedRow {
   readonly consumer: string
   readonly source: string
   readonly id: string
@@ -145,7 +149,7 @@ dead as materialized (
     order by w.fingerprint desc, w.seq desc limit (select most from input)) w
   limit (select most from input)
 )
-select d.consumer, d.source, d.id, m.type, ${wordsOf('f.j')},
+select d.consumer, d.source, d.id, m.type, ${wordsOf('f.j')}, ${causeOf('f.j')},
   (extract(epoch from coalesce(a.at, m.received_at)) * 1000.0)::bigint::text "at"
 from dead d ${messageOf('d')}
 cross join lateral (select d.error::jsonb j) f
@@ -158,12 +162,12 @@ order by d.seq desc`)
  */
 export const UNMARKED = statement<
   { consumer: string; limit: number },
-  WordsRow & { source: string; id: string; digest: string }
+  CausedRow & { source: string; id: string; digest: string }
 >(`
 with input as materialized (
   select given->>'consumer' collate "C" consumer, (given->>'limit')::int most from (select $1::text::jsonb given) x
 )
-select w.source, w.id, ${wordsOf('f.j')}, hashtextextended(w.error, 0)::text digest
+select w.source, w.id, ${wordsOf('f.j')}, ${causeOf('f.j')}, hashtextextended(w.error, 0)::text digest
 from input cross join (select unnest(array['dead', 'quarantined', 'discarded', 'failed']) parked) state
 cross join lateral (select w.source, w.id, w.error from ob.work w
   where w.consumer = input.consumer and w.parked = state.parked and w.parked is not null and w.error is not null

@@ -74,6 +74,13 @@ export function wordsOf(failure: string): string {
   left(${failure}->>'message', 500) message`
 }
 
+/** Name and code of a failure's innermost cause, as JSON. No more are recorded. */
+export function causeOf(failure: string): string {
+  const paths = [5, 4, 3, 2, 1].map((depth) => `${failure} #> '{${new Array(depth).fill('cause').join(',')}}'`)
+  return `(select jsonb_build_array(left(c->>'name', 200), left(c->>'code', 100))::text
+    from (select coalesce(${paths.join(', ')}) c) inner_most where c is not null) cause`
+}
+
 /** The message that blocks a key: of those of it that wait for a person, the one that failed last. Index: work_front. */
 export function frontOf(consumer: string, lane: string): string {
   return `select front.* from ob.work front

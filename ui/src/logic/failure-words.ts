@@ -35,7 +35,8 @@ export function partsOfMessage(message: string): readonly { readonly text: strin
     .map((text) => ({ text, varies: /^‹.*›$/.test(text) }))
 }
 
-/** GatewayTimeout, or the code of a database. */
-export function groupName({ name, code }: FailureGroup): string {
-  return code === undefined || code === name ? name : `${name} ${code}`
+/** GatewayTimeout, or the code of a database, and what caused it: TypeError ← Error ECONNREFUSED. */
+export function groupName({ name, code, cause }: FailureGroup): string {
+  const own = code === undefined || code === name ? name : `${name} ${code}`
+  return cause === undefined ? own : `${own} ← ${cause}`
 }
