@@ -17,6 +17,7 @@ import type { Source } from '../source.js'
 import { connect, findConsumer, type Connection, type FoundConsumer } from './client.js'
 import { readMessage } from './event.js'
 import { watchDrops } from './drops.js'
+import { createGap } from './gap.js'
 import type { ResolvedSource } from './options.js'
 import { createSignal } from './signal.js'
 import { sayWarnings } from './warnings.js'
@@ -28,11 +29,6 @@ const BEATS = 3
 /** While so many wait for their time, or so much, nothing more is fetched. */
 const MOST_WAITING = 10_000
 const MOST_BYTES = 64 * 1024 * 1024
-/** The server looks a moment later than it has to at what was not acknowledged. */
-const LATE_MS = 250
-
-const RECHECK_MS = 500
-
 /** For the server to look at the requests that it has, before anything is given back. */
 const FORGET_MS = 2_000
 
@@ -52,8 +48,8 @@ export function createSource(options: ResolvedSource): Source {
 
 async function begin(options: ResolvedSource, { deliver, report, warn }: Ends): Promise<Run> {
   const sayAll = sayOnce(report)
-  /** When messages may have been lost on their way, by `performance.now()`: the server gives them to nobody for a while. */
-  let cutAt: number | undefined
+  /** When messages may have been left behind, here or by the process before, by `performance.now()`. */
+  let cutAt: number | undefined = performance.now()
   let isFetching = false
   const tell: Report = (problem) => {
     if (problem !== undefined && isFetching) {
@@ -81,6 +77,7 @@ async function begin(options: ResolvedSource, { deliver, report, warn }: Ends): 
 
   /** To be delivered, in the order of the stream; and all that is neither acknowledged nor given back. */
   let waiting: Held[] = []
+  let behindGap: Held[] = []
   const held = new Set<Held>()
   const bySequence = new Map<number, Held>()
   let heldBytes = 0
@@ -94,12 +91,16 @@ async function begin(options: ResolvedSource, { deliver, report, warn }: Ends): 
   /** The server delivers again what it has heard nothing of, when the connection was lost: it keeps its place here. */
   const add = (raw: JsMsg): void => {
     const known = bySequence.get(raw.seq)
-    if (known?.raw.timestampNanos === raw.timestampNanos) return void (known.raw = raw)
-    const one = { raw, incoming: readMessage(raw, options), dueAt: undefined, failures: 0 }
-    waiting.push(one)
-    held.add(one)
-    bySequence.set(raw.seq, one)
-    heldBytes += raw.data.length
+    const isKnown = known?.raw.timestampNanos === raw.timestampNanos
+    if (isKnown) known.raw = raw
+    else {
+      const one = { raw, incoming: readMessage(raw, options), dueAt: undefined, failures: 0 }
+      ;(gap.isOpen ? behindGap : waiting).push(one)
+      held.add(one)
+      bySequence.set(raw.seq, one)
+      heldBytes += raw.data.length
+    }
+    gap.came(raw, isKnown)
   }
 
   const keyOf = ({ incoming }: Held): string | undefined => incoming.key
@@ -112,10 +113,12 @@ async function begin(options: ResolvedSource, { deliver, report, warn }: Ends): 
     const due = firstInOrder(waiting, { keyOf }).reduce((least, { dueAt = 0 }) => Math.min(least, dueAt), Infinity)
     return Math.max(1, Math.min(FETCH_MS, Math.max(due, pausedUntil) - performance.now()))
   }
-  const hasEnough = (): boolean => take(1).taken.length > 0 || performance.now() < pausedUntil || isFull()
+  const hasEnough = (): boolean =>
+    isFull() || (!gap.isOpen && (take(1).taken.length > 0 || performance.now() < pausedUntil))
   const isFull = (): boolean => {
-    const isOurs = waiting.length >= MOST_WAITING || heldBytes >= MOST_BYTES
-    if (!isOurs && waiting.length < (found?.mostPending ?? Infinity)) return false
+    const count = waiting.length + behindGap.length
+    const isOurs = count >= MOST_WAITING || heldBytes >= MOST_BYTES
+    if (!isOurs && count < (found?.mostPending ?? Infinity)) return false
     if (waiting.some(({ failures }) => failures > 0)) {
       const limit = isOurs ? 'as many as are held here' : 'as many as max_ack_pending of the consumer allows'
       const advice = `${isOurs ? 'use' : 'raise it, or use'} a stored consumer, or retryBy: 'box'`
@@ -141,19 +144,6 @@ async function begin(options: ResolvedSource, { deliver, report, warn }: Ends): 
     }
   }
 
-  /**
-   * What was on its way when the connection was lost is delivered again before anything newer, once its time is up.
-   * To fetch sooner would be to overtake it. Where others consume as well there is no order to be kept.
-   */
-  const untilNothingIsLost = async ({ consumer, longestWaitMs }: FoundConsumer): Promise<void> => {
-    while (cutAt !== undefined && !stopping) {
-      const leftMs = cutAt + longestWaitMs + LATE_MS - performance.now()
-      const { num_ack_pending, num_waiting } = await consumer.info()
-      if (leftMs <= 0 || num_waiting > 0 || num_ack_pending <= held.size) cutAt = undefined
-      else await sleep(Math.min(leftMs, RECHECK_MS), stopped)
-    }
-  }
-
   const pull = async (): Promise<void> => {
     for (let failures = 0; !stopping;) {
       try {
@@ -163,7 +153,8 @@ async function begin(options: ResolvedSource, { deliver, report, warn }: Ends): 
         }
         found ??= await findConsumer(connection, options)
         if (connection.isUp) tell()
-        await untilNothingIsLost(found)
+        if (cutAt !== undefined) await gap.look(found, cutAt)
+        cutAt = undefined
         await fetchOnce(found.consumer)
         failures = 0
         while (!stopping && hasEnough()) await room.taken(FETCH_MS)
@@ -193,6 +184,20 @@ async function begin(options: ResolvedSource, { deliver, report, warn }: Ends): 
     waiting = [...some, ...waiting].sort((a, b) => places.get(a)! - places.get(b)!)
   }
 
+  let isDelivering = false
+  const gap = createGap({
+    count: () => held.size,
+    isAtRest: () => !isDelivering,
+    onClose() {
+      const inOrder = [...held].sort((a, b) => a.raw.seq - b.raw.seq)
+      held.clear()
+      for (const one of inOrder) held.add(one)
+      putBack(behindGap)
+      behindGap = []
+      arrival.give()
+    },
+  })
+
   let rejections = 0
   const deliverBatch = async (batch: readonly Held[]): Promise<void> => {
     let outcomes: readonly Outcome[]
@@ -221,7 +226,8 @@ async function begin(options: ResolvedSource, { deliver, report, warn }: Ends): 
       const { taken, rest } = take(options.batch)
       waiting = rest
       room.give()
-      if (taken.length > 0) await deliverBatch(taken)
+      isDelivering = taken.length > 0
+      if (isDelivering) await deliverBatch(taken)
       else await arrival.taken(idleMs())
     }
   }
@@ -272,6 +278,7 @@ async function begin(options: ResolvedSource, { deliver, report, warn }: Ends): 
       room.give()
       await Promise.all([working, pulling])
       clearTimeout(timer)
+      gap.close()
       if (waiting.length > 0) await forgetFetch()
       giveBack()
       await connection.close()

@@ -144,6 +144,55 @@ describe('a source', () => {
     expect(recorder.messages.map(({ id }) => id)).toEqual(Array.from({ length: 10 }, (_, n) => `m-${n}`))
   })
 
+  const numbered = (length: number) => Array.from({ length }, (_, n) => `m-${n}`)
+
+  test('what a process that died held comes before anything newer of its key', async () => {
+    await addConsumer({ ack_wait: 2e9 })
+    for (let n = 0; n < 5; n++) await publish(`${n}`, `m-${n}`)
+    expect(await fetchBodies(5)).toHaveLength(5)
+    for (let n = 5; n < 8; n++) await publish(`${n}`, `m-${n}`)
+    const recorder = new Recorder()
+    await source({ key: () => 'k' }).start(recorder.deliver)
+    for (let n = 8; n < 10; n++) await publish(`${n}`, `m-${n}`)
+    await waitUntil(async () => (await backlog()) === 0)
+    expect(recorder.messages.map(({ id }) => id)).toEqual(numbered(10))
+  })
+
+  test('what was given back is waited for no longer than until it has come', async () => {
+    await addConsumer({ ack_wait: 600e9 })
+    for (let n = 0; n < 5; n++) await publish(`${n}`, `m-${n}`)
+    const first = new Recorder(async (batch) =>
+      batch.map((one) => settled(one, { retryAt: new Date(Date.now() + 2_000) })),
+    )
+    const one = source({ key: () => 'k' })
+    await one.start(first.deliver)
+    await waitUntil(() => first.batches.length > 0)
+    await waitUntil(async () => (await jsm.consumers.info(stream, CONSUMER)).num_ack_pending === 5)
+    await one.stop()
+    for (let n = 5; n < 10; n++) await publish(`${n}`, `m-${n}`)
+    const recorder = new Recorder()
+    await source({ key: () => 'k' }).start(recorder.deliver)
+    await waitUntil(async () => (await backlog()) === 0)
+    expect(recorder.messages.map(({ id }) => id)).toEqual(numbered(10))
+  })
+
+  test('what another process works on is not waited for', async () => {
+    await addConsumer({ ack_wait: 600e9 })
+    for (let n = 0; n < 3; n++) await publish(`${n}`, `m-${n}`)
+    const { passed, open } = gate()
+    const busy = new Recorder(async () => passed)
+    await source({ batch: 1 }).start(busy.deliver)
+    // One is with the box, one was fetched ahead, and it asks for no more.
+    await waitUntil(async () => (await jsm.consumers.info(stream, CONSUMER)).num_ack_pending === 2)
+    const recorder = new Recorder()
+    await source().start(recorder.deliver)
+    await waitUntil(async () => (await jsm.consumers.info(stream, CONSUMER)).num_ack_pending === 3)
+    expect(recorder.messages).toEqual([])
+    open()
+    await waitUntil(async () => (await backlog()) === 0)
+    expect(recorder.messages.map(({ id }) => id)).toEqual(['m-2'])
+  })
+
   test('a failure without a time of its own comes again later each time', async () => {
     await addConsumer()
     await publish('1', 'm')
