@@ -13,7 +13,7 @@ export class FirstFailure {
     const noted = new Proxy(method, {
       apply: async (_, self, args: unknown[]) => {
         try {
-          return await (Reflect.apply(method, self, args) as unknown)
+          return await Reflect.apply<unknown, unknown[], unknown>(method, self, args)
         } catch (error) {
           const ctx = args[1] as object
           if (!this.#failures.has(ctx)) this.#failures.set(ctx, { error })

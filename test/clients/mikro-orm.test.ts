@@ -247,7 +247,7 @@ describe('group.together', () => {
         delete (this as { pipeline?: boolean }).pipeline
       }
     }
-    const old = new pg.Pool({ connectionString: database.url, max: 2, Client: Old } as pg.PoolConfig)
+    const old = new pg.Pool({ connectionString: database.url, max: 2, Client: Old })
     onTestFinished(() => old.end())
     const real = opened.orm.em.getConnection()
     const connection = { getClient: () => real.getClient(), getNativeClient: async () => old }

@@ -136,7 +136,10 @@ describe('TypeORM, in a handler', () => {
     ['save of the manager', (tx) => tx.save(Account, { id: 'ada', cents: 5 })],
     ['insert of the manager', (tx) => tx.insert(Account, { id: 'ada', cents: 5 })],
     ['save of a repository', (tx) => tx.getRepository(Account).save({ id: 'ada', cents: 5 })],
-    ['a query builder', (tx) => tx.createQueryBuilder().insert().into(Account).values({ id: 'ada', cents: 5 }).execute()],
+    [
+      'a query builder',
+      (tx) => tx.createQueryBuilder().insert().into(Account).values({ id: 'ada', cents: 5 }).execute(),
+    ],
   ])('a call that nobody awaited is found while a subscriber takes its time: %s', async (_, forget) => {
     const slow = { listenTo: () => 'Account', beforeInsert: () => new Promise<void>((done) => setTimeout(done, 30)) }
     dataSource.subscribers.push(slow)
