@@ -134,16 +134,33 @@ export interface FoundConsumer {
   /** So many may be unacknowledged at a time. */
   readonly mostPending: number
   readonly config: ConsumerConfig
+  readonly place: Place
 }
 
-/** The consumer to pull from. */
-export async function findConsumer(connection: Connection, options: ResolvedSource): Promise<FoundConsumer> {
+/** How far a consumer was when it was found: all up to there was acknowledged, in the stream that was made at that time. */
+export interface Place {
+  readonly sequence: number
+  /** Undefined for whoever may not look at the stream. */
+  readonly streamCreated: Promise<string | undefined>
+}
+
+/** The consumer to pull from. If it was there before, and is made anew, it begins `before`, whatever `assert` says. */
+export async function findConsumer(
+  connection: Connection,
+  options: ResolvedSource,
+  before?: Place,
+): Promise<FoundConsumer> {
   const { stream, consumer: name, assert } = options
   const { jsm, js } = connection
   await assertStream(connection, options)
   const find = () => jsm.consumers.info(stream, name)
-  const create = () => jsm.consumers.add(stream, { ...assert?.consumer, durable_name: name, ack_policy: 'explicit' })
-  const { config } = await (assert?.consumer === undefined ? find() : createIfMissing(find, create))
+  const create = async () => {
+    const config = before ? await configFrom(before, connection, options) : assert?.consumer
+    return jsm.consumers.add(stream, { ...config, durable_name: name, ack_policy: 'explicit' })
+  }
+  const { config, ack_floor, delivered, num_ack_pending } = await (assert?.consumer === undefined
+    ? find()
+    : createIfMissing(find, create))
   if (config.deliver_subject !== undefined)
     throw invalid(`nats: the consumer ${name} pushes; a source needs a pull consumer`)
   if (config.ack_policy !== 'explicit') {
@@ -151,12 +168,37 @@ export async function findConsumer(connection: Connection, options: ResolvedSour
   }
   const waits = [config.ack_wait, ...(config.backoff ?? [])].filter((one) => one !== undefined)
   const { max_ack_pending: most = -1 } = config
+  // The floor of a consumer that is new is 0, wherever it begins.
+  const { stream_seq: sequence } = num_ack_pending === 0 ? delivered : ack_floor
   return {
     consumer: await js.consumers.get(stream, name),
     ackWaitMs: Math.min(...waits) / 1e6,
     longestWaitMs: Math.max(...waits) / 1e6,
     mostPending: most > 0 ? most : Infinity,
     config,
+    place: { sequence, streamCreated: createdAt(connection, stream) },
+  }
+}
+
+/** A policy like `new` would skip what came while the consumer was gone. */
+async function configFrom(
+  { sequence, streamCreated }: Place,
+  connection: Connection,
+  { stream, assert }: ResolvedSource,
+): Promise<Partial<ConsumerConfig>> {
+  const { opt_start_seq: _, opt_start_time: __, ...config }: Partial<ConsumerConfig> = assert?.consumer ?? {}
+  if ((config.deliver_policy ?? 'all') === 'all') return config
+  const created = await createdAt(connection, stream)
+  const isSame = created !== undefined && created === (await streamCreated)
+  if (!isSame) return { ...config, deliver_policy: 'all' }
+  return { ...config, deliver_policy: 'by_start_sequence', opt_start_seq: sequence + 1 }
+}
+
+async function createdAt({ jsm }: Connection, stream: string): Promise<string | undefined> {
+  try {
+    return (await jsm.streams.info(stream)).created
+  } catch {
+    return undefined
   }
 }
 

@@ -73,6 +73,7 @@ async function begin(options: ResolvedSource, { deliver, report, warn }: Ends): 
     await connection.close()
     throw error
   }
+  let { place } = found
   void sayWarnings(connection, options, { found, warn })
 
   /** To be delivered, in the order of the stream; and all that is neither acknowledged nor given back. */
@@ -151,7 +152,8 @@ async function begin(options: ResolvedSource, { deliver, report, warn }: Ends): 
           connection = await open()
           found = undefined
         }
-        found ??= await findConsumer(connection, options)
+        found ??= await findConsumer(connection, options, place)
+        place = found.place
         if (connection.isUp) tell()
         if (cutAt !== undefined) await gap.look(found, cutAt)
         cutAt = undefined

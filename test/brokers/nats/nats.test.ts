@@ -317,6 +317,29 @@ describe('a source', () => {
     expect(reports.at(-1)).toBeUndefined()
   })
 
+  test('skips nothing when its consumer is made anew that was to begin with new messages', async () => {
+    await publish('0', 'history')
+    const recorder = new Recorder()
+    await source({ assert: { consumer: { deliver_policy: 'new' } } }).start(recorder.deliver)
+    await publish('1', 'before')
+    await waitUntil(() => recorder.messages.length === 1)
+    await jsm.consumers.delete(stream, CONSUMER)
+    await publish('2', 'between')
+    await waitUntil(() => recorder.messages.some(({ id }) => id === 'between'))
+    // Nor does it bring what was there before it.
+    expect(recorder.messages.map(({ id }) => id)).not.toContain('history')
+  })
+
+  test('skips nothing of a stream that is made anew with other messages', async () => {
+    for (let n = 0; n < 5; n++) await publish(`${n}`)
+    const recorder = new Recorder()
+    await source({ assert: { consumer: { deliver_policy: 'new' } } }).start(recorder.deliver)
+    await jsm.streams.delete(stream)
+    await jsm.streams.add({ name: stream, subjects: [`${stream}.>`] })
+    await publish('5', 'first')
+    await waitUntil(() => recorder.messages.some(({ id }) => id === 'first'))
+  })
+
   test('finds its stream again when that was deleted', async () => {
     const recorder = new Recorder()
     const assert = { stream: { subjects: [`${stream}.>`] }, consumer: {} }
