@@ -48,7 +48,7 @@ test('failures are in groups, the largest first, and each leads to its messages'
     'GatewayTimeout ETIMEDOUT',
     'CardError card_declined',
     'Reject',
-    'TypeError',
+    'TypeError ← RangeError',
   ])
   const blocking = page.getByRole('link', { name: 'blocks 2 keys' })
   expect(await page.locator('.group', { hasText: 'Reject' }).getByRole('link').allInnerTexts()).toContain(

@@ -251,6 +251,8 @@ const OF_ONE_COPY = [
   'src/clients/drizzle/unsent.ts: UNSENT',
   'src/clients/knex/transaction.ts: configs',
   'src/clients/kysely/unsent.ts: UNSENT',
+  'src/clients/typeorm/heeding.ts: WITHIN',
+  'src/clients/typeorm/heeding.ts: prototypes',
   'src/http/respond.ts: LATER',
 ]
 
