@@ -81,6 +81,8 @@ export class Silences {
     for (;;) {
       const waited = performance.now() - since
       const deaf = await this.#deafForSure(xid)
+      // The process may have been kept busy meanwhile, and have read this answer before that one.
+      await readable()
       if (deaf === undefined || this.#hasAnswered(tx, since)) return undefined
       if (waited > ON_ITS_WAY_MS) return deaf ? this.#hangUp(tx) : undefined
       await sleep(LOOK_AGAIN_MS)
@@ -122,6 +124,7 @@ export class Silences {
       shortMs / 2,
       waiting.map(({ xid }) => xid),
     )
+    await readable()
     for (const { tx, xid, since } of waiting) {
       if (deaf.get(xid) === true && !this.#hasAnswered(tx, since)) this.#hangUp(tx)
     }

@@ -177,6 +177,7 @@ test('retry and discard of an unknown consumer are refused; of a known one witho
   expect(await box.admin.retry({ consumer: 'reserve-stock' })).toBe(0)
   // One that ran here once, and is declared no more.
   await box.sql(`insert into ob.consumer (name, retain_ms) values ('gone', 1)`)
+  await box.sql(`insert into ob.subscription (consumer, type) values ('gone', 'note')`)
   expect(await box.admin.retry({ consumer: 'gone' })).toBe(0)
   await box.sql(`insert into ob.message (consumer, source, id, type, body) values ('older', '', '1', 'note', '1')`)
   expect(await box.admin.retry({ consumer: 'older' })).toBe(0)
