@@ -151,7 +151,10 @@ describe('removeConsumer()', () => {
     const box = await declared('mail', { retainMs: 3_600_000 })
     await box.receive(range(30).map((n) => note(`m${n}`)))
     await box.drain()
-    await opened.sql(box.schema, `update ob.forgotten set sent_before = now() + interval '1 day' where consumer = 'mail'`)
+    await opened.sql(
+      box.schema,
+      `update ob.forgotten set sent_before = now() + interval '1 day' where consumer = 'mail'`,
+    )
     expect(await box.admin.removeConsumer('mail', { forget: true })).toBe(30)
     expect(await rowsOf(box.schema)).toEqual(NOTHING)
     const back = await declared('mail', {}, box.schema)
