@@ -40,13 +40,15 @@ export function createComeback(noticedMs: number): Comeback {
   }
 
   /** The place of one that was waited for. */
-  const found = ({ key, source, id }: Incoming): number | undefined => {
+  const found = (incoming: Incoming): number | undefined => {
+    const { key } = incoming
     const ofKey = key === undefined ? undefined : awaited.get(key)
-    const name = JSON.stringify([source, id])
-    const place = ofKey?.get(name)
+    if (key === undefined || !ofKey) return undefined
+    const name = nameOf(incoming)
+    const place = ofKey.get(name)
     if (place === undefined) return undefined
-    ofKey!.delete(name)
-    if (ofKey!.size === 0) awaited.delete(key!)
+    ofKey.delete(name)
+    if (ofKey.size === 0) awaited.delete(key)
     size--
     return place
   }
@@ -57,10 +59,10 @@ export function createComeback(noticedMs: number): Comeback {
     },
     lose(open) {
       for (const { incoming, place } of open) {
-        const { key, source, id } = incoming
+        const { key, id } = incoming
         if (key === undefined || id === undefined) continue
         const ofKey = awaited.get(key) ?? new Map<string, number>()
-        awaited.set(key, ofKey.set(JSON.stringify([source, id]), place))
+        awaited.set(key, ofKey.set(nameOf(incoming), place))
       }
       size = 0
       for (const ofKey of awaited.values()) size += ofKey.size
@@ -91,4 +93,8 @@ export function createComeback(noticedMs: number): Comeback {
       return 0
     },
   }
+}
+
+function nameOf({ source, id }: Incoming): string {
+  return JSON.stringify([source, id])
 }
