@@ -114,20 +114,27 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
         // What failed comes to an end after some attempts; what only asked for another time need not.
         if (!('retryBy' in fate) || fate.failure || fate.parked) progressed = true
       })
-    const round: DrainRound = { until: row!.until, isOver, watch }
+    let broken = false
+    const ends = (): boolean => broken || isOver()
+    const round: DrainRound = { until: row!.until, isOver: ends, watch }
     const slot = async (): Promise<void> => {
-      while (!isOver()) {
+      while (!ends()) {
         claims.lookEverywhere()
         const found = await step(() => undefined, round).catch((error: unknown) => {
           // What a stop has aborted is given back: that is no failure of the drain.
-          if (!isOver()) throw error
+          if (isOver()) return false
+          broken = true
+          throw error
         })
         if (!found) return
         // An embedded database answers without the event loop, and timers would never get their turn.
         await new Promise((resolve) => setImmediate(resolve))
       }
     }
-    await Promise.all(Array.from({ length: options.concurrency }, slot))
+    const slots = Array.from({ length: options.concurrency }, slot)
+    // A drain that fails leaves nothing running behind it.
+    await Promise.allSettled(slots)
+    await Promise.all(slots)
     while (inFlight > 0) await sleep(5)
     return progressed
   }

@@ -169,3 +169,37 @@ test('a handler that awaits the drain of its own box is told that it waits for i
   expect(error).toMatchObject({ code: 'HANDLER_TIMEOUT' })
   expect(error!.message).toContain('waits for itself')
 })
+
+test('a drain that fails leaves nothing running behind it', async () => {
+  await using box = await server.open()
+  const begun = gate()
+  const cut = gate()
+  const finish = gate()
+  let running = 0
+  box.consumer(
+    'a',
+    {
+      async note({ id }, { tx }) {
+        if (id === 'n1') {
+          await begun.opened
+          cut.open()
+          await tx.query('select pg_terminate_backend(pg_backend_pid())')
+        }
+        running++
+        begun.open()
+        await finish.opened
+        running--
+      },
+    },
+    { concurrency: 2, group: { messages: 1 } },
+  )
+  await box.receive(notes(2))
+  const left = box.drain().then(
+    () => 'it did not fail',
+    () => running,
+  )
+  await cut.opened
+  await waitUntil(async () => (await box.sql("select 1 from ob.work where id = 'n1' and token is null")).length > 0)
+  finish.open()
+  expect(await left).toBe(0)
+})
