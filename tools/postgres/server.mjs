@@ -13,6 +13,7 @@ import { freePort } from '../services/ports.mjs'
 import { removeAbandonedDirectories, tail } from '../directories.mjs'
 import { dropTo, serverUser } from '../users.mjs'
 import { findOrInstallBinaries } from './binaries.mjs'
+import { copyForStandby } from './copy.mjs'
 
 export { freePort }
 
@@ -75,8 +76,7 @@ export async function startPostgres(options = {}) {
       const initdb = ['-D', dataDir, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--no-locale', '--no-sync']
       await run(path.join(bin, 'initdb'), initdb, { cwd: root, ...user })
     } else {
-      const copy = ['-D', dataDir, '-d', options.standbyOf, '-X', 'stream', '-c', 'fast', '-R', '--no-sync']
-      await run(path.join(bin, 'pg_basebackup'), copy, { cwd: root, ...user })
+      await copyForStandby(options.standbyOf, dataDir, user)
     }
     port = await freePort()
     await launch()
