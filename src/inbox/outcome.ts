@@ -1,6 +1,7 @@
 /** Outcomes: one per consumer, summed up to one per message; and the results of handlers, as they are stored. */
 import { OnceboxError } from '../errors.js'
 import type { ConsumerOutcome, Failure, Outcome, QuarantineReason } from '../message.js'
+import { withoutAnswer } from './answers.js'
 import type { Recorded } from './held.js'
 import { retryTime } from './verdict.js'
 
@@ -64,8 +65,9 @@ export function refuseError(result: unknown): void {
   throw new OnceboxError('RESULT_INVALID', `the handler returned a ${result.name}; throw it`, { cause: result })
 }
 
-/** The JSON text of a result; undefined if there is none. */
-export function toResult(result: unknown): string | undefined {
+/** The JSON text of what a handler has returned; undefined if that is no result. */
+export function toResult(returned: unknown): string | undefined {
+  const result = withoutAnswer(returned)
   if (result === undefined) return undefined
   try {
     return JSON.stringify(result)

@@ -27,6 +27,8 @@ const MESSAGES = Number(process.env['ONCEBOX_CLIENT_MESSAGES'] ?? 400)
 /** How many COMMITs are cut: 200 in the long form. */
 const CUTS = Math.ceil(MESSAGES / 50)
 const KILL_EVERY_MS = 1_000
+/** Clients that answer the server's words to an INSERT. The others answer what they have inserted. */
+const ROWLESS = new Set(['pg', 'postgres', 'drizzle-pg', 'drizzle-postgres', 'drizzle-pglite', 'knex', 'kysely'])
 
 export function conformanceOf({ name, from }: ClientUnderTest, capabilities: DriverCapabilities = {}): void {
   let database: ScratchDatabase
@@ -191,6 +193,25 @@ export function promisesOf({ name, from }: ClientUnderTest): void {
       })
       return (await state())!
     }
+
+    test.runIf(ROWLESS.has(name))(
+      'what a statement answers may be returned, and is no result without rows',
+      async () => {
+        const inserted = await handled('a', { insert: (_, { tx }) => client.insert(tx, row('a')) })
+        const changed = await client.own((tx) =>
+          box.once(tx, 'guard', { id: 'b' }, () => client.native(tx, 'update effect set id = id')),
+        )
+        expect([inserted.state, changed.status]).toEqual(['handled', 'handled'])
+        expect([inserted.result, (changed as { result?: unknown }).result]).toEqual([undefined, undefined])
+        const selected = await client.own((tx) =>
+          box.once(tx, 'guard', { id: 'c' }, () => client.native(tx, 'select id from effect')),
+        )
+        const kept = JSON.stringify(selected)
+        expect(kept).toContain('[{"id":"a"}]')
+        // Of pg's table of types.
+        expect(kept).not.toContain('BYTEA')
+      },
+    )
 
     test('a transaction within it that fails takes nothing else with it', async () => {
       const { state } = await handled('a', {
