@@ -1,5 +1,7 @@
-/** Bodies: bytes in, JSON data out, and the fingerprint that tells two bodies under one id apart. */
+/** Bodies: bytes in, JSON data out, held to its schema, and the fingerprint that tells two bodies under one id apart. */
 import { hash } from 'node:crypto'
+import { storableText, toFailure } from './failure.js'
+import type { StandardSchemaV1 } from './standard-schema.js'
 
 /** Deeper data would overflow the stack of whoever walks it, handlers and JSON.stringify included. */
 const MAX_DEPTH = 500
@@ -80,6 +82,53 @@ export function takeData(message: Pick<Unread, 'body' | 'data'>): unknown {
   const data = dataOf(message)
   message.data = undefined
   return data
+}
+
+/** What a schema says of data. */
+export interface Checked {
+  /** What the schema made of it; as it came, if there is a problem. */
+  readonly data: unknown
+  readonly problem: string | undefined
+  /** Which fields are wrong, for logs. */
+  readonly fields?: readonly string[] | undefined
+}
+
+/** Holds data that came from JSON to its schema. A type without one is not checked: its consumer may run in another process. */
+export function validate(schema: StandardSchemaV1 | undefined, data: unknown): Checked | Promise<Checked> {
+  if (schema === undefined) return { data, problem: undefined }
+  const read = (result: StandardSchemaV1.Result<unknown>): Checked =>
+    result.issues === undefined ? { data: result.value, problem: undefined } : { data, ...problemOf(result.issues) }
+  const threw = (error: unknown): Checked => {
+    return { data, problem: storableText(`the schema threw: ${toFailure(error).message}`.slice(0, 2_000)) }
+  }
+  try {
+    const result = schema['~standard'].validate(data)
+    return result instanceof Promise ? result.then(read, threw) : read(result)
+  } catch (error) {
+    return threw(error)
+  }
+}
+
+function problemOf(issues: readonly StandardSchemaV1.Issue[]): Pick<Checked, 'problem' | 'fields'> {
+  const shown = issues.slice(0, 10)
+  const texts = shown.map((issue) => {
+    const path = keysOf(issue).join('.')
+    return path ? `${path}: ${issue.message}` : issue.message
+  })
+  return { problem: storableText(texts.join('; ').slice(0, 2_000)) || 'invalid', fields: fieldsOf(shown) }
+}
+
+function keysOf({ path = [] }: StandardSchemaV1.Issue): string[] {
+  return path.map((part) => String(typeof part === 'object' ? part.key : part))
+}
+
+/** As names of fields are written. A key of a map may be anything, such as an address or a number of an account. */
+const NAME = /^(?:[a-z_$][a-z_$-]{0,39}\d{0,2}|\d{1,6})$/i
+
+/** The names of wrong fields: nothing of what is in them. */
+function fieldsOf(issues: readonly StandardSchemaV1.Issue[]): string[] {
+  const fields = issues.map((issue) => keysOf(issue).map((key) => (NAME.test(key) ? key : '‹key›')).join('.')) // prettier-ignore
+  return [...new Set(fields.filter((field) => field !== ''))]
 }
 
 /** By the body: a schema or an `identity` may have changed the data. What is too deep to be walked is refused before. */

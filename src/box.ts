@@ -181,7 +181,7 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
       for (const origin of runtime.origins) checkReplay(origin, asRemembering(consumer))
       const worker = createWorker(runtime, consumer)
       workers.set(name, worker)
-      waker.subscribe(() => worker.wake())
+      waker.subscribe(worker.wake)
       if (life.state === 'started') void join(worker)
       return {
         name,

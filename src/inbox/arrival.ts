@@ -1,7 +1,6 @@
 /** Arrivals: messages that run as they come, and what is to be answered of each of them. */
-import { takeData } from '../body.js'
+import { takeData, validate } from '../body.js'
 import { toMessage } from '../message.js'
-import { validate } from '../validate.js'
 import type { HeldMessage } from './held.js'
 import { busy, type Ackable } from './outcome.js'
 import type { Prepared } from './prepare.js'
@@ -52,9 +51,8 @@ export async function arrive(worker: Worker, messages: readonly Prepared[]): Pro
   const { runtime, consumer } = worker
   const arrivals: Arrival[] = []
   for (const prepared of messages) {
-    const data = takeData(prepared)
-    const parsed = validate(runtime.schemaOf(prepared.type), data)
-    const checked = parsed instanceof Promise ? await parsed : parsed
+    const checked = validate(runtime.schemaOf(prepared.type), takeData(prepared))
+    const { data, problem, fields } = checked instanceof Promise ? await checked : checked
     const [, source, id] = identityOf(prepared, consumer.name)
     const { type, key, envelope } = prepared
     const row = { id: prepared.id, source: prepared.source, type, key, envelope, receivedMs: Date.now(), attempts: 0 }
@@ -68,9 +66,9 @@ export async function arrive(worker: Worker, messages: readonly Prepared[]): Pro
       attempts: 0,
       // It may have killed its last worker.
       suspect: prepared.incoming.redelivered === true,
-      message: toMessage(row, 'value' in checked ? checked.value : data),
-      problem: 'problem' in checked ? checked.problem : undefined,
-      fields: 'problem' in checked ? checked.fields : undefined,
+      message: toMessage(row, data),
+      problem,
+      fields,
       known: false,
       answer: undefined,
     })

@@ -1,4 +1,5 @@
 /** Claim: leases a batch of due messages to this worker, under one random token. */
+import { validate, type Checked } from '../body.js'
 import type { Retrial } from '../hooks.js'
 import { toMessage } from '../message.js'
 import { CLAIM, EXTEND, EXTEND_ONE, type ClaimedRow, type Due } from '../postgres/sql/claim.js'
@@ -12,7 +13,6 @@ import {
   type NumberedKey,
 } from '../postgres/sql/settle.js'
 import type { Runtime } from '../runtime.js'
-import { validate, type Validated } from '../validate.js'
 import type { ConsumerDeclaration } from './consumer.js'
 import { detailsOf } from './details.js'
 import { leaseOf } from './extend.js'
@@ -76,23 +76,14 @@ export async function decodeRows(runtime: Runtime, rows: readonly ClaimedRow[]):
   return messages
 }
 
-interface Body {
-  readonly data: unknown
-  readonly problem: string | undefined
-  readonly fields?: readonly string[] | undefined
-}
-const UNREAD: Body = { data: undefined, problem: undefined }
+const UNREAD: Checked = { data: undefined, problem: undefined }
 
 /** Handlers get the output of this parse. */
-function readBody(runtime: Runtime, { type, body }: ClaimedRow): Body | Promise<Body> {
-  const data = JSON.parse(body) as unknown
-  const read = (checked: Validated): Body =>
-    'value' in checked ? { data: checked.value, problem: undefined } : { data, ...checked }
-  const checked = validate(runtime.schemaOf(type), data)
-  return checked instanceof Promise ? checked.then(read) : read(checked)
+function readBody(runtime: Runtime, { type, body }: ClaimedRow): Checked | Promise<Checked> {
+  return validate(runtime.schemaOf(type), JSON.parse(body))
 }
 
-function toHeld(row: ClaimedRow, { data, problem, fields }: Body): HeldMessage {
+function toHeld(row: ClaimedRow, { data, problem, fields }: Checked): HeldMessage {
   const { source, id, n, type, lane } = row
   const attempts = Number(row.attempts)
   const envelope = {

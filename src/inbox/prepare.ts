@@ -7,8 +7,7 @@ import { OnceboxError } from '../errors.js'
 import { isUnchecked, type Incoming, type QuarantineReason } from '../message.js'
 import type { Origin, Runtime } from '../runtime.js'
 import type { Headers } from '../telemetry/headers.js'
-import { validate, type Validated } from '../validate.js'
-import { dataOf, decodeBody, fingerprintBytes, isTooDeep, type Unread } from '../body.js'
+import { dataOf, decodeBody, fingerprintBytes, isTooDeep, validate, type Checked, type Unread } from '../body.js'
 import { chosenHash, type Choose } from './compare.js'
 import type { ConsumerDeclaration } from './consumer.js'
 import { readEnvelope, readStray, storable, type Envelope } from './envelope.js'
@@ -141,10 +140,10 @@ export function prepare(
   if (isUnchecked(schema)) return withIdentities(prepared, () => dataOf(prepared), options.consumers)
   const data = dataOf(prepared)
   const parsed = validate(schema, data)
-  const finish = (checked: Validated): Prepared | Refused =>
-    'problem' in checked
-      ? { ...refuse('invalid', checked.problem), fields: checked.fields }
-      : withIdentities({ ...prepared, data }, () => checked.value, options.consumers)
+  const finish = (checked: Checked): Prepared | Refused =>
+    checked.problem === undefined
+      ? withIdentities({ ...prepared, data }, () => checked.data, options.consumers)
+      : { ...refuse('invalid', checked.problem), fields: checked.fields }
   return parsed instanceof Promise ? parsed.then(finish) : finish(parsed)
 }
 

@@ -40,7 +40,7 @@ export interface ConsumerWorker {
    * has the last word.
    */
   start(ready?: Promise<unknown>): Promise<void>
-  wake(): void
+  readonly wake: () => void
   /**
    * Finishes what runs and releases the rest; after `timeoutMs` what still runs is aborted. With `others`, what runs on
    * arrival too: it is over when they are.
@@ -207,7 +207,7 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
       stop = new Abort()
       runtime.traces.background(() => loop.start())
     },
-    wake: () => loop.wake(),
+    wake: loop.wake,
     stop(timeoutMs, others) {
       turn.end()
       turn = beginTurn()

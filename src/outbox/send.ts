@@ -6,13 +6,12 @@ import { OnceboxError } from '../errors.js'
 import { inParts } from '../carried.js'
 import { isOnCalendar } from '../figures.js'
 import type { SendOptions } from '../handler.js'
-import { fingerprint } from '../body.js'
+import { fingerprint, validate } from '../body.js'
 import type { Message } from '../message.js'
 import { SEND, type SentRow } from '../postgres/sql/outbox.js'
 import type { Runtime } from '../runtime.js'
 import { listener } from '../tap.js'
 import { handedOn, type Headers } from '../telemetry/headers.js'
-import { validate } from '../validate.js'
 import { eventId } from './event-id.js'
 import { shardOf } from './shard.js'
 
@@ -90,8 +89,8 @@ export async function prepareSend(
   // Whoever receives it compares the hash, and would refuse what cannot be walked.
   const hash = fingerprint(sent)
   if (hash === undefined) throw new OnceboxError('MESSAGE_INVALID', `${where}: the data is nested too deep`)
-  const checked = await validate(schema, sent)
-  if ('problem' in checked) throw new OnceboxError('MESSAGE_INVALID', `${where}: ${checked.problem}`)
+  const { problem } = await validate(schema, sent)
+  if (problem !== undefined) throw new OnceboxError('MESSAGE_INVALID', `${where}: ${problem}`)
   return {
     id,
     type,

@@ -1,5 +1,6 @@
 /** A box for tests: on PGlite by default, or in a scratch schema on your own driver. */
 import { randomUUID } from 'node:crypto'
+import { validate } from '../body.js'
 import { createBox, type Box } from '../box.js'
 import { BOX, type BoxOptions } from '../box-options.js'
 import { STATES } from '../admin/filter.js'
@@ -22,7 +23,6 @@ import { bindDatabase, type Database } from '../postgres/database.js'
 import type { Driver } from '../postgres/driver.js'
 import { fromPglite } from '../postgres/drivers/pglite.js'
 import { SENT } from '../postgres/sql/outbox.js'
-import { validate } from '../validate.js'
 import { crashIn, type Failpoint } from './crash.js'
 import type { PgliteTx } from './pglite.js'
 
@@ -114,8 +114,7 @@ export async function createTestBox<Tx, TxIn, M extends MessageMap>(
         const { messages } = options
         const schema = messages && Object.hasOwn(messages, type) ? messages[type] : undefined
         // As its consumer will get it. Sent it was with this schema, so it passes.
-        const checked = await validate(schema, data)
-        sent.push(toMessage(envelope, 'value' in checked ? checked.value : data))
+        sent.push(toMessage(envelope, (await validate(schema, data)).data))
       }
       return sent
     },

@@ -19,7 +19,7 @@ export interface LoopOptions {
 
 export interface Loop {
   start(): void
-  wake(): void
+  readonly wake: () => void
   /** Stops looking for work. Resolves when every slot has finished what it was doing. */
   stop(): Promise<void>
   readonly alive: boolean
