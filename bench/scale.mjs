@@ -13,7 +13,8 @@ import { createBox } from 'oncebox'
 import { fromPg } from 'oncebox/pg'
 import { bindTo } from '../dist/postgres/database.js'
 import { OUTBOX_STATUS, STATUS } from '../dist/postgres/sql/admin.js'
-import * as rows from '../dist/postgres/sql/doctor-rows.js'
+import * as inbox from '../dist/postgres/sql/doctor-inbox.js'
+import * as outbox from '../dist/postgres/sql/doctor-outbox.js'
 import * as looks from '../dist/postgres/sql/doctor-server.js'
 import { filled } from './filled.mjs'
 import { startServer } from './server.mjs'
@@ -87,7 +88,7 @@ try {
   for (const [name, query] of Object.entries(QUERIES)) await time(name, () => client.query(bind(query)))
 
   for (const [name, query] of Object.entries(QUERIES)) if (!COUNTS.includes(name)) await judge(name, bind(query))
-  const statements = { STATUS, OUTBOX_STATUS, ...pick(rows), ...pick(looks) }
+  const statements = { STATUS, OUTBOX_STATUS, ...pick(inbox), ...pick(outbox), ...pick(looks) }
   for (const [name, text] of Object.entries(statements)) {
     const given =
       name === 'STATUS'

@@ -9,7 +9,8 @@ import * as dashboard from '../../src/postgres/sql/dashboard.js'
 import * as claim from '../../src/postgres/sql/claim.js'
 import * as consumers from '../../src/postgres/sql/consumers.js'
 import * as depth from '../../src/postgres/sql/depth.js'
-import * as doctorRows from '../../src/postgres/sql/doctor-rows.js'
+import * as doctorInbox from '../../src/postgres/sql/doctor-inbox.js'
+import * as doctorOutbox from '../../src/postgres/sql/doctor-outbox.js'
 import * as doctorServer from '../../src/postgres/sql/doctor-server.js'
 import * as effects from '../../src/postgres/sql/effects.js'
 import * as failures from '../../src/postgres/sql/failures.js'
@@ -151,12 +152,12 @@ export const SAMPLES: ReadonlyMap<string, Sample> = new Map<string, Sample>([
   ['DRAIN_UNTIL', sample(claim.DRAIN_UNTIL, null, '')],
   ['NEXT_DUE', sample(claim.NEXT_DUE, { consumer: 'orders' }, 'work_due lane_due')],
 
-  ['LOOK_CONSUMERS', sample(doctorRows.LOOK_CONSUMERS, { goneMs: 90_000 }, 'work_due lane_due message_received work_pkey handled_pkey', { work: COUNTED, message: COUNTED })],
-  ['LOOK_PARKED', sample(doctorRows.LOOK_PARKED, null, 'work_parked message_pkey', { work: COUNTED, message: COUNTED })],
-  ['LOOK_STRAYS', sample(doctorRows.LOOK_STRAYS, null, 'message_pkey lane_pkey', { work: SAMPLED, message: SAMPLED })],
-  ['LOOK_SINKS', sample(doctorRows.LOOK_SINKS, { goneMs: 1_000 }, 'delivery_live delivery_waiting delivery_parked outbox_pkey', { delivery: COUNTED, outbox: COUNTED })],
-  ['LOOK_UNWANTED', sample(doctorRows.LOOK_UNWANTED, null, 'delivery_waiting delivery_unassigned outbox_pkey', { delivery: COUNTED })],
-  ['LOOK_QUARANTINE', sample(doctorRows.LOOK_QUARANTINE, null, 'quarantine_reason', { quarantine: COUNTED })],
+  ['LOOK_CONSUMERS', sample(doctorInbox.LOOK_CONSUMERS, { goneMs: 90_000 }, 'work_due lane_due message_received work_pkey handled_pkey', { work: COUNTED, message: COUNTED })],
+  ['LOOK_PARKED', sample(doctorInbox.LOOK_PARKED, null, 'work_parked message_pkey', { work: COUNTED, message: COUNTED })],
+  ['LOOK_STRAYS', sample(doctorInbox.LOOK_STRAYS, null, 'message_pkey lane_pkey', { work: SAMPLED, message: SAMPLED })],
+  ['LOOK_SINKS', sample(doctorOutbox.LOOK_SINKS, { goneMs: 1_000 }, 'delivery_live delivery_waiting delivery_parked outbox_pkey', { delivery: COUNTED, outbox: COUNTED })],
+  ['LOOK_UNWANTED', sample(doctorOutbox.LOOK_UNWANTED, null, 'delivery_waiting delivery_unassigned outbox_pkey', { delivery: COUNTED })],
+  ['LOOK_QUARANTINE', sample(doctorInbox.LOOK_QUARANTINE, null, 'quarantine_reason', { quarantine: COUNTED })],
   ['LOOK_SETTINGS', sample(doctorServer.LOOK_SETTINGS, null, '')],
   ['LOOK_CONNECTIONS', sample(doctorServer.LOOK_CONNECTIONS, null, '')],
   ['LOOK_PINS', sample(doctorServer.LOOK_PINS, null, '')],

@@ -1,5 +1,5 @@
 /** What waits for a person, or for its source: dead letters, blocked keys, effects whose outcome nobody knows. */
-import { LOOK_PARKED, type ParkedFacts } from '../../postgres/sql/doctor-rows.js'
+import { LOOK_PARKED, type ParkedFacts } from '../../postgres/sql/doctor-inbox.js'
 import { readJson } from '../../postgres/statement.js'
 import { check, family, type Look, type Severity } from './check.js'
 import { counted, quoted, span, verb } from './words.js'

@@ -1,6 +1,6 @@
 /** The outbox: sinks that nobody attaches, events that are not published, and events that nobody wants. */
 import { GONE_MS } from '../../figures.js'
-import { LOOK_SINKS, LOOK_UNWANTED, type SinkFacts, type UnwantedFacts } from '../../postgres/sql/doctor-rows.js'
+import { LOOK_SINKS, LOOK_UNWANTED, type SinkFacts, type UnwantedFacts } from '../../postgres/sql/doctor-outbox.js'
 import { readJson } from '../../postgres/statement.js'
 import { check, family, type Look } from './check.js'
 import { counted, quoted, span, verb } from './words.js'

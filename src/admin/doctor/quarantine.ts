@@ -1,6 +1,6 @@
 /** The quarantine: what is in it, how full it is, and messages that came later than anybody remembers. */
 import { DEFAULT_RETAIN_MS } from '../../figures.js'
-import { LOOK_QUARANTINE, type QuarantineFacts } from '../../postgres/sql/doctor-rows.js'
+import { LOOK_QUARANTINE, type QuarantineFacts } from '../../postgres/sql/doctor-inbox.js'
 import { QUARANTINE_ACCOUNTS } from '../../postgres/sql/quarantine.js'
 import { CONSUMERS } from '../../postgres/sql/retain.js'
 import { readJson } from '../../postgres/statement.js'

@@ -1,5 +1,5 @@
 /** Words for people: spans of time, numbers that were counted to an end, and calls to copy. */
-import { COUNTED_TO } from '../../postgres/sql/doctor-rows.js'
+import { COUNTED_TO } from '../../postgres/sql/rules.js'
 
 const UNITS: readonly [ms: number, name: string][] = [
   [86_400_000, 'd'],

@@ -1,7 +1,7 @@
 /** Work: messages that wait, who is at them, and rows that no loop will ever reach. */
 import { GONE_MS } from '../../figures.js'
 import { retainedMs } from '../../inbox/retain.js'
-import { LOOK_CONSUMERS, LOOK_STRAYS, type ConsumerFacts, type StrayFacts } from '../../postgres/sql/doctor-rows.js'
+import { LOOK_CONSUMERS, LOOK_STRAYS, type ConsumerFacts, type StrayFacts } from '../../postgres/sql/doctor-inbox.js'
 import { readJson } from '../../postgres/statement.js'
 import { check, family, type Look } from './check.js'
 import { counted, literal, many, quoted, span, verb } from './words.js'

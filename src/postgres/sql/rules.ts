@@ -238,3 +238,11 @@ export function parkingConsumers(): string {
   from consumer where consumer.name is not null and (select consumer from input) is null
 )`
 }
+
+/** Where the doctor's counts end. */
+export const COUNTED_TO = 10_000
+
+/** The age of a time in ms. */
+export function age(time: string): string {
+  return `(extract(epoch from ob.now() - ${time}) * 1000.0)::bigint`
+}
