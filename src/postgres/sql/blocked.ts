@@ -33,8 +33,8 @@ const BLOCKING = `consumer(name) as (
   from consumer where consumer.name is not null and (select consumer from input) is null
 )`
 
-/** Some of their keys, `most` at most. */
-const SOME_BLOCKED = `shown as materialized (
+/** Some of their keys, `most` at most. Who asks for them twice has them materialized; to count them nobody has to. */
+const SOME_BLOCKED = `shown as (
   select l.consumer, l.lane from consumer cross join lateral (
     select l.consumer, l.key lane from ob.lane l where l.consumer = consumer.name and l.blocked
     order by l.key limit (select most from input)) l
@@ -84,10 +84,9 @@ export const BLOCKED_KEYS = statement<{ consumer: string | null; limit: number }
 with recursive input as materialized (
   select given, given->>'consumer' collate "C" consumer, (given->>'limit')::int most from (select $1::text::jsonb given) x
 ),
-${BLOCKING}
-select count(*)::text keys from (select 1 from consumer cross join lateral (
-  select 1 from ob.lane l where l.consumer = consumer.name and l.blocked
-  order by l.key limit (select most from input)) l limit (select most from input)) x`)
+${BLOCKING},
+${SOME_BLOCKED}
+select count(*)::text keys from shown`)
 
 export interface BlockedConsumerRow {
   readonly consumer: string
