@@ -66,12 +66,11 @@ export function fromDrizzle<T extends object>(db: DrizzleDb<T>, options?: PgOpti
       const unsent = new Unsent()
       const tx = unsent.watch(Object.create(model!) as Tx)
       tx.session = on(root, client)
-      let over = false
       return {
         tx,
         run: refusingForgotten(() => unsent.count),
-        leave: () => unsent.within.leave(() => over),
-        close: () => void (over = true),
+        leave: () => unsent.within.leave(),
+        close: () => unsent.within.close(),
       }
     },
     begunBy: (tx) => begun(base, (tx as Partial<Tx>).session?.client),

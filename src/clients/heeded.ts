@@ -10,6 +10,12 @@ const HEEDS = new Set<string | symbol>(['then', 'catch', 'finally', 'asCallback'
 export class Heeded {
   readonly #pending = new Set<PromiseLike<unknown>>()
   readonly #unheeded = new Set<PromiseLike<unknown>>()
+  #isOver = false
+
+  /** The transaction is. */
+  get isOver(): boolean {
+    return this.#isOver
+  }
 
   /** How much is under way, or was awaited by nobody. */
   get count(): number {
@@ -37,11 +43,16 @@ export class Heeded {
     work.then(settled, settled).then(ignore, ignore)
   }
 
-  /** Rejects if anything is under way, or was awaited by nobody: once it is over. */
-  async leave(isOver: () => boolean): Promise<void> {
+  /** Rejects if anything is under way, or was awaited by nobody: once it has ended, or the transaction is over. */
+  async leave(): Promise<void> {
     const { count } = this
-    await this.settled(isOver)
+    await this.settled(() => this.#isOver)
     if (count > 0) throw unawaitedQuery(count)
+  }
+
+  /** The transaction is over: nothing is waited for any longer. */
+  close(): void {
+    this.#isOver = true
   }
 
   /** Resolves once nothing is under way any more, or what it waits for is over. */

@@ -63,12 +63,11 @@ export function fromTypeOrm<M extends object>(dataSource: TypeOrmDataSource<M>):
     bind(client) {
       const runner = on(open(), client)
       const within = new Heeded()
-      let over = false
       heed(runner, within)
       return {
         tx: runner.manager as M,
-        leave: () => within.leave(() => over),
-        close: () => void (over = true),
+        leave: () => within.leave(),
+        close: () => within.close(),
       }
     },
     begunBy,

@@ -15,7 +15,6 @@ export function transactionOn(root: KnexInstance, connection: object): Bound<Kne
   const schemas: KnexSchemaBuilder[] = []
   const compiled = new Set<object>()
   const within = new Heeded()
-  let over = false
 
   const client = Object.assign(Object.create(root.client) as KnexClient, {
     transacting: true,
@@ -53,7 +52,7 @@ export function transactionOn(root: KnexInstance, connection: object): Bound<Kne
   const tx = Object.setPrototypeOf(open, root) as KnexInstance
   const context = Object.create(root.context) as KnexInstance['context']
   // Transactions within this one follow each other, as savepoints must.
-  const outer = { _lastChild: Promise.resolve(), isCompleted: () => over, transactor: tx }
+  const outer = { _lastChild: Promise.resolve(), isCompleted: () => within.isOver, transactor: tx }
   const transaction = (work: unknown, config?: object) => within.watch(nested(context, outer, [work, config]))
   Object.assign(context, {
     client,
@@ -63,7 +62,7 @@ export function transactionOn(root: KnexInstance, connection: object): Bound<Kne
   })
   const own = {
     ...{ context, isTransaction: true, _events: undefined, _eventsCount: 0, _internalListeners: [] },
-    isCompleted: () => over,
+    isCompleted: () => within.isOver,
     savepoint: transaction,
     ...{ commit: refuse('commit'), rollback: refuse('rollback') },
   }
@@ -77,8 +76,8 @@ export function transactionOn(root: KnexInstance, connection: object): Bound<Kne
       const written = [...built.filter((builder) => isForgotten(builder, client)), ...schemas.filter(isChange)]
       return written.filter((builder) => !compiled.has(builder)).length
     }),
-    leave: () => within.leave(() => over),
-    close: () => void (over = true),
+    leave: () => within.leave(),
+    close: () => within.close(),
   }
 }
 
