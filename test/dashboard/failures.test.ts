@@ -1,34 +1,18 @@
 /** Failures: what is recorded of an attempt, how failures are grouped and found again, and which message blocks a key. */
 import { hostname } from 'node:os'
-import { beforeEach, afterEach, describe, expect, test } from 'vitest'
-import { Reject, type Filter, type Incoming } from 'oncebox'
-import type { Dashboard } from 'oncebox/dashboard'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { Reject, type Filter } from 'oncebox'
 import type { Doctor, Failures, Keys, MessageAnswer, Messages, Tally } from 'oncebox/dashboard/client'
 import { fingerprintOf } from '../../src/fingerprint.js'
-import { useServer, type Bench } from '../inbox/fixture.js'
-import { ask, open } from './fixture.js'
+import { ask, message, open, useShop } from './fixture.js'
 
-const server = useServer('dashboard_failures')
+const shop = useShop('dashboard_failures')
 const WORKER = `${hostname()}:${process.pid}`
 
-let box: Bench
-let ops: Dashboard
-
-beforeEach(async () => {
-  box = await server.open({ source: 'shop' })
-  ops = open({ shop: box })
-})
-afterEach(async () => {
-  await ops.close()
-  await box[Symbol.asyncDispose]()
-})
-
 const at = { box: 'shop' }
-const message = (id: string, type: string, rest: Partial<Incoming> = {}): Incoming =>
-  ({ id, type, source: 'shop', body: '{}', ...rest }) as Incoming
 
 async function get<A>(name: Parameters<typeof ask>[1], input: object): Promise<A> {
-  const { status, answer } = await ask(ops, name, { ...at, ...input } as never)
+  const { status, answer } = await ask(shop.ops, name, { ...at, ...input } as never)
   expect(status).toBe(200)
   return answer
 }
@@ -39,10 +23,10 @@ describe('an attempt', () => {
     ['stored, in the order of its key', { order: 'key' }, { key: 'k' }],
     ['run on arrival', { mode: 'inline' }, {}],
   ] as const)('has how long it took and where it ran, if it was %s', async ([, options, rest]) => {
-    box.consumer('mail', { fails: () => Promise.reject(new Reject('no')) }, options)
-    await box.receive([message('a', 'fails', rest)])
-    await box.drain()
-    const [entry] = await box.admin.message({ id: 'a' })
+    shop.box.consumer('mail', { fails: () => Promise.reject(new Reject('no')) }, options)
+    await shop.box.receive([message('a', 'fails', rest)])
+    await shop.box.drain()
+    const [entry] = await shop.box.admin.message({ id: 'a' })
     expect(entry).toMatchObject({ state: 'dead', attempts: [{ attempt: 1, worker: WORKER, ms: expect.any(Number) }] })
     expect(entry!.attempts![0]!.ms).toBeGreaterThanOrEqual(0)
     const { fates } = await get<MessageAnswer>('message', { id: 'a' })
@@ -51,15 +35,15 @@ describe('an attempt', () => {
   })
 
   test('that ran nothing took no time, and what an older version recorded is told without', async () => {
-    box.consumer('mail', { other: () => Promise.resolve() })
-    await box.sql(`insert into ob.consumer (name, retain_ms) values ('mail', 86400000) on conflict do nothing`)
-    await box.sql(`insert into ob.subscription (consumer, type) values ('mail', 'lost')`)
-    await box.receive([message('a', 'lost')])
-    await box.drain()
-    await box.sql(
+    shop.box.consumer('mail', { other: () => Promise.resolve() })
+    await shop.box.sql(`insert into ob.consumer (name, retain_ms) values ('mail', 86400000) on conflict do nothing`)
+    await shop.box.sql(`insert into ob.subscription (consumer, type) values ('mail', 'lost')`)
+    await shop.box.receive([message('a', 'lost')])
+    await shop.box.drain()
+    await shop.box.sql(
       `insert into ob.attempt (consumer, source, id, attempt, error) values ('mail', 'shop', 'a', 2, '{"name":"Old","message":"no"}')`,
     )
-    const [entry] = await box.admin.message({ id: 'a' })
+    const [entry] = await shop.box.admin.message({ id: 'a' })
     const [missing] = entry!.attempts!
     const old = entry!.attempts!.find(({ error }) => error.name === 'Old')
     expect(missing).toMatchObject({ worker: WORKER, error: { code: 'HANDLER_MISSING' } })
@@ -70,18 +54,18 @@ describe('an attempt', () => {
 
 /** Dead: three of one kind, one of another, one on a key with one that waits behind it. */
 async function fail(): Promise<void> {
-  box.consumer('mail', {
+  shop.box.consumer('mail', {
     note: () => Promise.resolve(),
     fails: ({ id }) => Promise.reject(new Reject(id.startsWith('t') ? `no answer after ${id.length} ms` : 'no such table')),
   }) // prettier-ignore
-  box.consumer('ledger', { entry: () => Promise.reject(new Reject('no account')) }, { order: 'key' })
-  await box.receive([
+  shop.box.consumer('ledger', { entry: () => Promise.reject(new Reject('no account')) }, { order: 'key' })
+  await shop.box.receive([
     ...['t1', 't22', 't333', 'other'].map((id) => message(id, 'fails')),
     message('fine', 'note'),
     message('k1', 'entry', { key: 'acct' }),
   ])
-  await box.drain()
-  await box.receive([message('k2', 'entry', { key: 'acct' })])
+  await shop.box.drain()
+  await shop.box.receive([message('k2', 'entry', { key: 'acct' })])
 }
 
 const ALIKE = fingerprintOf({ name: 'Reject', code: null, message: 'no answer after 1 ms' })
@@ -109,29 +93,29 @@ describe('failures', () => {
   })
 
   test('say how many keys they block, those alone whose front died of it', async () => {
-    box.consumer(
+    shop.box.consumer(
       'ledger',
       { entry: ({ id }) => Promise.reject(new Reject(id.startsWith('a') ? 'no account' : 'no bank')) },
       { order: 'key', onDead: 'block' },
     )
-    await box.receive(['a-1', 'a-2', 'b-3'].map((id) => message(id, 'entry', { key: id })))
-    await box.receive([message('a-loose', 'entry')])
-    await box.drain()
+    await shop.box.receive(['a-1', 'a-2', 'b-3'].map((id) => message(id, 'entry', { key: id })))
+    await shop.box.receive([message('a-loose', 'entry')])
+    await shop.box.drain()
     const blocks = async () =>
       (await get<Failures>('failures', {})).groups.map((one) => [one.message, one.count, one.blocks])
     expect(await blocks()).toEqual([
       ['no account', 3, { keys: 2, atLeast: false }],
       ['no bank', 1, { keys: 1, atLeast: false }],
     ])
-    await box.admin.discard({ id: 'b-3' }, { reason: 'gone' })
-    await box.admin.discard({ id: 'a-1' }, { reason: 'gone' })
+    await shop.box.admin.discard({ id: 'b-3' }, { reason: 'gone' })
+    await shop.box.admin.discard({ id: 'a-1' }, { reason: 'gone' })
     expect(await blocks()).toEqual([['no account', 2, { keys: 1, atLeast: false }]])
   })
 
   test('are in the bar of the hour in which they were', async () => {
     await fail()
-    await box.sql(`update ob.work set failed_at = ob.now() - interval '150 minutes' where id = 't1'`)
-    await box.sql(`update ob.work set failed_at = ob.now() - interval '3 days' where id = 't22'`)
+    await shop.box.sql(`update ob.work set failed_at = ob.now() - interval '150 minutes' where id = 't1'`)
+    await shop.box.sql(`update ob.work set failed_at = ob.now() - interval '3 days' where id = 't22'`)
     const { groups } = await get<Failures>('failures', { consumer: 'mail' })
     const hours = new Array<number>(24).fill(0)
     hours[23] = 1
@@ -141,9 +125,9 @@ describe('failures', () => {
   })
 
   test('in many groups come in pages, the largest first, each once, and the counts are of all', async () => {
-    await box.sql(`insert into ob.message (consumer, source, id, type, body)
+    await shop.box.sql(`insert into ob.message (consumer, source, id, type, body)
       select 'mail', 'shop', g || '-' || i, 'note', '{}' from generate_series(1, 103) g, generate_series(1, 1 + g % 5) i`)
-    await box.sql(`insert into ob.work (consumer, source, id, due_at, parked, error, fingerprint, failed_at)
+    await shop.box.sql(`insert into ob.work (consumer, source, id, due_at, parked, error, fingerprint, failed_at)
       select consumer, source, id, 'infinity', 'dead', '{"name":"Error","message":"no"}', 'f' || split_part(id, '-', 1),
         ob.now() - case when id like '7-%' then interval '1 minute' else interval '3 hours' end from ob.message`)
     const first = await get<Failures>('failures', {})
@@ -156,7 +140,7 @@ describe('failures', () => {
     for (const page of [first, second]) expect(page).toMatchObject({ total: 103, examined, complete: true })
     const late = await get<Failures>('failures', { minutes: 60 })
     expect(late).toMatchObject({ groups: [{ fingerprint: 'f7', count: 3 }], total: 1, examined: 3, complete: true })
-    const { status } = await ask(ops, 'failures', { ...at, minutes: 60, cursor: first.cursor! })
+    const { status } = await ask(shop.ops, 'failures', { ...at, minutes: 60, cursor: first.cursor! })
     expect(status).toBe(400)
   })
 
@@ -171,9 +155,9 @@ describe('failures', () => {
       p3: () => new TypeError("Cannot read properties of undefined (reading 'order 17')"),
       p4: () => new TypeError("Cannot read properties of undefined (reading 'order 18')"),
     }
-    box.consumer('calls', { call: ({ id }) => Promise.reject(failures[id]!()) }, { retry: { attempts: 1 } })
-    await box.receive(Object.keys(failures).map((id) => ({ id, type: 'call', source: 'shop', body: '{}' })))
-    await box.drain()
+    shop.box.consumer('calls', { call: ({ id }) => Promise.reject(failures[id]!()) }, { retry: { attempts: 1 } })
+    await shop.box.receive(Object.keys(failures).map((id) => ({ id, type: 'call', source: 'shop', body: '{}' })))
+    await shop.box.drain()
     const groups = async () =>
       (await get<Failures>('failures', { consumer: 'calls' })).groups.map(({ count, cause, message }) => [count, cause, message]) // prettier-ignore
     const told = expect.arrayContaining([
@@ -184,29 +168,29 @@ describe('failures', () => {
       [2, undefined, "Cannot read properties of undefined (reading '‹text›')"],
     ]) as unknown
     expect(await groups()).toEqual(told)
-    const marks = () => box.sql(`select id, fingerprint from ob.work where consumer = 'calls' order by id`)
+    const marks = () => shop.box.sql(`select id, fingerprint from ob.work where consumer = 'calls' order by id`)
     const before = await marks()
     // What an older version has recorded gets the same.
-    await box.sql(`update ob.work set fingerprint = null where consumer = 'calls'`)
+    await shop.box.sql(`update ob.work set fingerprint = null where consumer = 'calls'`)
     expect(await groups()).toEqual(told)
-    await box.admin.prune()
+    await shop.box.admin.prune()
     expect(await marks()).toEqual(before)
   })
 
   test('are found, counted, retried and discarded by their fingerprint, and no others', async () => {
     await fail()
-    expect(idsOf(await box.admin.messages({ fingerprint: ALIKE }))).toEqual(['t1', 't22', 't333'])
-    expect(idsOf(await box.admin.messages({ fingerprint: ALIKE, id: ['t1', 'other'] }))).toEqual(['t1'])
-    expect(idsOf(await box.admin.messages({ fingerprint: [ALIKE, 'ffffffffffff'], state: 'dead', consumer: 'mail' }))).toHaveLength(3) // prettier-ignore
-    expect(idsOf(await box.admin.messages({ fingerprint: ALIKE, state: 'handled' }))).toEqual([])
+    expect(idsOf(await shop.box.admin.messages({ fingerprint: ALIKE }))).toEqual(['t1', 't22', 't333'])
+    expect(idsOf(await shop.box.admin.messages({ fingerprint: ALIKE, id: ['t1', 'other'] }))).toEqual(['t1'])
+    expect(idsOf(await shop.box.admin.messages({ fingerprint: [ALIKE, 'ffffffffffff'], state: 'dead', consumer: 'mail' }))).toHaveLength(3) // prettier-ignore
+    expect(idsOf(await shop.box.admin.messages({ fingerprint: ALIKE, state: 'handled' }))).toEqual([])
     const { items } = await get<Messages>('messages', { q: `fingerprint:${ALIKE}` })
     expect(items.map(({ id }) => id).sort()).toEqual(['t1', 't22', 't333'])
     expect(await get<Tally>('tally', { q: `state:dead fingerprint:${ALIKE}` })).toEqual({ states: { dead: { count: 3, atLeast: false } } }) // prettier-ignore
-    expect(await box.admin.discard({ fingerprint: ALIKE }, { limit: 1, reason: 'a test' })).toBe(1)
-    expect(await box.admin.retry({ fingerprint: ALIKE, state: 'dead' })).toBe(2)
-    expect((await box.fate('other')).state).toBe('dead')
+    expect(await shop.box.admin.discard({ fingerprint: ALIKE }, { limit: 1, reason: 'a test' })).toBe(1)
+    expect(await shop.box.admin.retry({ fingerprint: ALIKE, state: 'dead' })).toBe(2)
+    expect((await shop.box.fate('other')).state).toBe('dead')
     // What was discarded is of the same kind still; what runs again is not waiting for anybody.
-    expect(idsOf(await box.admin.messages({ fingerprint: ALIKE }))).toEqual(['t1'])
+    expect(idsOf(await shop.box.admin.messages({ fingerprint: ALIKE }))).toEqual(['t1'])
   })
 
   test('page through by cursor, each once', async () => {
@@ -214,7 +198,7 @@ describe('failures', () => {
     const seen: string[] = []
     let cursor: string | undefined
     do {
-      const page = await box.admin.messages({ fingerprint: ALIKE }, { cursor, limit: 1 })
+      const page = await shop.box.admin.messages({ fingerprint: ALIKE }, { cursor, limit: 1 })
       seen.push(...idsOf(page))
       cursor = page.cursor
     } while (cursor !== undefined)
@@ -230,39 +214,39 @@ describe('failures', () => {
       { box: 'outbox', blocking: true },
     ]
     for (const filter of filters) {
-      await expect(box.admin.messages(filter)).rejects.toMatchObject({ code: 'FILTER_INVALID' })
+      await expect(shop.box.admin.messages(filter)).rejects.toMatchObject({ code: 'FILTER_INVALID' })
     }
   })
 
   test('that an older version has recorded are in their group at once, and found by it after the janitor has passed', async () => {
     await fail()
-    await box.sql(`update ob.work set fingerprint = null, failed_at = null where id in ('t1', 't22', 'k1')`)
+    await shop.box.sql(`update ob.work set fingerprint = null, failed_at = null where id in ('t1', 't22', 'k1')`)
     const { groups } = await get<Failures>('failures', {})
     expect(groups.map(({ count }) => count)).toEqual([3, 1, 1])
-    expect(idsOf(await box.admin.messages({ fingerprint: ALIKE }))).toEqual(['t333'])
-    await box.admin.prune()
-    expect(idsOf(await box.admin.messages({ fingerprint: ALIKE }))).toEqual(['t1', 't22', 't333'])
-    const left = await box.sql(`select id from ob.work where error is not null and (fingerprint is null or failed_at is null)`)
+    expect(idsOf(await shop.box.admin.messages({ fingerprint: ALIKE }))).toEqual(['t333'])
+    await shop.box.admin.prune()
+    expect(idsOf(await shop.box.admin.messages({ fingerprint: ALIKE }))).toEqual(['t1', 't22', 't333'])
+    const left = await shop.box.sql(`select id from ob.work where error is not null and (fingerprint is null or failed_at is null)`)
     expect(left).toEqual([])
   }) // prettier-ignore
 
   test('keep no fingerprint of another failure, if an older version records one over it', async () => {
     await fail()
-    await box.sql(`update ob.work set error = '{"name":"Other","message":"quite another"}' where id = 't1'`)
-    expect(idsOf(await box.admin.messages({ fingerprint: ALIKE }))).toEqual(['t22', 't333'])
-    await box.admin.prune()
+    await shop.box.sql(`update ob.work set error = '{"name":"Other","message":"quite another"}' where id = 't1'`)
+    expect(idsOf(await shop.box.admin.messages({ fingerprint: ALIKE }))).toEqual(['t22', 't333'])
+    await shop.box.admin.prune()
     const other = fingerprintOf({ name: 'Other', code: null, message: 'quite another' })
-    expect(idsOf(await box.admin.messages({ fingerprint: other }))).toEqual(['t1'])
+    expect(idsOf(await shop.box.admin.messages({ fingerprint: other }))).toEqual(['t1'])
   })
 
   test('that fail otherwise after a retry are in another group', async () => {
     let words = 'first'
-    box.consumer('mail', { fails: () => Promise.reject(new Reject(words)) })
-    await box.receive([message('a', 'fails')])
-    await box.drain()
+    shop.box.consumer('mail', { fails: () => Promise.reject(new Reject(words)) })
+    await shop.box.receive([message('a', 'fails')])
+    await shop.box.drain()
     words = 'second'
-    await box.admin.retry({ id: 'a' })
-    await box.drain()
+    await shop.box.admin.retry({ id: 'a' })
+    await shop.box.drain()
     const { groups } = await get<Failures>('failures', {})
     expect(groups.map(({ message: text, count }) => [text, count])).toEqual([['second', 1]])
   })
@@ -271,39 +255,40 @@ describe('failures', () => {
 describe('a blocked key', () => {
   test('is found by the message in front of it', async () => {
     await fail()
-    expect(idsOf(await box.admin.messages({ blocking: true }))).toEqual(['k1'])
+    expect(idsOf(await shop.box.admin.messages({ blocking: true }))).toEqual(['k1'])
     const { items } = await get<Messages>('messages', { q: 'blocking:true consumer:ledger' })
     expect(items.map(({ id }) => id)).toEqual(['k1'])
-    expect((await ask(ops, 'messages', { ...at, q: 'blocking:no' })).status).toBe(400)
+    expect((await ask(shop.ops, 'messages', { ...at, q: 'blocking:no' })).status).toBe(400)
     const { keys } = await get<Keys>('keys', {})
     expect(keys).toMatchObject([{ key: 'acct', waiting: 1, front: { id: 'k1', state: 'dead' }, next: [{ id: 'k2' }] }])
     expect(Math.abs(Date.now() - Date.parse(keys[0]!.blockedAt))).toBeLessThan(600_000)
-    expect(await box.admin.retry({ blocking: true })).toBe(1)
-    expect(idsOf(await box.admin.messages({ blocking: true }))).toEqual([])
+    expect(await shop.box.admin.retry({ blocking: true })).toBe(1)
+    expect(idsOf(await shop.box.admin.messages({ blocking: true }))).toEqual([])
   })
 
   test('is blocked by the one that failed last, whatever else of it is dead', async () => {
     await fail()
     // As if another of the key, stored later, had been dead before.
-    await box.sql(`update ob.work set parked = 'dead', due_at = 'infinity', error = '{"name":"Error","message":"x"}',
+    await shop.box
+      .sql(`update ob.work set parked = 'dead', due_at = 'infinity', error = '{"name":"Error","message":"x"}',
       failed_at = ob.now() - interval '1 hour' where id = 'k2'`)
-    expect(idsOf(await box.admin.messages({ blocking: true }))).toEqual(['k1'])
+    expect(idsOf(await shop.box.admin.messages({ blocking: true }))).toEqual(['k1'])
     expect((await get<Keys>('keys', {})).keys.map(({ front }) => front.id)).toEqual(['k1'])
   })
 
   test('is one of many: pages have each once, and the count is of all', async () => {
-    await box.sql(`insert into ob.message (consumer, source, id, type, key, body)
+    await shop.box.sql(`insert into ob.message (consumer, source, id, type, key, body)
       select 'ledger', 'shop', 'm' || i, 'entry', 'k' || i, '{}' from generate_series(1, 103) i`)
-    await box.sql(`insert into ob.work (consumer, source, id, lane, due_at, parked)
+    await shop.box.sql(`insert into ob.work (consumer, source, id, lane, due_at, parked)
       select consumer, source, id, key, 'infinity', 'dead' from ob.message`)
-    await box.sql(
+    await shop.box.sql(
       `insert into ob.lane (consumer, key, due_at, blocked) select consumer, lane, 'infinity', true from ob.work`,
     )
     const first = await get<Keys>('keys', {})
     const second = await get<Keys>('keys', { cursor: first.cursor })
     expect([first.keys.length, second.keys.length, second.cursor]).toEqual([100, 3, undefined])
     expect(new Set([...first.keys, ...second.keys].map(({ key }) => key)).size).toBe(103)
-    expect(idsOf(await box.admin.messages({ blocking: true }, { limit: 200 }))).toHaveLength(103)
+    expect(idsOf(await shop.box.admin.messages({ blocking: true }, { limit: 200 }))).toHaveLength(103)
     const overview = await get<{ blocked: unknown }>('overview', {})
     expect(overview.blocked).toEqual({ keys: 103, complete: true, waiting: 0, atLeast: false })
   })
@@ -315,10 +300,11 @@ describe('the deepest lanes', () => {
     from (values ('deep', 1500), ('busy', 4), ('some', 3), ('alone', 1), ('stuck', 9)) k (key, n), generate_series(1, n) i`
 
   beforeEach(async () => {
-    await box.sql(DEEP)
-    await box.sql(`insert into ob.work (consumer, source, id, lane, due_at) select consumer, source, id, key, received_at
+    await shop.box.sql(DEEP)
+    await shop.box
+      .sql(`insert into ob.work (consumer, source, id, lane, due_at) select consumer, source, id, key, received_at
       from ob.message order by received_at`)
-    await box.sql(`insert into ob.lane (consumer, key, due_at, token, blocked) select 'ledger', key,
+    await shop.box.sql(`insert into ob.lane (consumer, key, due_at, token, blocked) select 'ledger', key,
       case key when 'busy' then ob.now() + interval '1 hour' when 'stuck' then 'infinity' else ob.now() end,
       case when key = 'busy' then gen_random_uuid() end, key = 'stuck' from (select distinct key from ob.message) k`)
   })
@@ -337,16 +323,18 @@ describe('the deepest lanes', () => {
   })
 
   test('of very many are looked for in a part of them, and counted', async () => {
-    await box.sql(`insert into ob.message (consumer, source, id, type, key, body)
+    await shop.box.sql(`insert into ob.message (consumer, source, id, type, key, body)
       select 'ledger', 'shop', 'many-' || i, 'entry', 'many-' || i, '{}' from generate_series(1, 40000) i`)
-    await box.sql(`insert into ob.work (consumer, source, id, lane, due_at) select consumer, source, id, key, received_at
+    await shop.box
+      .sql(`insert into ob.work (consumer, source, id, lane, due_at) select consumer, source, id, key, received_at
       from ob.message where id like 'many-%'`)
-    await box.sql(
+    await shop.box.sql(
       `insert into ob.lane (consumer, key, due_at) select consumer, key, ob.now() from ob.message where id like 'many-%'`,
     )
-    await box.sql(`insert into ob.message (consumer, source, id, type, key, body)
+    await shop.box.sql(`insert into ob.message (consumer, source, id, type, key, body)
       select 'ledger', 'shop', 'again-' || i, 'entry', 'some', '{}' from generate_series(1, 400) i`)
-    await box.sql(`insert into ob.work (consumer, source, id, lane, due_at) select consumer, source, id, key, received_at
+    await shop.box
+      .sql(`insert into ob.work (consumer, source, id, lane, due_at) select consumer, source, id, key, received_at
       from ob.message where id like 'again-%' order by random()`)
     const { deepest, sampled } = await get<Keys>('keys', {})
     expect(sampled).toBe(true)
@@ -354,7 +342,7 @@ describe('the deepest lanes', () => {
   })
 
   test('have their keys as redact leaves them', async () => {
-    const hidden = open({ shop: box }, { redact: ({ key: _, ...rest }) => rest })
+    const hidden = open({ shop: shop.box }, { redact: ({ key: _, ...rest }) => rest })
     const { answer } = await ask(hidden, 'keys', at)
     await hidden.close()
     expect((answer as Keys).deepest.map(({ key }) => key)).toEqual(['[redacted]', '[redacted]', '[redacted]'])
@@ -377,9 +365,9 @@ describe('a tally', () => {
   })
 
   test('counts no further than is cheap, and says so', async () => {
-    box.consumer('mail', { note: () => Promise.resolve() })
-    await box.receive([message('first', 'note')])
-    await box.sql(`insert into ob.message (consumer, source, id, type, body)
+    shop.box.consumer('mail', { note: () => Promise.resolve() })
+    await shop.box.receive([message('first', 'note')])
+    await shop.box.sql(`insert into ob.message (consumer, source, id, type, body)
       select 'mail', 'shop', 'm' || i, 'note', '{}' from generate_series(1, 5000) i`)
     const { states } = await get<Tally>('tally', { q: 'type:note state:handled' })
     expect(states.handled!.atLeast).toBe(true)
@@ -391,23 +379,23 @@ test('the doctor finds through the dashboard what it finds without', async () =>
   await fail()
   const { findings } = await get<Doctor>('doctor', {})
   const codes = (list: readonly { code: string }[]): string[] => list.map(({ code }) => code).sort()
-  expect(codes(findings)).toEqual(codes(await box.admin.doctor()))
+  expect(codes(findings)).toEqual(codes(await shop.box.admin.doctor()))
   expect(findings.every(({ fix, why, what }) => fix !== '' && why !== '' && what !== '')).toBe(true)
 })
 
 test('whoever is in a hurry gets what the doctor knows by then, and that it looks still', async () => {
   await fail()
   const codes = ({ findings }: Doctor): string[] => findings.map(({ code }) => code).sort()
-  const locked = await server.pool.connect()
+  const locked = await shop.server.pool.connect()
   await locked.query('begin')
-  await locked.query(`lock table "${box.schema}".work in access exclusive mode`)
+  await locked.query(`lock table "${shop.box.schema}".work in access exclusive mode`)
   const first = await get<Doctor>('doctor', { patience: 0 })
   expect(first.looking).toBe(true)
   await locked.query('rollback')
   locked.release()
   const whole = await get<Doctor>('doctor', {})
   expect(whole).not.toHaveProperty('looking')
-  expect(codes(whole)).toEqual(codes({ at: '', findings: await box.admin.doctor() }))
+  expect(codes(whole)).toEqual(codes({ at: '', findings: await shop.box.admin.doctor() }))
   expect(whole.findings.length).toBeGreaterThan(first.findings.length)
   expect(await get<Doctor>('doctor', { patience: 0 })).toEqual(whole)
 })

@@ -1,10 +1,11 @@
 /** What the tests of the dashboard share: a box with a message in every state, and requests as a browser sends them. */
+import { afterEach, beforeEach } from 'vitest'
 import type { Incoming } from 'oncebox'
 import { Reject } from 'oncebox'
 import { dashboard, type Dashboard, type DashboardOptions, type Grant } from 'oncebox/dashboard'
 import type { RouteInput, RouteName } from 'oncebox/dashboard/client'
 import { parametersOf, ROUTES, type Route } from '../../src/dashboard/routes.js'
-import type { Bench, Server } from '../inbox/fixture.js'
+import { useServer, type Bench, type Server } from '../inbox/fixture.js'
 import { waitUntil } from '../support/wait.js'
 
 export const ORIGIN = 'http://ops.example.com'
@@ -83,6 +84,35 @@ export function open(box: Parameters<typeof dashboard>[0], options: Partial<Dash
     },
     ...options,
   })
+}
+
+/** An empty box named `shop` for each test of a file, and a dashboard over it. */
+export function useShop(name: string): { readonly server: Server; readonly box: Bench; readonly ops: Dashboard } {
+  const server = useServer(name)
+  let box: Bench
+  let ops: Dashboard
+  beforeEach(async () => {
+    box = await server.open({ source: 'shop' })
+    ops = open({ shop: box })
+  })
+  afterEach(async () => {
+    await ops.close()
+    await box[Symbol.asyncDispose]()
+  })
+  return {
+    server,
+    get box() {
+      return box
+    },
+    get ops() {
+      return ops
+    },
+  }
+}
+
+/** A message to the shop. */
+export function message(id: string, type: string, rest: Partial<Incoming> = {}): Incoming {
+  return { id, type, source: 'shop', body: '{}', ...rest } as Incoming
 }
 
 export interface Asked {

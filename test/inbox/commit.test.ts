@@ -111,9 +111,8 @@ describe('a COMMIT that never arrived is not taken for what a copy has done mean
     return { other: createBox({ db: asking, schema: box.schema, logger: recorder() }), proxy, asked, go }
   }
 
-  test.for([false, true])('which was handled, redelivered: %s', async (redelivered) => {
-    await using box = await server.open()
-    const { other, proxy, asked, go } = await openOther(box)
+  /** The other handles as `first`, this one as `second`, and each answers which it is. */
+  const declareBoth = async (other: Pick<Bench, 'consumer'>, box: Bench): Promise<void> => {
     for (const [one, by] of [
       [other, 'first'],
       [box, 'second'],
@@ -121,6 +120,12 @@ describe('a COMMIT that never arrived is not taken for what a copy has done mean
       one.consumer('a', { note: (message, { tx }) => box.write(tx, by, message).then(() => by) }, { mode: 'inline' })
     }
     await box.migrate()
+  }
+
+  test.for([false, true])('which was handled, redelivered: %s', async (redelivered) => {
+    await using box = await server.open()
+    const { other, proxy, asked, go } = await openOther(box)
+    await declareBoth(other, box)
     void proxy.cutAtCommit('before')
     const first = other.handle(note('1', { redelivered }))
     await asked.opened
@@ -137,13 +142,7 @@ describe('a COMMIT that never arrived is not taken for what a copy has done mean
   ] as const)('which a failover has lost, where %s body of its id was handled', async ([, n, told]) => {
     await using box = await server.open()
     const { other, proxy, asked, go } = await openOther(box, true)
-    for (const [one, by] of [
-      [other, 'first'],
-      [box, 'second'],
-    ] as const) {
-      one.consumer('a', { note: (message, { tx }) => box.write(tx, by, message).then(() => by) }, { mode: 'inline' })
-    }
-    await box.migrate()
+    await declareBoth(other, box)
     void proxy.cutAtCommit('before')
     const first = other.handle(note('1', { data: { n: 1 } }))
     await asked.opened
