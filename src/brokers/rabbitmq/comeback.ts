@@ -14,8 +14,10 @@ export interface Placed {
 }
 
 export interface Comeback {
-  /** How many are to come again. */
-  readonly size: number
+  /** Something is to come again. */
+  readonly isOpen: boolean
+  /** How much. */
+  count(): number
   /** A channel was lost, with all of these. */
   lose(open: Iterable<Placed>): void
   /** Gives what was handed out its place: the one that it had, or the next. */
@@ -28,16 +30,10 @@ export interface Comeback {
 export function createComeback(noticedMs: number): Comeback {
   /** By key, then by message: the place that it had. */
   const awaited = new Map<string, Map<string, number>>()
-  let size = 0
   let next = 0
   let until = 0
   /** Whether the broker has begun to hand out what it took back. */
   let hasBegun = false
-
-  const forget = (): void => {
-    awaited.clear()
-    size = 0
-  }
 
   /** The place of one that was waited for. */
   const found = (incoming: Incoming): number | undefined => {
@@ -49,14 +45,14 @@ export function createComeback(noticedMs: number): Comeback {
     if (place === undefined) return undefined
     ofKey.delete(name)
     if (ofKey.size === 0) awaited.delete(key)
-    size--
     return place
   }
 
   return {
-    get size() {
-      return size
+    get isOpen() {
+      return awaited.size > 0
     },
+    count: () => [...awaited.values()].reduce((sum, { size }) => sum + size, 0),
     lose(open) {
       for (const { incoming, place } of open) {
         const { key, id } = incoming
@@ -64,29 +60,26 @@ export function createComeback(noticedMs: number): Comeback {
         const ofKey = awaited.get(key) ?? new Map<string, number>()
         awaited.set(key, ofKey.set(nameOf(incoming), place))
       }
-      size = 0
-      for (const ofKey of awaited.values()) size += ofKey.size
       hasBegun = false
       until = performance.now() + noticedMs
     },
     place(incoming, isRedelivered) {
-      if (size > 0) {
+      if (awaited.size > 0) {
         const place = found(incoming)
         if (place !== undefined) {
           hasBegun = true
           return place
         }
         // All that was taken back is handed out before anything new. The rest went to another process, or is gone.
-        if (hasBegun && !isRedelivered) forget()
+        if (hasBegun && !isRedelivered) awaited.clear()
       }
       return next++
     },
     waitsUntil({ incoming, place }) {
-      if (size === 0 || incoming.key === undefined) return 0
-      const ofKey = awaited.get(incoming.key)
+      const ofKey = incoming.key === undefined ? undefined : awaited.get(incoming.key)
       if (!ofKey) return 0
       if (performance.now() >= until) {
-        forget()
+        awaited.clear()
         return 0
       }
       for (const earlier of ofKey.values()) if (earlier < place) return until

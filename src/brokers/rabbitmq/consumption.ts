@@ -191,7 +191,7 @@ export function consume(
     add(raw) {
       if (!goesOn()) return
       const incoming = toMessage(raw, options)
-      const isAwaiting = comeback.size > 0
+      const isAwaiting = comeback.isOpen
       const place = comeback.place(incoming, raw.fields.redelivered)
       const delivery = { raw, incoming, place, returns: 0, dueAt: performance.now() + options.lingerMs }
       unacknowledged.set(tagOf(delivery), delivery)

@@ -87,7 +87,7 @@ async function openConsuming(options: ResolvedSource, { deliver, warn }: Ends, l
   const consumption = consume(session, options, { deliver, lanes, makeRoom: windows.adjust })
   const begin = async (): Promise<void> => {
     await assertQueue(channel, options)
-    await windows.open(lanes.comeback.size)
+    await windows.open(lanes.comeback.count())
   }
   try {
     await inTime(options, begin(), session.lost)
