@@ -36,7 +36,7 @@ const SEAMS = [
     'lanes.ts',
     'run.ts',
   ],
-  ...['in-order.ts', 'redelivery.ts', 'send.ts', 'sides.ts'],
+  ...['in-order.ts', 'redelivery.ts', 'reopening.ts', 'send.ts', 'sides.ts'],
 ]
 
 /** A part of src/ → the parts it may import, besides itself. */

@@ -4,7 +4,8 @@
  * The client keeps the connection for as long as it can. When it gives up, the source says so and opens another
  * consumer, again and again, until it is stopped.
  */
-import { backoffMs, sleep } from '../../backoff.js'
+import { sleep } from '../../backoff.js'
+import { createReopening, LASTING_MS } from '../reopening.js'
 import { createRunner, type Ends, type Run } from '../run.js'
 import type { Deliver, Source } from '../source.js'
 import { openConsumer, type KafkaConsumer } from './client.js'
@@ -20,9 +21,6 @@ interface Membership {
   readonly crashed: Promise<unknown>
 }
 
-/** A consumer that has not crashed for so long works, whether there was something to read or not. */
-const LASTING_MS = 10_000
-
 export function createSource(options: ResolvedSource): Source {
   return createRunner(`kafka:${options.topics.map(String).join(',')}`, async (box) => begin(options, box))
 }
@@ -30,8 +28,7 @@ export function createSource(options: ResolvedSource): Source {
 function begin(options: ResolvedSource, box: Ends): Run {
   const { report } = box
   const losses = createLosses(options, box)
-  /** Since a consumer lasted. */
-  let attempts = 0
+  const reopening = createReopening(100, 5_000)
   let troubled = false
   let stopping = false
   let stop = (): void => undefined
@@ -48,10 +45,6 @@ function begin(options: ResolvedSource, box: Ends): Run {
   const works = (): void => {
     if (troubled) report()
     troubled = false
-  }
-  const lasted = (): void => {
-    attempts = 0
-    works()
   }
   const deliver: Deliver = (batch) => {
     works()
@@ -78,7 +71,7 @@ function begin(options: ResolvedSource, box: Ends): Run {
 
   const joinAgain = async (): Promise<Membership | undefined> => {
     while (!stopping) {
-      await sleep(backoffMs(attempts++, 100, 5_000), stopped)
+      await sleep(reopening.waitMs(), stopped)
       if (stopping) break
       try {
         return await join()
@@ -92,9 +85,11 @@ function begin(options: ResolvedSource, box: Ends): Run {
   const live = async (first: Membership): Promise<void> => {
     for (let member: Membership | undefined = first; member;) {
       const { consumer, partitions, crashed } = member
-      const lasting = setTimeout(lasted, LASTING_MS)
+      reopening.opened()
+      const lasting = setTimeout(works, LASTING_MS)
       const error = await Promise.race([crashed, stopped])
       clearTimeout(lasting)
+      reopening.lost()
       partitions.close()
       await partitions.finish()
       await consumer.disconnect().catch(() => undefined)

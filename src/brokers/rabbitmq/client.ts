@@ -75,7 +75,7 @@ export interface Session<C extends RabbitChannel> {
 const CLOSE_MS = 5_000
 
 export function openSource(options: Connecting): Promise<Session<RabbitChannel>> {
-  return open(options, (connection) => connection.createChannel(), explainOverflow)
+  return open(options, (connection) => connection.createChannel(), explainUndecodable)
 }
 
 export function openSink(options: Connecting): Promise<Session<RabbitConfirmChannel>> {
@@ -133,13 +133,22 @@ async function open<C extends RabbitChannel>(
   }
 }
 
-/** amqplib decodes what is nested by calling itself, and gives up its connection where that goes too deep. */
-function explainOverflow(problem: unknown): unknown {
-  if (!(problem instanceof RangeError && problem.message.includes('call stack'))) return problem
-  const what = 'a message at the head of the queue has headers nested too deep for amqplib to decode'
+/** amqplib gives up its connection at headers that it cannot decode, before anybody is told whose they are. */
+function explainUndecodable(problem: unknown): unknown {
+  const what = undecodable(problem)
+  if (what === undefined) return problem
   const how = 'by Get messages of the management plugin, or all with it by rabbitmqctl purge_queue'
   const advice = `nothing behind it is delivered until it is removed: stop the consumers, and take it out ${how}`
-  return new Error(`${what}; ${advice}`, { cause: problem })
+  return new Error(`a message at the head of the queue has ${what}; ${advice}`, { cause: problem })
+}
+
+/** What is nested it decodes by calling itself; and of the types that brokers and other clients know it lacks some. */
+function undecodable(problem: unknown): string | undefined {
+  if (problem instanceof RangeError && problem.message.includes('call stack'))
+    return 'headers nested too deep for amqplib to decode'
+  if (problem instanceof TypeError && problem.message.startsWith('Unexpected type tag'))
+    return `a header of a type that amqplib cannot decode (${problem.message})`
+  return undefined
 }
 
 /** The first node that answers. */

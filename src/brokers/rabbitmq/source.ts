@@ -1,5 +1,6 @@
 /** RabbitMQ as a source: one channel at a time, opened again when it is lost, until it is stopped. */
-import { backoffMs, sleep } from '../../backoff.js'
+import { sleep } from '../../backoff.js'
+import { createReopening } from '../reopening.js'
 import { createRunner, type Ends, type Run } from '../run.js'
 import type { Source } from '../source.js'
 import { inTime, openSource, type RabbitChannel, type RabbitMessage, type Session } from './client.js'
@@ -31,6 +32,8 @@ async function begin(options: ResolvedSource, box: Ends): Promise<Run> {
   const comeback = createComeback(2 * options.heartbeatMs + NOTICED_MS)
   const lanes: Lanes = { inFlight: new Set(), comeback, look: () => undefined }
   let consuming: Consuming | undefined = await openConsuming(options, box, lanes)
+  const reopening = createReopening(RECONNECT_MS.first, RECONNECT_MS.most)
+  reopening.opened()
   /** Deliveries of lost channels that the box is still busy with. */
   const leftovers = new Set<Promise<void>>()
   let stopping = false
@@ -39,23 +42,24 @@ async function begin(options: ResolvedSource, box: Ends): Promise<Run> {
 
   /** From loss to loss. What a lost channel had in flight cannot be acknowledged: the broker delivers it again. */
   const keepConsuming = async (): Promise<void> => {
-    for (let attempt = 0; !stopping;) {
+    while (!stopping) {
       if (consuming) {
         const problem = await Promise.race([consuming.session.lost, stopped])
         if (stopping) return
         const { session, consumption } = consuming
         consuming = undefined
+        reopening.lost()
         comeback.lose(consumption.open())
         report(problem)
         const leftover = consumption.finish().finally(() => leftovers.delete(leftover))
         leftovers.add(leftover)
         await session.close()
       }
-      await sleep(backoffMs(attempt++, RECONNECT_MS.first, RECONNECT_MS.most), stopped)
+      await sleep(reopening.waitMs(), stopped)
       if (stopping) return
       try {
         consuming = await openConsuming(options, box, lanes)
-        attempt = 0
+        reopening.opened()
         report()
       } catch (error) {
         report(error)

@@ -6,7 +6,8 @@
  * Redis has no way to give an entry back. One that may not be acknowledged stays pending and is read again when its
  * time has come; what is behind it in its key waits with it. While an entry is here, its idle time is set back again and again, so nobody takes it over.
  */
-import { backoffMs, sleep } from '../../backoff.js'
+import { sleep } from '../../backoff.js'
+import { createReopening } from '../reopening.js'
 import type { Incoming, Outcome } from '../../message.js'
 import { firstInOrder, takeInOrder } from '../in-order.js'
 import { awayMs, failedAgainAfterMs } from '../redelivery.js'
@@ -68,6 +69,8 @@ export function createSource(options: ResolvedSource): Source {
 async function begin(options: ResolvedSource, { deliver, report, warn }: Ends): Promise<Run> {
   const { minIdleMs } = options
   let group: Group | undefined = await open(options, warn)
+  const reopening = createReopening(100, 5_000)
+  reopening.opened()
   // From now on the group was there: if it is gone, so is its place, and whatever comes is new.
   const again = { ...options, begin: '0' as const }
   let troubled = false
@@ -203,10 +206,11 @@ async function begin(options: ResolvedSource, { deliver, report, warn }: Ends): 
   }
 
   const work = async (): Promise<void> => {
-    for (let failures = 0; !stopping;) {
+    while (!stopping) {
       try {
         if (!group) {
           group = await open(again, warn)
+          reopening.opened()
           // What was read and not received is among our own.
           own = FIRST
           cursor = FIRST
@@ -215,7 +219,6 @@ async function begin(options: ResolvedSource, { deliver, report, warn }: Ends): 
           continue
         }
         const batch = await next(group)
-        failures = 0
         if (troubled) report()
         troubled = false
         if (batch.entries.length > 0) await deliverBatch(group, batch)
@@ -225,7 +228,8 @@ async function begin(options: ResolvedSource, { deliver, report, warn }: Ends): 
         if (stopping) return
         troubled = true
         report(error)
-        await sleep(backoffMs(failures++, 100, 5_000), stopped)
+        reopening.lost()
+        await sleep(reopening.waitMs(), stopped)
       }
     }
   }

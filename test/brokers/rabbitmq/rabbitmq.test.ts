@@ -164,18 +164,38 @@ describe('a source', { timeout: TIMEOUT_MS }, () => {
     }
   })
 
-  test('says so when a message cannot be decoded, and goes on when it is removed', async () => {
-    const { queue, exchange } = await fresh({}, '#', 'classic')
-    await publishNested(queue, 20_000)
-    const { messages, problems } = await started({ queue })
-    await waitUntil(() => problems.some((problem) => problem !== undefined))
-    expect(String(problems[0])).toMatch(/at the head of the queue has headers nested too deep .* until it is removed/)
-    expect(problems[0]).toMatchObject({ cause: expect.any(RangeError) as RangeError })
-    // What a consumer holds is not purged.
-    const isPurged = async (): Promise<boolean> => (await channel.purgeQueue(queue)).messageCount > 0
-    await waitUntil(isPurged, { timeoutMs: 90_000, everyMs: 1 })
-    channel.publish(exchange, 'x', Buffer.from('{}'), { messageId: 'after' })
-    await waitUntil(() => messages.some(({ id }) => id === 'after'), { timeoutMs: 90_000 })
+  test.for([
+    ['nested too deep', nested(20_000), /has headers nested too deep .* until it is removed/, RangeError],
+    ['of a type that the client does not know', unknown(), /has a header of a type .* until it is removed/, TypeError],
+  ] as const)(
+    'says so when headers are %s, and goes on when their message is removed',
+    async ([, header, told, cause]) => {
+      const { queue, exchange } = await fresh({}, '#', 'classic')
+      const { messages, problems } = await started({ queue })
+      await publishRaw(queue, header)
+      await waitUntil(() => problems.some((problem) => problem !== undefined))
+      expect(String(problems[0])).toMatch(told)
+      expect(problems[0]).toMatchObject({ cause: expect.any(cause) as Error })
+      // What a consumer holds is not purged.
+      const isPurged = async (): Promise<boolean> => (await channel.purgeQueue(queue)).messageCount > 0
+      await waitUntil(isPurged, { timeoutMs: 90_000, everyMs: 1 })
+      channel.publish(exchange, 'x', Buffer.from('{}'), { messageId: 'after' })
+      await waitUntil(() => messages.some(({ id }) => id === 'after'), { timeoutMs: 90_000 })
+    },
+  )
+
+  test('waits longer each time while what it is given ends its connection at once', async () => {
+    const { queue } = await fresh({}, '#', 'classic')
+    await publishRaw(queue, nested(20_000))
+    const opened: number[] = []
+    const counted = (url: string) => {
+      opened.push(performance.now())
+      return connect(url)
+    }
+    await started({ queue, connect: counted })
+    await waitUntil(() => opened.length > 5)
+    // The fifth pause since it worked: 1 600 ms, or half as many.
+    expect(opened[5]! - opened[4]!).toBeGreaterThan(799)
   })
 
   test('creates what is missing, if it is told to', async () => {
@@ -614,16 +634,28 @@ function isPublished(sink: Sink, message: Message): Promise<boolean> {
   )
 }
 
-/** In bytes, for amqplib cannot encode it, either: a message with a header that is an array in an array, and so on. */
-async function publishNested(queue: string, depth: number): Promise<void> {
+function uint(size: 2 | 4, value: number): Buffer {
+  const bytes = Buffer.alloc(size)
+  bytes.writeUIntBE(value, 0, size)
+  return bytes
+}
+
+/** An array in an array, and so on: `A`, its length and what is in it; `V`, nothing, in the innermost. */
+function nested(depth: number): Buffer {
+  const arrays = Array.from({ length: depth }, (_, n) => [Buffer.from('A'), uint(4, 5 * (depth - n - 1) + 1)]).flat()
+  return Buffer.concat([...arrays, Buffer.from('V')])
+}
+
+/** `L`, an integer of 64 bits: the broker takes it, and other clients send it. */
+function unknown(): Buffer {
+  return Buffer.concat([Buffer.from('L'), uint(4, 0), uint(4, 1)])
+}
+
+/** A message with such a header, in bytes: amqplib cannot encode them, either. */
+async function publishRaw(queue: string, header: Buffer): Promise<void> {
   const own = await connect(service.url)
   const opened = (await own.createChannel()) as Channel & { readonly ch: number }
   const { stream } = own.connection as unknown as { stream: { write(bytes: Buffer): void } }
-  const uint = (size: 2 | 4, value: number): Buffer => {
-    const bytes = Buffer.alloc(size)
-    bytes.writeUIntBE(value, 0, size)
-    return bytes
-  }
   const short = (text: string): Buffer => Buffer.from([text.length, ...Buffer.from(text)])
   const frame = (type: number, ...parts: Buffer[]): Buffer => {
     const payload = Buffer.concat(parts)
@@ -635,9 +667,7 @@ async function publishNested(queue: string, depth: number): Promise<void> {
       Buffer.from([0xce]),
     ])
   }
-  // `A`, its length and what is in it; `V`, nothing, in the innermost.
-  const arrays = Array.from({ length: depth }, (_, n) => [Buffer.from('A'), uint(4, 5 * (depth - n - 1) + 1)]).flat()
-  const table = Buffer.concat([short('h'), ...arrays, Buffer.from('V')])
+  const table = Buffer.concat([short('h'), header])
   const body = Buffer.from('{}')
   stream.write(
     Buffer.concat([

@@ -75,6 +75,23 @@ describe('a source', () => {
     expect(recorder.messages.map(({ id }) => id)).toEqual(['m-0', 'm-1', 'm-2', 'm-3', 'm-4'])
   })
 
+  test('waits longer each time while its connections do not last', async () => {
+    await using cable = await layCable(service.url)
+    const pauses: number[] = []
+    let lostAt = 0
+    await source({ url: cable.url }).start(new Recorder().deliver, (problem) => {
+      if (problem !== undefined) lostAt = performance.now()
+      else {
+        pauses.push(performance.now() - lostAt)
+        cable.cut()
+      }
+    })
+    cable.cut()
+    await waitUntil(() => pauses.length > 4)
+    // The fifth pause since it worked: 1 600 ms, or half as many.
+    expect(pauses[4]).toBeGreaterThan(799)
+  })
+
   test('keeps what it holds for as long as the box takes', async () => {
     await addNumbered(4)
     const { passed, open } = gate()
