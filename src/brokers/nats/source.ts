@@ -9,8 +9,7 @@
  */
 import type { Consumer, JsMsg } from '@nats-io/jetstream'
 import { backoffMs, sleep } from '../../backoff.js'
-import type { Incoming, Outcome } from '../../message.js'
-import { firstInOrder, takeInOrder } from '../in-order.js'
+import type { Outcome } from '../../message.js'
 import { awayMs, failedAgainAfterMs } from '../redelivery.js'
 import { createRunner, type Ends, type Report, type Run } from '../run.js'
 import type { Source } from '../source.js'
@@ -18,6 +17,7 @@ import { connect, findConsumer, type Connection, type FoundConsumer } from './cl
 import { readMessage } from './event.js'
 import { watchDrops } from './drops.js'
 import { createGap } from './gap.js'
+import { Holding, type Held } from './holding.js'
 import type { ResolvedSource } from './options.js'
 import { createSignal } from './signal.js'
 import { sayWarnings } from './warnings.js'
@@ -31,16 +31,6 @@ const MOST_WAITING = 10_000
 const MOST_BYTES = 64 * 1024 * 1024
 /** For the server to look at the requests that it has, before anything is given back. */
 const FORGET_MS = 2_000
-
-/** A message that is held here: `raw` is its latest delivery by the server. */
-interface Held {
-  raw: JsMsg
-  readonly incoming: Incoming
-  /** Not to be delivered before, by `performance.now()`; undefined if it was not yet. */
-  dueAt: number | undefined
-  /** How often it failed here. */
-  failures: number
-}
 
 export function createSource(options: ResolvedSource): Source {
   return createRunner(`nats:${options.stream}/${options.consumer}`, (box) => begin(options, box))
@@ -76,12 +66,7 @@ async function begin(options: ResolvedSource, { deliver, report, warn }: Ends): 
   let { place } = found
   void sayWarnings(connection, options, { found, warn })
 
-  /** To be delivered, in the order of the stream; and all that is neither acknowledged nor given back. */
-  let waiting: Held[] = []
-  let behindGap: Held[] = []
-  const held = new Set<Held>()
-  const bySequence = new Map<number, Held>()
-  let heldBytes = 0
+  const holding = new Holding()
   let pausedUntil = 0
   let stopping = false
   let stop = (): void => undefined
@@ -89,38 +74,20 @@ async function begin(options: ResolvedSource, { deliver, report, warn }: Ends): 
   const arrival = createSignal()
   const room = createSignal()
 
-  /** The server delivers again what it has heard nothing of, when the connection was lost: it keeps its place here. */
   const add = (raw: JsMsg): void => {
-    const known = bySequence.get(raw.seq)
-    const isKnown = known?.raw.timestampNanos === raw.timestampNanos
-    if (isKnown) known.raw = raw
-    else {
-      const one = { raw, incoming: readMessage(raw, options), dueAt: undefined, failures: 0 }
-      ;(gap.isOpen ? behindGap : waiting).push(one)
-      held.add(one)
-      bySequence.set(raw.seq, one)
-      heldBytes += raw.data.length
-    }
+    const isKnown = holding.add(raw, (one) => readMessage(one, options), gap.isOpen)
     gap.came(raw, isKnown)
   }
 
-  const keyOf = ({ incoming }: Held): string | undefined => incoming.key
-  const take = (most: number): ReturnType<typeof takeInOrder<Held>> => {
-    const now = performance.now()
-    return takeInOrder(waiting, now < pausedUntil ? 0 : most, { keyOf, isDue: ({ dueAt = 0 }) => dueAt <= now })
-  }
+  const isPaused = (): boolean => performance.now() < pausedUntil
   /** How long until something is due. */
-  const idleMs = (): number => {
-    const due = firstInOrder(waiting, { keyOf }).reduce((least, { dueAt = 0 }) => Math.min(least, dueAt), Infinity)
-    return Math.max(1, Math.min(FETCH_MS, Math.max(due, pausedUntil) - performance.now()))
-  }
-  const hasEnough = (): boolean =>
-    isFull() || (!gap.isOpen && (take(1).taken.length > 0 || performance.now() < pausedUntil))
+  const idleMs = (): number =>
+    Math.max(1, Math.min(FETCH_MS, Math.max(holding.firstDueAt(), pausedUntil) - performance.now()))
+  const hasEnough = (): boolean => isFull() || (!gap.isOpen && (isPaused() || holding.hasDue()))
   const isFull = (): boolean => {
-    const count = waiting.length + behindGap.length
-    const isOurs = count >= MOST_WAITING || heldBytes >= MOST_BYTES
-    if (!isOurs && count < (found?.mostPending ?? Infinity)) return false
-    if (waiting.some(({ failures }) => failures > 0)) {
+    const isOurs = holding.waitingCount >= MOST_WAITING || holding.bytes >= MOST_BYTES
+    if (!isOurs && holding.waitingCount < (found?.mostPending ?? Infinity)) return false
+    if (holding.hasFailed) {
       const limit = isOurs ? 'as many as are held here' : 'as many as max_ack_pending of the consumer allows'
       const advice = `${isOurs ? 'use' : 'raise it, or use'} a stored consumer, or retryBy: 'box'`
       warn(`nothing more is fetched while messages wait for their retry, ${limit}; ${advice}`)
@@ -170,32 +137,12 @@ async function begin(options: ResolvedSource, { deliver, report, warn }: Ends): 
     }
   }
 
-  const settle = (one: Held, how: (message: JsMsg) => void): void => {
-    held.delete(one)
-    heldBytes -= one.raw.data.length
-    if (bySequence.get(one.raw.seq) === one) bySequence.delete(one.raw.seq)
-    try {
-      how(one.raw)
-    } catch {
-      // The connection is closed. The server will deliver it again, and the box knows it.
-    }
-  }
-
-  const putBack = (some: readonly Held[]): void => {
-    const places = new Map([...held].map((one, place) => [one, place]))
-    waiting = [...some, ...waiting].sort((a, b) => places.get(a)! - places.get(b)!)
-  }
-
   let isDelivering = false
   const gap = createGap({
-    count: () => held.size,
+    count: () => holding.count,
     isAtRest: () => !isDelivering,
     onClose() {
-      const inOrder = [...held].sort((a, b) => a.raw.seq - b.raw.seq)
-      held.clear()
-      for (const one of inOrder) held.add(one)
-      putBack(behindGap)
-      behindGap = []
+      holding.joinAside()
       arrival.give()
     },
   })
@@ -209,24 +156,23 @@ async function begin(options: ResolvedSource, { deliver, report, warn }: Ends): 
       // The box cannot take anything now, and has told its hooks why. All of it stays as it was, in its place.
       pausedUntil = performance.now() + awayMs(rejections++)
       for (const one of batch) one.dueAt = pausedUntil
-      return putBack(batch)
+      return holding.putBack(batch)
     }
     rejections = 0
     const again: Held[] = []
     batch.forEach((one, at) => {
       const outcome = outcomes[at]!
-      if (outcome.ack) return settle(one, (message) => message.ack())
+      if (outcome.ack) return holding.settle(one, (message) => message.ack())
       one.dueAt = performance.now() + failedAgainAfterMs(outcome, one.failures)
       if (outcome.status === 'failed') one.failures++
       again.push(one)
     })
-    if (again.length > 0) putBack(again)
+    if (again.length > 0) holding.putBack(again)
   }
 
   const work = async (): Promise<void> => {
     while (!stopping) {
-      const { taken, rest } = take(options.batch)
-      waiting = rest
+      const taken = isPaused() ? [] : holding.take(options.batch)
       room.give()
       isDelivering = taken.length > 0
       if (isDelivering) await deliverBatch(taken)
@@ -234,17 +180,6 @@ async function begin(options: ResolvedSource, { deliver, report, warn }: Ends): 
     }
   }
 
-  /** In the order of the stream, and all of a key after the time of its first: else what follows it would come before it. */
-  const giveBack = (): void => {
-    const now = performance.now()
-    const firsts = new Map<string, Held>()
-    for (const one of waiting) {
-      const key = keyOf(one)
-      if (key !== undefined && !firsts.has(key)) firsts.set(key, one)
-      const { dueAt = 0 } = key === undefined ? one : firsts.get(key)!
-      settle(one, (message) => message.nak(dueAt > now ? Math.ceil(dueAt - now) : undefined))
-    }
-  }
   /**
    * A server that has not seen yet that our last request is closed takes what is given back for that, and then gives it to
    * nobody for `ack_wait`. It sees it when it is asked how many requests wait.
@@ -258,13 +193,7 @@ async function begin(options: ResolvedSource, { deliver, report, warn }: Ends): 
   }
 
   const beat = (): void => {
-    for (const { raw } of held) {
-      try {
-        raw.working()
-      } catch {
-        // The connection is closed.
-      }
-    }
+    holding.keep()
     timer = setTimeout(beat, Math.max(10, (found?.ackWaitMs ?? 1_000) / BEATS))
   }
   let timer = setTimeout(beat, Math.max(10, found.ackWaitMs / BEATS))
@@ -281,8 +210,8 @@ async function begin(options: ResolvedSource, { deliver, report, warn }: Ends): 
       await Promise.all([working, pulling])
       clearTimeout(timer)
       gap.close()
-      if (waiting.length > 0) await forgetFetch()
-      giveBack()
+      if (holding.waitingCount > 0) await forgetFetch()
+      holding.giveBack()
       await connection.close()
     },
   }
