@@ -1,6 +1,6 @@
 /** Statements of the admin that read or change little. Search is in search.ts, retry and discard in bulk.ts. */
 import { statement, type Flag, type Json } from '../statement.js'
-import { messageOf, type MessageKey } from './rules.js'
+import { consumersIn, messageOf, type MessageKey } from './rules.js'
 
 /** Numbers of messages by state. */
 export interface CountsRow {
@@ -25,18 +25,8 @@ export interface CountsRow {
  */
 export const STATUS = statement<readonly string[], CountsRow & { name: string; paused: Flag }>(`
 with recursive input as materialized (select $1::text::jsonb given),
-journal(name) as (
-  select (select m.consumer from ob.message m order by m.consumer limit 1)
-  union all
-  select (select m.consumer from ob.message m where m.consumer > journal.name order by m.consumer limit 1)
-  from journal where journal.name is not null
-),
-held(name) as (
-  select (select q.consumer from ob.quarantine q order by q.consumer limit 1)
-  union all
-  select (select q.consumer from ob.quarantine q where q.consumer > held.name order by q.consumer limit 1)
-  from held where held.name is not null
-),
+${consumersIn('message', 'journal')},
+${consumersIn('quarantine', 'held')},
 consumer as materialized (
   select name from ob.consumer union select name from journal where name is not null
   union select name from held where name is not null union select jsonb_array_elements_text(given) collate "C" from input

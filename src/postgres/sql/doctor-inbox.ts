@@ -4,22 +4,12 @@
  * row, so that numbers are numbers.
  */
 import { statement, type Json } from '../statement.js'
-import { age, COUNTED_TO, messageOf, ownTime, quarantinePairs } from './rules.js'
+import { age, consumersIn, COUNTED_TO, messageOf, ownTime, quarantinePairs } from './rules.js'
 
 /** The consumers there are: those that are registered, those with work, found by hopping, and those of the parameter. */
 const CONSUMER_NAMES = `
-journal(name) as (
-  select (select m.consumer from ob.message m order by m.consumer limit 1)
-  union all
-  select (select m.consumer from ob.message m where m.consumer > journal.name order by m.consumer limit 1)
-  from journal where journal.name is not null
-),
-working(name) as (
-  select (select w.consumer from ob.work w order by w.consumer limit 1)
-  union all
-  select (select w.consumer from ob.work w where w.consumer > working.name order by w.consumer limit 1)
-  from working where working.name is not null
-),
+${consumersIn('message', 'journal')},
+${consumersIn('work', 'working')},
 consumer as materialized (
   select name from ob.consumer union select name from journal where name is not null
   union select name from working where name is not null

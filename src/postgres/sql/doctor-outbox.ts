@@ -1,6 +1,6 @@
 /** Statements by which the doctor looks at events and sinks, in the manner of `doctor-inbox.ts`. */
 import { statement, type Json } from '../statement.js'
-import { age, COUNTED_TO } from './rules.js'
+import { age, COUNTED_TO, waitingSinks } from './rules.js'
 
 export interface SinkFacts {
   readonly sink: string
@@ -25,20 +25,7 @@ export interface SinkFacts {
  */
 export const LOOK_SINKS = statement<{ goneMs: number }, { facts: Json<SinkFacts> }>(`
 with recursive input as materialized (select (given->>'goneMs')::float8 gone_ms from (select $1::text::jsonb given) x),
-live(name) as (
-  (select d.sink from ob.delivery d where d.sink > '' and d.parked is null and not d.waiting order by d.sink, d.shard, d.n limit 1)
-  union all
-  select (select d.sink from ob.delivery d where d.sink > live.name and d.parked is null and not d.waiting
-    order by d.sink, d.shard, d.n limit 1)
-  from live where live.name is not null
-),
-sleepers(name) as (
-  (select d.sink from ob.delivery d where d.sink > '' and d.parked is null and d.waiting order by d.sink, d.due_at limit 1)
-  union all
-  select (select d.sink from ob.delivery d where d.sink > sleepers.name and d.parked is null and d.waiting
-    order by d.sink, d.due_at limit 1)
-  from sleepers where sleepers.name is not null
-),
+${waitingSinks()},
 dead(name) as (
   (select d.sink from ob.delivery d where d.parked is not null order by d.sink, d.parked, d.n limit 1)
   union all

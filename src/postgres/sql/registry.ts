@@ -1,6 +1,7 @@
 /** Statements that tell other processes about consumers. */
 import type { LocalConsumer } from '../../local-consumer.js'
 import { statement, type Flag, type Json } from '../statement.js'
+import { waitingSinks } from './rules.js'
 
 /** How long the word of a process holds that it is not heard of again: several rounds of its janitor. */
 const WORD_HOLDS = `ob.now() + interval '5 minutes'`
@@ -196,20 +197,7 @@ waiting as materialized (
     having count(*) > 0
   ) held on true
 ),
-live(name) as (
-  (select sink from ob.delivery where sink > '' and parked is null and not waiting order by sink, shard, n limit 1)
-  union all
-  select (select d.sink from ob.delivery d where d.sink > live.name and d.parked is null and not d.waiting
-    order by d.sink, d.shard, d.n limit 1)
-  from live where live.name is not null
-),
-sleepers(name) as (
-  (select sink from ob.delivery where sink > '' and parked is null and waiting order by sink, due_at limit 1)
-  union all
-  select (select d.sink from ob.delivery d where d.sink > sleepers.name and d.parked is null and d.waiting
-    order by d.sink, d.due_at limit 1)
-  from sleepers where sleepers.name is not null
-),
+${waitingSinks()},
 part as (
   select sink, shard, token is not null and due_at > ob.now() held from ob.shard
   union all

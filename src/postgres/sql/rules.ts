@@ -227,6 +227,34 @@ lane as materialized (
 )`
 }
 
+/** The consumers that a table has rows of, as a CTE, found by hopping through its index. The last of them is null. */
+export function consumersIn(table: 'message' | 'work' | 'quarantine', name: string): string {
+  return `${name}(name) as (
+  select (select x.consumer from ob.${table} x order by x.consumer limit 1)
+  union all
+  select (select x.consumer from ob.${table} x where x.consumer > ${name}.name order by x.consumer limit 1)
+  from ${name} where ${name}.name is not null
+)`
+}
+
+/** The sinks with events to publish, `live` now and `sleepers` later, found in the same way. */
+export function waitingSinks(): string {
+  return `live(name) as (
+  (select d.sink from ob.delivery d where d.sink > '' and d.parked is null and not d.waiting order by d.sink, d.shard, d.n limit 1)
+  union all
+  select (select d.sink from ob.delivery d where d.sink > live.name and d.parked is null and not d.waiting
+    order by d.sink, d.shard, d.n limit 1)
+  from live where live.name is not null
+),
+sleepers(name) as (
+  (select d.sink from ob.delivery d where d.sink > '' and d.parked is null and d.waiting order by d.sink, d.due_at limit 1)
+  union all
+  select (select d.sink from ob.delivery d where d.sink > sleepers.name and d.parked is null and d.waiting
+    order by d.sink, d.due_at limit 1)
+  from sleepers where sleepers.name is not null
+)`
+}
+
 /** The consumers with something parked, or the one that is asked for, found by hopping through the index. */
 export function parkingConsumers(): string {
   return `consumer(name) as (
