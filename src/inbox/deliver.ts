@@ -15,7 +15,7 @@ import { OthersMet, type Elsewhere, type OthersQuestion } from './others.js'
 import { quarantined, type Ackable } from './outcome.js'
 import { prepare, type Prepared, type PrepareOptions, type Refused } from './prepare.js'
 import { quarantine, refuse } from './quarantine.js'
-import { receive, sumUpAll, withoutRefused } from './receive.js'
+import { isMeant, receive, sumUpAll, withoutRefused } from './receive.js'
 import { reroute } from './reroute.js'
 import type { Worker } from './run.js'
 
@@ -50,7 +50,9 @@ async function take(runtime: Runtime, incoming: readonly Incoming[], options: De
     messages.push(prepared instanceof Promise ? await prepared : prepared)
   }
   const { only, unrouted } = options
-  const now = options.consumers.filter(({ consumer }) => options.how(consumer) !== 'store' && isMeant(consumer, only))
+  const now = options.consumers.filter(
+    ({ consumer }) => options.how(consumer) !== 'store' && isMeant(consumer.name, only),
+  )
   const outcomes =
     now.length === 0
       ? await receive(runtime, messages, { consumers: declared, only, unrouted })
@@ -65,10 +67,6 @@ function prepareAny(runtime: Runtime, incoming: Incoming, options: PrepareOption
   } catch {
     return prepare(runtime, { id: undefined, type: '', body: 'a message that cannot be read' }, options)
   }
-}
-
-function isMeant({ name }: ConsumerDeclaration, only: readonly string[] | undefined): boolean {
-  return only === undefined || only.includes(name)
 }
 
 async function deliverNow(
@@ -118,15 +116,13 @@ interface Call extends DeliverOptions {
 
 function askForOthers(call: Call): OthersQuestion {
   const { types, only } = call
-  const running = pairsOf(call)
-  const covered = running.map(([consumer, type]) => ({ consumer, type }))
+  const { not, keyless, unordered } = runningNow(call)
+  const covered = not.map(([consumer, type]) => ({ consumer, type }))
   for (const { consumer } of call.now) {
     if (types.every((type) => consumer.handlerOf(type) !== undefined))
       covered.push({ consumer: consumer.name, type: '*' })
   }
-  const keyless = keylessOf(call, running)
-  const takers = { types: [...types, '*'], covered, only, keyless, unordered: unorderedOf(call, running) }
-  return { takers, answered: false }
+  return { takers: { types: [...types, '*'], covered, only, keyless, unordered }, answered: false }
 }
 
 /** Can the first mark ask for others, and will there be none, as far as is known? */
@@ -188,7 +184,7 @@ function isStoredHere({ types, consumers, how, only }: Call): boolean {
   return consumers.some(
     ({ consumer }) =>
       how(consumer) === 'store' &&
-      isMeant(consumer, only) &&
+      isMeant(consumer.name, only) &&
       types.some((type) => consumer.handlerOf(type) !== undefined),
   )
 }
@@ -200,30 +196,36 @@ function isStoredHere({ types, consumers, how, only }: Call): boolean {
 async function isStoredForAny(runtime: Runtime, call: Call): Promise<boolean> {
   const { types, only } = call
   const storedHere = isStoredHere(call)
-  const not = pairsOf(call)
-  const keyless = keylessOf(call, not)
-  const unordered = unorderedOf(call, not)
+  const { not, keyless, unordered } = runningNow(call)
   if (storedHere && keyless.length === 0 && unordered.length === 0) return true
   const others = await runtime.db.run(OTHER_CONSUMERS, { types, not, keyless, unordered })
   const guessed = others.find((row) => row.guessed === 'true')
   if (guessed) throw identityUnknown(guessed.consumer)
   for (const { consumer, ordered } of others) if (ordered === 'true') call.ordered.add(consumer)
-  return storedHere || others.some(({ consumer }) => only === undefined || only.includes(consumer))
+  return storedHere || others.some(({ consumer }) => isMeant(consumer, only))
 }
 
-/** Consumers that run now and have no business key here. */
-function keylessOf({ now, how }: Call, running: readonly Pair[]): string[] {
-  const names = new Set(running.map(([consumer]) => consumer))
-  return now
-    .filter(({ consumer }) => names.has(consumer.name) && how(consumer) === 'run' && !consumer.options.identity)
-    .map(({ consumer }) => consumer.name)
+/** What the database is told of those that run now, when it is asked for others. */
+interface RunningNow {
+  /** They are no others. */
+  readonly not: readonly Pair[]
+  /** They are marked, and have no business key here. */
+  readonly keyless: readonly string[]
+  /** They are marked and keep no order, and there is a key to keep one of. */
+  readonly unordered: readonly string[]
 }
 
-/** Consumers that run now without order, if there is a key to keep an order of. */
-function unorderedOf({ accepted, now, how }: Call, running: readonly Pair[]): string[] {
-  if (!accepted.some(({ key, lane }) => key !== undefined || lane !== undefined)) return []
-  const names = new Set(running.map(([consumer]) => consumer))
-  return now
-    .filter(({ consumer }) => names.has(consumer.name) && how(consumer) === 'run')
-    .map(({ consumer }) => consumer.name)
+function runningNow(call: Call): RunningNow {
+  const not = pairsOf(call)
+  const names = new Set(not.map(([consumer]) => consumer))
+  const marked = call.now
+    .map(({ consumer }) => consumer)
+    .filter((consumer) => names.has(consumer.name) && call.how(consumer) === 'run')
+  const keyless = marked.filter(({ options }) => !options.identity)
+  const hasKeys = call.accepted.some(({ key, lane }) => key !== undefined || lane !== undefined)
+  return { not, keyless: keyless.map(nameOf), unordered: hasKeys ? marked.map(nameOf) : [] }
+}
+
+function nameOf({ name }: ConsumerDeclaration): string {
+  return name
 }

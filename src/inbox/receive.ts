@@ -142,13 +142,18 @@ async function oneByOne(runtime: Runtime, batch: readonly Prepared[], options: R
   return outcomes
 }
 
+/** Is it for this consumer, where only some are meant? */
+export function isMeant(consumer: string, only: readonly string[] | undefined): boolean {
+  return only === undefined || only.includes(consumer)
+}
+
 function isHeldBack({ key, lane = key }: Prepared, { heldBack }: Reception): boolean {
   return lane !== undefined && heldBack.has(lane)
 }
 
 function busy({ id, type }: Prepared, { consumers, only }: ReceiveOptions): Outcome {
   const names = consumers.filter((one) => one.handlerOf(type) !== undefined).map(({ name }) => name)
-  const meant = names.filter((name) => only === undefined || only.includes(name))
+  const meant = names.filter((name) => isMeant(name, only))
   // Where the consumer runs in other processes alone, its name is not known here.
   const outcomes = (meant.length > 0 ? meant : (only ?? [NO_CONSUMER])).map((consumer): ConsumerOutcome => ({
     consumer,

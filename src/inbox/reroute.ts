@@ -8,7 +8,7 @@ import type { Outcome } from '../message.js'
 import { OTHER_CONSUMERS } from '../postgres/sql/receive.js'
 import type { Runtime } from '../runtime.js'
 import type { Prepared, Refused } from './prepare.js'
-import { receive, type ReceiveOptions } from './receive.js'
+import { isMeant, receive, type ReceiveOptions } from './receive.js'
 import { releaseUnrouted } from './registry.js'
 
 /** Answers for all of them: as it was, but for what is wanted now. */
@@ -22,7 +22,7 @@ export async function reroute(
   if (unrouted.length === 0) return outcomes
   const types = [...new Set(unrouted.map(({ type }) => type))]
   const takers = await runtime.db.run(OTHER_CONSUMERS, { types, not: [], keyless: [], unordered: [] })
-  if (!takers.some(({ consumer }) => options.only?.includes(consumer) ?? true)) return outcomes
+  if (!takers.some(({ consumer }) => isMeant(consumer, options.only))) return outcomes
   const released = await releaseUnrouted(runtime, options.consumers, types)
   // What somebody else has released is known by now; what nobody could is stored, and its copy in quarantine is one of it.
   const again = await receive(runtime, unrouted, options)
