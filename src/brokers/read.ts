@@ -17,7 +17,7 @@ export interface Remains {
 }
 
 /** Names and values together. Brokers allow far less; an event in structured mode may bring any number. */
-export const MAX_HEADER_CHARACTERS = 1_048_576
+const MAX_HEADER_CHARACTERS = 1_048_576
 
 /** A reader that never throws: what `read` throws at becomes a message without an id, which the box keeps in quarantine. */
 export function guarded<Given extends readonly unknown[]>(

@@ -111,7 +111,7 @@ export function command<const O extends Options, const A extends Arguments>(decl
 }
 
 /** Options of every command that connects. `connect/` says what becomes of them. */
-export const CONNECTION = {
+const CONNECTION = {
   url: text('The database: postgres://user@host:5432/name, without a password.', 'url'),
   urlFile: text('A file with the URL, which may have a password; - for stdin.', 'path'),
   schema: text('The schema of the box (default: that of the config, else oncebox).', 'name'),

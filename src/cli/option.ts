@@ -140,16 +140,6 @@ export function argument(summary: string): Argument<string> {
   }
 }
 
-export function optionalArgument(summary: string): Argument<string | undefined> {
-  return {
-    summary,
-    required: false,
-    multiple: false,
-    choices: undefined,
-    read: (name, given) => filled(name, given)[0],
-  }
-}
-
 /** What is left: any number of them, possibly none. */
 export function restArguments(summary: string): Argument<readonly string[]> {
   return { summary, required: false, multiple: true, choices: undefined, read: filled }

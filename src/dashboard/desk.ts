@@ -79,7 +79,7 @@ export async function callOf(call: Call, name: string): Promise<BoxCall> {
 }
 
 /** A box that somebody does not get to see is not there for them. They read it with a share of their own. */
-export function partFor({ parts }: Desk, { boxes, subject }: Access, name: string): Part {
+function partFor({ parts }: Desk, { boxes, subject }: Access, name: string): Part {
   const part = boxes && !boxes.has(name) ? undefined : parts.get(name)
   if (!part) throw notFound('there is no such box here')
   return { ...part, reads: part.readsOf(subject) }

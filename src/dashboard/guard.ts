@@ -11,7 +11,7 @@ import { Problem } from './problem.js'
 import type { Route } from './routes.js'
 
 /** The name and port that the client has asked for. */
-export function hostOf(request: Request): string {
+function hostOf(request: Request): string {
   return (request.headers.get('host') ?? new URL(request.url).host).toLowerCase()
 }
 

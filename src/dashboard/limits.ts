@@ -10,7 +10,7 @@ const OF_ONE_READER = 3
 const MOST_WAITING = 64
 const MOST_WAITING_IN_ALL = 640
 const MOST_WAIT_MS = 10_000
-export const STATEMENT_MS = 5_000
+const STATEMENT_MS = 5_000
 
 export interface Gate {
   /** For a reader, by whatever tells them from others. */

@@ -7,7 +7,7 @@ import type { FoundConsumer, FoundMethod } from './discover.js'
 import { FirstFailure } from './first-failure.js'
 
 /** What `context.getType()` says to guards and interceptors. */
-export const CONTEXT_TYPE = 'oncebox'
+const CONTEXT_TYPE = 'oncebox'
 
 /** What `@Inject(REQUEST)` gets in a provider that is made for each call of a handler. */
 export type MessageRequest<M extends MessageMap = MessageMap, Tx = unknown> =

@@ -4,7 +4,7 @@ import { activeContext, extractFrom, registered, ROOT, spanIn, type OtelContext 
 export type Headers = Readonly<Record<string, string>>
 
 /** The headers of W3C Trace Context and W3C Baggage. */
-export const TRACE_HEADERS = ['traceparent', 'tracestate', 'baggage'] as const
+const TRACE_HEADERS = ['traceparent', 'tracestate', 'baggage'] as const
 
 /** W3C Baggage has no more. Longer values are not read, and are not handed on. */
 const MAX_LENGTH = 8_192

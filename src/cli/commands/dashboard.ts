@@ -8,6 +8,7 @@ import type { Io } from '../io.js'
 import { flag, integer, text, texts } from '../option.js'
 import { paint } from '../output/text.js'
 import { signedBy } from '../shared/signed.js'
+import { aborted } from '../shared/wait.js'
 
 const TOKEN = 'ONCEBOX_DASHBOARD_TOKEN'
 const TAKES_TOKEN = `set ${TOKEN}, or name a file with --token-file; openssl rand -hex 16 makes one`
@@ -120,11 +121,4 @@ async function openBrowser(url: string): Promise<void> {
   const { spawn } = await import('node:child_process')
   const child = spawn(programs[process.platform] ?? 'xdg-open', [url], { stdio: 'ignore', detached: true })
   child.on('error', () => undefined).unref()
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve()
-    else signal.addEventListener('abort', () => resolve(), { once: true })
-  })
 }

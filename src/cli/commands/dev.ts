@@ -15,6 +15,7 @@ import type { Io } from '../io.js'
 import { flag, foreignArguments, text } from '../option.js'
 import type { Output } from '../output/output.js'
 import { paint } from '../output/text.js'
+import { aborted } from '../shared/wait.js'
 
 export const dev = command({
   noun: 'dev',
@@ -178,13 +179,6 @@ async function runBox({ config, project, data, once, io, out, database, env }: B
   out.note('ending')
   await runner.stop()
   return EXIT.ok
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve()
-    else signal.addEventListener('abort', () => resolve(), { once: true })
-  })
 }
 
 type Keys = Io['stdin'] & { setRawMode?(raw: boolean): unknown }
