@@ -4,8 +4,8 @@ import type { Deliver, Source, Warn } from './source.js'
 
 export type Report = (problem?: unknown) => void
 
-/** What a source has of its box while it runs. */
-export interface Ends {
+/** The box that a source brings its messages to, as far as the source sees it. */
+export interface Receiver {
   readonly deliver: Deliver
   readonly report: Report
   readonly warn: Warn
@@ -20,7 +20,7 @@ export interface Run {
 }
 
 /** A source that begins a run when it is started and ends it when it is stopped: one at a time, one after the other. */
-export function createRunner(name: string, begin: (box: Ends) => Promise<Run>): Source & { readonly name: string } {
+export function createRunner(name: string, begin: (box: Receiver) => Promise<Run>): Source & { readonly name: string } {
   const inTurn = createTurns()
   let run: (Run & { readonly deliver: Deliver }) | undefined
   return {

@@ -6,7 +6,7 @@
  */
 import { sleep } from '../../backoff.js'
 import { createReopening, LASTING_MS } from '../reopening.js'
-import { createRunner, type Ends, type Run } from '../run.js'
+import { createRunner, type Receiver, type Run } from '../run.js'
 import type { Deliver, Source } from '../source.js'
 import { openConsumer, type KafkaConsumer } from './client.js'
 import { createLosses } from './losses.js'
@@ -25,7 +25,7 @@ export function createSource(options: ResolvedSource): Source {
   return createRunner(`kafka:${options.topics.map(String).join(',')}`, async (box) => begin(options, box))
 }
 
-function begin(options: ResolvedSource, box: Ends): Run {
+function begin(options: ResolvedSource, box: Receiver): Run {
   const { report } = box
   const losses = createLosses(options, box)
   const reopening = createReopening(100, 5_000)

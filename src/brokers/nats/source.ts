@@ -11,7 +11,7 @@ import type { Consumer, JsMsg } from '@nats-io/jetstream'
 import { backoffMs, sleep } from '../../backoff.js'
 import type { Outcome } from '../../message.js'
 import { awayMs, failedAgainAfterMs } from '../redelivery.js'
-import { createRunner, type Ends, type Report, type Run } from '../run.js'
+import { createRunner, type Receiver, type Report, type Run } from '../run.js'
 import type { Source } from '../source.js'
 import { connect, findConsumer, type Connection, type FoundConsumer } from './client.js'
 import { readMessage } from './event.js'
@@ -36,7 +36,7 @@ export function createSource(options: ResolvedSource): Source {
   return createRunner(`nats:${options.stream}/${options.consumer}`, (box) => begin(options, box))
 }
 
-async function begin(options: ResolvedSource, { deliver, report, warn }: Ends): Promise<Run> {
+async function begin(options: ResolvedSource, { deliver, report, warn }: Receiver): Promise<Run> {
   const sayAll = sayOnce(report)
   /** When messages may have been left behind, here or by the process before, by `performance.now()`. */
   let cutAt: number | undefined = performance.now()

@@ -1,7 +1,7 @@
 /** RabbitMQ as a source: one channel at a time, opened again when it is lost, until it is stopped. */
 import { sleep } from '../../backoff.js'
 import { createReopening } from '../reopening.js'
-import { createRunner, type Ends, type Run } from '../run.js'
+import { createRunner, type Receiver, type Run } from '../run.js'
 import type { Source } from '../source.js'
 import { inTime, openSource, type RabbitChannel, type RabbitMessage, type Session } from './client.js'
 import { createComeback } from './comeback.js'
@@ -27,7 +27,7 @@ export function createSource(options: ResolvedSource): Source {
   return createRunner(`rabbitmq:${options.queue}`, (box) => begin(options, box))
 }
 
-async function begin(options: ResolvedSource, box: Ends): Promise<Run> {
+async function begin(options: ResolvedSource, box: Receiver): Promise<Run> {
   const { report } = box
   const comeback = createComeback(2 * options.heartbeatMs + NOTICED_MS)
   const lanes: Lanes = { inFlight: new Set(), comeback, look: () => undefined }
@@ -80,7 +80,7 @@ async function begin(options: ResolvedSource, box: Ends): Promise<Run> {
   }
 }
 
-async function openConsuming(options: ResolvedSource, { deliver, warn }: Ends, lanes: Lanes): Promise<Consuming> {
+async function openConsuming(options: ResolvedSource, { deliver, warn }: Receiver, lanes: Lanes): Promise<Consuming> {
   const session = await openSource(options)
   const { channel, version } = session
   const take = (raw: RabbitMessage): void => {

@@ -11,7 +11,7 @@ import { createReopening } from '../reopening.js'
 import type { Incoming, Outcome } from '../../message.js'
 import { firstInOrder, takeInOrder } from '../in-order.js'
 import { awayMs, failedAgainAfterMs } from '../redelivery.js'
-import { createRunner, type Ends, type Run } from '../run.js'
+import { createRunner, type Receiver, type Run } from '../run.js'
 import type { Source, Warn } from '../source.js'
 import { connect, type Connection } from './client.js'
 import { readEntry } from './event.js'
@@ -66,7 +66,7 @@ export function createSource(options: ResolvedSource): Source {
   return createRunner(`redis:${options.stream}/${options.group}`, (box) => begin(options, box))
 }
 
-async function begin(options: ResolvedSource, { deliver, report, warn }: Ends): Promise<Run> {
+async function begin(options: ResolvedSource, { deliver, report, warn }: Receiver): Promise<Run> {
   const { minIdleMs } = options
   let group: Group | undefined = await open(options, warn)
   const reopening = createReopening(100, 5_000)

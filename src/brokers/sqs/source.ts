@@ -5,7 +5,7 @@
  */
 import { backoffMs, sleep } from '../../backoff.js'
 import { OnceboxError } from '../../errors.js'
-import { createRunner, type Ends, type Run } from '../run.js'
+import { createRunner, type Receiver, type Run } from '../run.js'
 import type { Source } from '../source.js'
 import { isFifo, MAX_ENTRIES, openQueue, type Queue, type SqsMessage } from './client.js'
 import { createDeliveries } from './deliveries.js'
@@ -23,7 +23,7 @@ export function createSource(options: Resolved): Source {
   return createRunner(options.name, async (box) => startRun(options, await openQueue(options), box))
 }
 
-function startRun(options: Resolved, queue: Queue, { deliver, report, warn }: Ends): Run {
+function startRun(options: Resolved, queue: Queue, { deliver, report, warn }: Receiver): Run {
   const { pollers, waitSeconds, visibilitySeconds, batch, concurrency } = options
   const fifo = isFifo(options.queueUrl)
   const stopping = new AbortController()
