@@ -5,13 +5,16 @@
  * consumer, again and again, until it is stopped.
  */
 import { sleep } from '../../backoff.js'
-import { createReopening, LASTING_MS } from '../reopening.js'
+import { createReopening } from '../reopening.js'
 import { createRunner, type Receiver, type Run } from '../run.js'
 import type { Deliver, Source } from '../source.js'
 import { openConsumer, type KafkaConsumer } from './client.js'
 import { createLosses } from './losses.js'
 import type { ResolvedSource } from './options.js'
 import { createPartitions, type Partitions } from './partitions.js'
+
+/** A consumer that has lasted for so long works: to join its group takes seconds. */
+const LASTING_MS = 10_000
 
 /** A consumer in its group. */
 interface Membership {
@@ -28,7 +31,7 @@ export function createSource(options: ResolvedSource): Source {
 function begin(options: ResolvedSource, box: Receiver): Run {
   const { report } = box
   const losses = createLosses(options, box)
-  const reopening = createReopening(100, 5_000)
+  const reopening = createReopening({ firstMs: 100, mostMs: 5_000, lastingMs: LASTING_MS })
   let troubled = false
   let stopping = false
   let stop = (): void => undefined

@@ -19,7 +19,7 @@ interface Consuming {
 }
 
 /** Between two attempts to reach the broker. */
-const RECONNECT_MS = { first: 100, most: 10_000 }
+const RECONNECTING = { firstMs: 100, mostMs: 10_000, lastingMs: 1_000 }
 /** A broker gives up a connection that misses two heartbeats; this much later it has, on a busy machine too. */
 const NOTICED_MS = 5_000
 
@@ -32,7 +32,7 @@ async function begin(options: ResolvedSource, box: Receiver): Promise<Run> {
   const comeback = createComeback(2 * options.heartbeatMs + NOTICED_MS)
   const lanes: Lanes = { inFlight: new Set(), comeback, look: () => undefined }
   let consuming: Consuming | undefined = await openConsuming(options, box, lanes)
-  const reopening = createReopening(RECONNECT_MS.first, RECONNECT_MS.most)
+  const reopening = createReopening(RECONNECTING)
   reopening.opened()
   /** Deliveries of lost channels that the box is still busy with. */
   const leftovers = new Set<Promise<void>>()

@@ -69,7 +69,7 @@ export function createSource(options: ResolvedSource): Source {
 async function begin(options: ResolvedSource, { deliver, report, warn }: Receiver): Promise<Run> {
   const { minIdleMs } = options
   let group: Group | undefined = await open(options, warn)
-  const reopening = createReopening(100, 5_000)
+  const reopening = createReopening({ firstMs: 100, mostMs: 5_000, lastingMs: 1_000 })
   reopening.opened()
   // From now on the group was there: if it is gone, so is its place, and whatever comes is new.
   const again = { ...options, begin: '0' as const }
