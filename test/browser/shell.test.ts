@@ -154,6 +154,16 @@ test('the theme follows the system until it is chosen, and then is kept', async 
   expect(await canvas()).toBe(atNight)
 })
 
+test('a key changes the theme that is seen, also before the browser has told that the system changed its own', async () => {
+  const page = await ops.open('/settings', { colorScheme: 'dark' })
+  await page.addInitScript('MediaQueryList.prototype.addEventListener = () => undefined')
+  await page.goto(`${ops.url}/`)
+  await page.getByRole('button', { name: /^Live/ }).waitFor()
+  await page.emulateMedia({ colorScheme: 'light' })
+  await page.keyboard.press('t')
+  expect(await page.evaluate('document.documentElement.dataset.theme')).toBe('dark')
+})
+
 describe('live updates', () => {
   test('are paused by a key, say so, and go on', async () => {
     const page = await openLive()

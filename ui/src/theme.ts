@@ -15,6 +15,8 @@ export function startTheme(): void {
   })
 }
 
+/** By what is seen now: that the system has changed its own is told a moment later. */
 export function toggleTheme(): void {
-  theme.value = dark.value ? 'light' : 'dark'
+  const isDark = theme.value === 'system' ? system.matches : theme.value === 'dark'
+  theme.value = isDark ? 'light' : 'dark'
 }
