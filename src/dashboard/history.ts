@@ -1,5 +1,5 @@
 /** History: what the last hours and days were like, in steps that a chart has room for, and what the last minute was like. */
-import { READ_MINUTE, READ_MINUTES, type LastRow, type StepRow } from '../postgres/sql/minutes.js'
+import { OF_A_SINK, READ_MINUTE, READ_MINUTES, type LastRow, type StepRow } from '../postgres/sql/minutes.js'
 import { runUnjitted } from '../postgres/unjitted.js'
 import type { Runtime } from '../runtime.js'
 import type { History, Rates, Series } from './answers/index.js'
@@ -68,19 +68,32 @@ function seriesOf({ count }: Steps, own: readonly StepRow[], box: readonly StepR
   }
 }
 
-/** Of a consumer, or of '' for all; undefined if nobody recorded the last minute. */
-export async function readRates({ db }: Runtime): Promise<(consumer: string) => Rates | undefined> {
-  const rows = new Map((await db.run(READ_MINUTE, { minute: lastOf(Date.now()) })).map((row) => [row.consumer, row]))
-  if (!rows.has('')) return () => undefined
-  return (consumer) => ratesOf(rows.get(consumer))
+/** Of the last whole minute; undefined if nobody recorded it. */
+export interface LastMinute {
+  /** Of a consumer, or of '' for all. */
+  ratesOf(consumer: string): Rates | undefined
+  /** How many events a second were published to a sink. */
+  publishedTo(sink: string): number | undefined
 }
 
-function ratesOf(row: LastRow | undefined): Rates {
-  const perSecond = (count: string | undefined): number => Math.round((Number(count ?? 0) / 60) * 1_000) / 1_000
+export async function readLastMinute({ db }: Runtime): Promise<LastMinute> {
+  const rows = new Map((await db.run(READ_MINUTE, { minute: lastOf(Date.now()) })).map((row) => [row.consumer, row]))
+  if (!rows.has('')) return { ratesOf: () => undefined, publishedTo: () => undefined }
+  return {
+    ratesOf: (consumer) => toRates(rows.get(consumer)),
+    publishedTo: (sink) => perSecond(rows.get(`${OF_A_SINK}${sink}`)?.handled),
+  }
+}
+
+function toRates(row: LastRow | undefined): Rates {
   return {
     inPerSecond: perSecond(row?.received),
     outPerSecond: perSecond(row?.handled),
     duplicatesPerSecond: perSecond(row?.duplicates),
     failedPerSecond: perSecond(row?.failed),
   }
+}
+
+function perSecond(count: string | undefined): number {
+  return Math.round((Number(count ?? 0) / 60) * 1_000) / 1_000
 }

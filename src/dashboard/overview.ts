@@ -11,7 +11,7 @@ import type { ConsumerStatus, FailureHead, Finding, Outbox, Overview, SinkStatus
 import { withoutWords } from '../health.js'
 import { maySeeBodies, time, toHead, type Viewer } from './expose.js'
 import type { Inside } from './options.js'
-import { readRates } from './history.js'
+import { readLastMinute, type LastMinute } from './history.js'
 import { EVERYBODY } from './everybody.js'
 import { readPauses, withSince } from './since.js'
 
@@ -28,12 +28,12 @@ export async function readOverview({ name, box, stage }: Inside, reads: Runtime)
   const [known] = await reads.db.run(VOCABULARY, null)
   const ms = Math.round((performance.now() - began) * 10) / 10
   const now = Date.now()
-  const [counted, sinks, blocked, health, rates] = await Promise.all([
+  const [counted, sinks, blocked, health, minute] = await Promise.all([
     consumerCounts(reads, declared.map((one) => one.name)),
     readSinks(reads, stage.failing()),
     runUnjitted(reads.db, BLOCKED_CONSUMERS, { keys: MOST_KEYS, waiting: MOST_BEHIND }),
     box.health(),
-    readRates(reads),
+    readLastMinute(reads),
   ]) // prettier-ignore
   const pauses = Object.values(counted).some(({ paused }) => paused) ? await readPauses(reads) : undefined
   const stuck = new Map(blocked.map((row) => [row.consumer, Number(row.keys)]))
@@ -41,7 +41,7 @@ export async function readOverview({ name, box, stage }: Inside, reads: Runtime)
   const consumers = Object.entries(counted).map(([consumer, counts]): ConsumerStatus => {
     const local = declared.find((one) => one.name === consumer)
     const { paused, ...rest } = counts
-    const own = consumer === '' ? undefined : rates(consumer)
+    const own = consumer === '' ? undefined : minute.ratesOf(consumer)
     const pausedAt = paused ? pauses?.get(consumer) : undefined
     const blockedKeys = stuck.get(consumer)
     return {
@@ -58,7 +58,7 @@ export async function readOverview({ name, box, stage }: Inside, reads: Runtime)
     }
   })
   const { reasons = [], ...healthy } = health
-  const all = rates('')
+  const all = minute.ratesOf('')
   const overview = {
     at: new Date(now).toISOString(),
     box: name,
@@ -66,7 +66,7 @@ export async function readOverview({ name, box, stage }: Inside, reads: Runtime)
     server: { version: known!.server, ms },
     consumers,
     ...(all && { rates: all }),
-    sinks,
+    sinks: sinks.map((sink) => withRate(sink, minute)),
     blocked: blockedOf(blocked),
   }
   const recorded = { limitMs: BEHIND_MS, blockedAt: firstOf(blocked) }
@@ -116,8 +116,18 @@ function wordless({ message: _, ...error }: FailureHead): FailureHead {
 }
 
 export async function readOutbox({ stage }: Inside, reads: Runtime, viewer: Viewer): Promise<Outbox> {
-  const [counted, sinks] = await Promise.all([outboxCounts(reads), readSinks(reads, stage.failing())])
-  return { types: typesOf(counted), sinks: sinks.map((sink) => shownSink(viewer, sink)) }
+  const [counted, sinks, minute] = await Promise.all([
+    outboxCounts(reads),
+    readSinks(reads, stage.failing()),
+    readLastMinute(reads),
+  ])
+  return { types: typesOf(counted), sinks: sinks.map((sink) => shownSink(viewer, withRate(sink, minute))) }
+}
+
+/** '' is no sink: nothing is published to it. */
+function withRate(sink: SinkStatus, minute: LastMinute): SinkStatus {
+  const publishedPerSecond = sink.name === '' ? undefined : minute.publishedTo(sink.name)
+  return { ...sink, ...(publishedPerSecond !== undefined && { publishedPerSecond }) }
 }
 
 function typesOf(outbox: Readonly<Record<string, AdminCounts>>): Outbox['types'] {
@@ -133,7 +143,7 @@ async function readSinks({ db }: Runtime, failing: ReadonlyMap<string, number>):
   })
 }
 
-function toSink({ sink, types, hosts, ready, delayed, dead, oldest, error, fatal, held }: SinkRow): SinkStatus {
+function toSink({ sink, types, hosts, ready, delayed, dead, died, oldest, error, fatal, held }: SinkRow): SinkStatus {
   const [failure, last] = [headOf(error), headOf(fatal)]
   return {
     name: sink,
@@ -142,6 +152,7 @@ function toSink({ sink, types, hosts, ready, delayed, dead, oldest, error, fatal
     ready: Number(ready),
     delayed: Number(delayed),
     dead: Number(dead),
+    ...(died !== null && { deadSince: time(died) }),
     most: MOST_EVENTS,
     lagMs: oldest === null ? 0 : Math.max(0, Date.now() - Number(oldest)),
     held: held === 'true',
@@ -182,7 +193,10 @@ function findingsOf({ consumers, sinks, blocked, health }: Omit<Overview, 'findi
     }))
   const refused = sinks
     .filter(({ dead }) => dead > 0)
-    .map(({ name, dead }): Finding => ({ code: 'sink-dead', severity: 'warning', sink: name, count: dead }))
+    .map(({ name, dead, deadSince }): Finding => ({
+      ...{ code: 'sink-dead', severity: 'warning', sink: name, count: dead },
+      ...(deadSince !== undefined && { since: deadSince }),
+    }))
   const counted = (code: Finding['code'], severity: Finding['severity'], count: number): Finding[] =>
     count > 0 ? [{ code, severity, count }] : []
   return [

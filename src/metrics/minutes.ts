@@ -1,11 +1,11 @@
 /**
  * Minutes: what this process has counted goes into a table once a minute, for charts: what came in, was handled, failed or was a
- * copy, by consumer. Each process adds its own. With it goes what was read of the whole box, by one process for all. Nothing of it is on the way of a
+ * copy, by consumer, and what was published, by sink. Each process adds its own. With it goes what was read of the whole box, by one process for all. Nothing of it is on the way of a
  * message: it is what the counters say anyway.
  */
 import { sleep } from '../backoff.js'
 import type { Database } from '../postgres/database.js'
-import { ADD_MINUTE, type MinuteRow } from '../postgres/sql/minutes.js'
+import { ADD_MINUTE, OF_A_SINK, type MinuteRow } from '../postgres/sql/minutes.js'
 import { NOBODY } from './declarations.js'
 import type { Metrics } from './metrics.js'
 import type { Figure, Reading } from './reading.js'
@@ -40,6 +40,8 @@ interface Counts {
   failed: number
   duplicates: number
 }
+
+const NOTHING: Counts = { received: 0, handled: 0, failed: 0, duplicates: 0 }
 
 export function createMinutes({ db, metrics, trouble, read, everyMs = MINUTE_MS }: MinutesParts): Minutes {
   let timer: NodeJS.Timeout | undefined
@@ -109,6 +111,10 @@ function countsOf(metrics: Metrics): ReadonlyMap<string, Counts> {
     if (outcome === 'handled') add(named(consumer), 'handled', value)
     else if (FAILED.has(outcome)) add(named(consumer), 'failed', value)
   }
+  for (const { labels, value } of metrics.registry.counters('messaging.client.sent.messages')) {
+    const [sink = '', outcome] = labels
+    if (outcome === 'published') counts.set(`${OF_A_SINK}${sink}`, { ...NOTHING, handled: value })
+  }
   return counts
 }
 
@@ -127,8 +133,6 @@ function lessOf(now: ReadonlyMap<string, Counts>, before: ReadonlyMap<string, Co
   }
   return deltas
 }
-
-const NOTHING: Counts = { received: 0, handled: 0, failed: 0, duplicates: 0 }
 
 interface Read {
   pending: number

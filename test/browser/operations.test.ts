@@ -63,6 +63,26 @@ test('failures are in groups, the largest first, and each leads to its messages'
   await page.waitForURL(/\/messages\/payments\?q=consumer%3Acharge-card\+state%3Adead\+fingerprint%3A/)
 })
 
+test('a link to one consumer shows what is its alone, says so, and leads to all of them', async () => {
+  const page = await ops.open(`${at('failures')}?consumer=ship-order`)
+  await settled(page)
+  expect(await title(page)).toBe('2 dead, in 1 group')
+  expect(await page.locator('.group h2').allInnerTexts()).toEqual(['Reject'])
+  await expectAccessible(page)
+  const all = page.getByRole('button', { name: 'Show all consumers, not ship-order alone' })
+  await all.click()
+  await page.getByRole('heading', { name: '19 dead, in 4 groups' }).waitFor()
+  expect(await all.count()).toBe(0)
+
+  await page.goto(`${ops.url}${at('keys')}?consumer=charge-card`)
+  await page.getByRole('heading', { name: 'No key of charge-card is blocked' }).waitFor()
+  await page.getByRole('button', { name: 'Show all consumers, not charge-card alone' }).click()
+  await page.getByRole('heading', { name: '2 keys are blocked' }).waitFor()
+  await page.goto(`${ops.url}${at('keys')}?consumer=ship-order`)
+  await page.getByRole('button', { name: 'Retry all 2 in front…' }).click()
+  await page.getByText(/Blocking messages.*ship-order/).waitFor()
+})
+
 test('whoever may only read sees every button, with the reason why it does nothing', async () => {
   const page = await ops.open(at('failures'), { may: ['read'] })
   await settled(page)
@@ -91,6 +111,7 @@ test('both bodies of a conflict are side by side, and the second is discarded fo
   const page = await ops.open(at('quarantine'))
   await page.locator('.diff').waitFor()
   expect(await title(page)).toBe('5 messages wait for a decision')
+  await row(page, 'pay-1').getByText('1 value differs').waitFor()
   expect(await page.locator('.diff ins').allInnerTexts()).toEqual(['"note": "sent again"'])
   expect(await page.locator('.diff .fold').innerText()).toBe('⋯ 9 equal lines: amount, currency, customer')
   await page.getByRole('button', { name: 'Discard second body…' }).click()
@@ -171,10 +192,16 @@ test('a blocked key says why and what waits; the one in front is retried, and th
 })
 
 test('the outbox says which sinks need somebody, and dead events are retried', async () => {
+  const table = `"${ops.payments.schema}".minute`
+  await ops.pool.query(`insert into ${table} (consumer, at, handled)
+    select name, date_trunc('minute', now()) - m * interval '1 min', 90 from unnest(array['', E'\\x1flink-warehouse']) name, generate_series(0, 3) m
+    on conflict (consumer, at) do update set handled = excluded.handled`)
   const page = await ops.open(at('outbox'))
   await settled(page)
   expect(await title(page)).toBe('2 sinks need you')
   expect(await row(page, 'kafka-ledger').innerText()).toContain('connect ETIMEDOUT 10.0.4.17:9092')
+  expect(await row(page, 'link-warehouse').locator('[data-l="Published /s"]').innerText()).toBe('1.5')
+  expect(await row(page, 'kafka-ledger').locator('[data-l="Published /s"]').innerText()).toBe('0.0')
   await page.getByRole('button', { name: 'Retry 2 dead events of rabbitmq-events' }).click()
   await page.getByRole('button', { name: 'Retry 2 messages', exact: true }).click()
   await page.getByRole('heading', { name: 'Retried 2 messages' }).waitFor()

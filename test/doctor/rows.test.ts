@@ -291,7 +291,13 @@ test('events that were given up are named, and events that no sink wants', async
   expect(await finding(box, 'events-dead')).toMatchObject({ severity: 'note', figures: { sink: 'broker', dead: 1 } })
   expect(await codes(box)).not.toContain('events-unwanted')
   await later(box, 'outbox', 'created_at', '2 days')
-  expect(await finding(box, 'events-dead')).toMatchObject({ severity: 'warning' })
+  await later(box, 'delivery', 'due_at', '1 day')
+  const dead = await finding(box, 'events-dead')
+  expect(dead).toMatchObject({
+    severity: 'warning',
+    what: '1 event for sink broker is dead, the first for 1 d, the oldest sent 2 d ago',
+  })
+  expect(dead.figures).toMatchObject({ deadForMs: expect.any(Number) })
   expect(await finding(box, 'events-unwanted')).toMatchObject({ figures: { events: 1 } })
 })
 

@@ -2,6 +2,7 @@
 import { createBox, Reject } from 'oncebox'
 import type { History, Overview } from 'oncebox/dashboard/client'
 import { fromPg } from 'oncebox/pg'
+import type { PoolClient } from 'pg'
 import { expect, test } from 'vitest'
 import { stepsOf } from '../../src/dashboard/history.js'
 import { createMinutes } from '../../src/metrics/minutes.js'
@@ -41,6 +42,53 @@ test('processes add what they have counted, by consumer and minute, and one that
     { consumer: 'mail', ...counted },
   ])
 })
+
+test('processes add what they have published, by sink, and it is a rate of the sink and of no consumer', async () => {
+  await using bench = await server.open()
+  const boxes = [beside(bench), beside(bench)]
+  for (const [at, box] of boxes.entries()) {
+    box.to(
+      {
+        name: 'mail',
+        publish: (events) => Promise.resolve(events.map(() => undefined)),
+        close: () => Promise.resolve(),
+      },
+      { types: ['ev'] },
+    )
+    await box.start()
+    await inTransaction((tx) => box.send(tx, 'ev', {}, { id: `e${at}` }))
+  }
+  await inTransaction((tx) => boxes[0]!.send(tx, 'ev', {}, { id: 'e2' }))
+  await waitUntil(async () => (await bench.sql(`select from ob.delivery`)).length === 0)
+  for (const box of boxes) await box.stop()
+  const sink = { consumer: '\u001fmail', received: 0, handled: 3, failed: 0, duplicates: 0 }
+  expect(await sums(bench)).toEqual(expect.arrayContaining([sink]))
+  await bench.sql(`delete from ob.minute`)
+  await fill(bench, [
+    ['', 0, {}],
+    ['\u001fmail', 0, { handled: 90 }],
+  ])
+  const ops = open({ shop: bench })
+  const { sinks } = (await ask(ops, 'overview', { box: 'shop' })).answer as Overview
+  expect(sinks).toMatchObject([{ name: 'mail', publishedPerSecond: 1.5 }])
+  expect((await ask(ops, 'outbox', { box: 'shop' })).answer).toMatchObject({ sinks: [{ publishedPerSecond: 1.5 }] })
+  const { consumers } = (await ask(ops, 'history', { box: 'shop', minutes: 15 })).answer as History
+  expect(Object.keys(consumers)).toEqual([])
+  await bench.sql(`delete from ob.minute`)
+  const later = (await ask(open({ shop: bench }), 'overview', { box: 'shop' })).answer as Overview
+  expect(later.sinks[0]).not.toHaveProperty('publishedPerSecond')
+})
+
+async function inTransaction(work: (tx: PoolClient) => Promise<unknown>): Promise<void> {
+  const tx = await server.pool.connect()
+  try {
+    await tx.query('begin')
+    await work(tx)
+    await tx.query('commit')
+  } finally {
+    tx.release()
+  }
+}
 
 test('a box that is not started writes nothing, nor does one that is told not to, nor one that did nothing', async () => {
   await using bench = await server.open()

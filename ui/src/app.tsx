@@ -2,7 +2,7 @@
 import { useEffect, useRef } from 'preact/hooks'
 import { announced } from './announce.js'
 import { bulk } from './components/bulk/open.js'
-import { ConfirmHost } from './components/confirm.js'
+import { asked } from './components/confirm.js'
 import { Empty } from './components/empty.js'
 import { titleOf, wordsOf } from './components/failed.js'
 import { Notices } from './components/notices.js'
@@ -12,7 +12,8 @@ import { Toasts } from './components/toasts.js'
 import { crumbsNow, Topbar } from './components/topbar.js'
 import { Button } from './components/button.js'
 import { helpOpen } from './keyboard.js'
-import { BulkDialog, HelpDialog, PAGE_OF } from './pages/index.js'
+import { jobs } from './live.js'
+import { BulkDialog, ConfirmDialog, HelpDialog, JobLines, PAGE_OF } from './pages/index.js'
 import { box, href, place, visits } from './router.js'
 import { searchFocused, searchWanted } from './search-focus.js'
 import { boxKnown, loadSession, session, sessionError } from './session.js'
@@ -55,9 +56,9 @@ export function App() {
         </div>
       </div>
       {helpOpen.value && <HelpDialog />}
-      <ConfirmHost />
+      {asked.value && <ConfirmDialog />}
       {bulk.value && <BulkDialog />}
-      <Toasts />
+      <Toasts>{jobs.value.length > 0 && <JobLines />}</Toasts>
       <div class="vh" role="status" aria-live="polite">
         {announced}
       </div>

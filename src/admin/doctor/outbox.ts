@@ -67,10 +67,10 @@ const EVENTS_DEAD = check<Facts>({
   find: ({ sinks }, { limits }) =>
     sinks
       .filter(({ dead }) => dead > 0)
-      .map(({ sink, dead, deadMs }) => ({
+      .map(({ sink, dead, deadMs, diedMs }) => ({
         severity: deadMs! > limits.deadMs ? ('warning' as const) : ('note' as const),
-        what: `${counted(dead, 'event')} for sink ${sink} ${verb(dead, 'is', 'are')} dead, the oldest sent ${span(deadMs!)} ago`,
-        figures: { sink, dead, oldestMs: deadMs! },
+        what: `${counted(dead, 'event')} for sink ${sink} ${verb(dead, 'is', 'are')} dead, the first for ${span(diedMs!)}, the oldest sent ${span(deadMs!)} ago`,
+        figures: { sink, dead, deadForMs: diedMs!, oldestMs: deadMs! },
         fix: `await box.admin.retry({ box: 'outbox', consumer: ${quoted(sink)}, state: 'dead' })   // or discard, with a reason`,
       })),
 })

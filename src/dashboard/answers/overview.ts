@@ -64,9 +64,13 @@ export interface SinkStatus {
   readonly ready: number
   readonly delayed: number
   readonly dead: number
+  /** When the first of the dead was given up, of those that were counted. */
+  readonly deadSince?: string
   readonly most: number
   /** The age of the oldest event that is due, in ms. */
   readonly lagMs: number
+  /** Events published in the last whole minute, by all processes. Absent if nobody recorded it. */
+  readonly publishedPerSecond?: number
   /** A relay publishes to it right now. */
   readonly held: boolean
   /** A relay of this process finds its destination down. Events need no failure of their own for that. */

@@ -157,6 +157,7 @@ export interface SinkRow {
   readonly ready: string
   readonly delayed: string
   readonly dead: string
+  readonly died: string | null // when the first of the dead was given up
   /** When the oldest event that is due was sent. */
   readonly oldest: string | null
   /** The last failure of those that wait for another try. */
@@ -201,14 +202,14 @@ select s.name sink, to_jsonb(k.types)::text types,
   coalesce((select jsonb_agg(distinct c.host) from ob.sink_declaration c
     where c.sink = s.name and c.seen_at >= ob.now() - (select gone from input)), '[]')::text hosts,
   ready.n::text ready, delayed.n::text delayed, dead.n::text dead,
-  (extract(epoch from first.at) * 1000.0)::bigint::text oldest, failed.error, fatal.error fatal,
+  (extract(epoch from dead.at) * 1000.0)::bigint::text died, (extract(epoch from first.at) * 1000.0)::bigint::text oldest, failed.error, fatal.error fatal,
   exists (select 1 from ob.shard h where h.sink = s.name and h.token is not null and h.due_at > ob.now())::text held
 from sink s left join ob.sink k on k.name = s.name
 cross join lateral (select count(*) n from (select 1 from ob.delivery d
   where d.sink = s.name and d.parked is null and not d.waiting order by d.shard limit (select most from input)) x) ready
 cross join lateral (select count(*) n from (select 1 from ob.delivery d
   where d.sink = s.name and d.parked is null and d.waiting order by d.due_at limit (select most from input)) x) delayed
-cross join lateral (select count(*) n from (select 1 from ob.delivery d
+cross join lateral (select count(*) n, min(x.due_at) at from (select d.due_at from ob.delivery d
   where d.sink = s.name and d.parked >= 'dead' and d.parked <= 'dead' order by d.parked limit (select most from input)) x) dead
 left join lateral (
   select min(o.created_at) at from (

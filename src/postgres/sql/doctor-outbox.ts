@@ -16,7 +16,9 @@ export interface SinkFacts {
   readonly expired: number
   readonly expiredMs: number | null
   readonly dead: number
+  /** How long ago the oldest of the dead was sent, and for how long the first has been dead. */
   readonly deadMs: number | null
+  readonly diedMs: number | null
 }
 
 /**
@@ -38,7 +40,7 @@ sink as materialized (
 )
 select jsonb_build_object('sink', s.name, 'registered', k.name is not null, 'dueMs', head.ms, 'due', due.n,
   'held', shard.held, 'processes', declared.n, 'expired', shard.expired, 'expiredMs', shard.expired_ms,
-  'dead', parked.n, 'deadMs', parked.ms)::text facts
+  'dead', parked.n, 'deadMs', parked.ms, 'diedMs', parked.died_ms)::text facts
 from sink s left join ob.sink k on k.name = s.name
 cross join lateral (
   select max(${age('x.due_at')}) ms from (
@@ -69,8 +71,8 @@ cross join lateral (
   where d.sink = s.name and d.seen_at >= ob.now() - (select gone_ms from input) * interval '1 ms'
 ) declared
 cross join lateral (
-  select count(*) n, max(${age('o.created_at')}) ms from (
-    select d.n from ob.delivery d where d.sink = s.name and d.parked = 'dead' order by d.n limit ${COUNTED_TO}) d
+  select count(*) n, max(${age('o.created_at')}) ms, max(${age('d.due_at')}) died_ms from (
+    select d.n, d.due_at from ob.delivery d where d.sink = s.name and d.parked = 'dead' order by d.n limit ${COUNTED_TO}) d
   cross join lateral (select o.created_at from ob.outbox o where o.n = d.n limit 1) o
 ) parked
 order by s.name`)

@@ -1,5 +1,10 @@
-/** Statements of the minutes: what happened in each, by consumer. Consumer '' is the whole box. */
+/**
+ * Statements of the minutes: what happened in each, by consumer. Consumer '' is the whole box. A sink has rows as well, in which what
+ * it has published is `handled`: behind `OF_A_SINK`, a character of control that no consumer begins its name with.
+ */
 import { statement } from '../statement.js'
+
+export const OF_A_SINK = '\u001f'
 
 /** The minute that a time is in, counted since 1970. */
 const minuteOf = (time: string): string => `(extract(epoch from ${time})::bigint / 60)`
@@ -58,7 +63,7 @@ stepped as materialized (
     sum(m.failed) failed, sum(m.duplicates) duplicates, max(m.pending) pending, max(m.lag_ms) lag
   from input cross join lateral (
     select * from ob.minute m where m.at >= ${beginOf('input.first')}
-      and m.at < ${beginOf('input.first + input.size * input.most')} order by m.at) m
+      and m.at < ${beginOf('input.first + input.size * input.most')} and not starts_with(m.consumer, E'\\x1f') order by m.at) m
   group by 1, 2
 ),
 shown as materialized (
@@ -77,7 +82,7 @@ export interface LastRow {
   readonly duplicates: string
 }
 
-/** What was counted within a minute. In: which one, since 1970. No row of '': nobody recorded it. Index: minute_at. */
+/** What was counted within a minute, of sinks as well. In: which one, since 1970. No row of '': nobody recorded it. Index: minute_at. */
 export const READ_MINUTE = statement<{ minute: number }, LastRow>(`
 select m.consumer, m.received::text, m.handled::text, m.failed::text, m.duplicates::text
 from ob.minute m where m.at = (select ${beginOf(`(given->>'minute')::bigint`)} from (select $1::text::jsonb given) x)`)

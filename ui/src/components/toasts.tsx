@@ -1,16 +1,17 @@
 /** Bottom right, for 6 s; longer while the pointer or the focus is on it. Errors stay. */
+import type { ComponentChildren } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import { dismiss, toasts, type Toast } from '../toasts.js'
-import { JobLines } from './bulk/job-lines.js'
 import { Button } from './button.js'
 import { Silhouette } from './silhouette.js'
 
 const SHOWN_MS = 6_000
 
-export function Toasts() {
+/** `children` stand above them. */
+export function Toasts({ children }: { children?: ComponentChildren }) {
   return (
     <div class="dock toasts">
-      <JobLines />
+      {children}
       <div class="toasts" role="status" aria-live="polite">
         {toasts.value.map((one) => (
           <ToastLine key={one.id} toast={one} />

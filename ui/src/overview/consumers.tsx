@@ -7,9 +7,10 @@ import { CountLink } from '../components/count-link.js'
 import { Panel } from '../components/panel.js'
 import { Silhouette } from '../components/silhouette.js'
 import { Sparkline } from '../components/sparkline.js'
+import { Speed } from '../components/speed.js'
 import { Tag } from '../components/tag.js'
 import { For } from '../components/time.js'
-import { about, duration, percent, rate } from '../logic/format.js'
+import { about, duration, percent } from '../logic/format.js'
 import { sparkOf } from '../logic/lines.js'
 import { BEHIND_MS, consumersOf, isBehind, worstFirst } from '../logic/verdict.js'
 import { href, search } from '../router.js'
@@ -125,11 +126,6 @@ function Row({ one, figures }: { one: ConsumerStatus; figures: Figures }) {
       </td>
     </tr>
   )
-}
-
-/** Zero is grey, and so is what nobody recorded. */
-function Speed({ of }: { of: number | undefined }) {
-  return <span class={of === undefined || of < 0.05 ? 'nil' : ''}>{of === undefined ? '–' : rate(of)}</span>
 }
 
 function Tags({ one, complete }: { one: ConsumerStatus; complete: boolean }) {

@@ -1,6 +1,7 @@
 /** Sinks, and the relays that publish to them. */
 import type { Finding, Overview, SinkStatus } from '../api.js'
 import { Panel } from '../components/panel.js'
+import { Speed } from '../components/speed.js'
 import { Silhouette, type Shape } from '../components/silhouette.js'
 import { Time } from '../components/time.js'
 import { about, duration, plural } from '../logic/format.js'
@@ -29,6 +30,9 @@ export function Sinks({ overview }: { overview: Overview }) {
                 Waiting
               </th>
               <th scope="col" class="num">
+                Published /s
+              </th>
+              <th scope="col" class="num">
                 Dead
               </th>
               <th scope="col">Last error</th>
@@ -46,7 +50,7 @@ export function Sinks({ overview }: { overview: Overview }) {
 }
 
 function Row({ sink, findings }: { sink: SinkStatus; findings: readonly Finding[] }) {
-  const { name, ready, delayed, dead, most, lagMs, failingSince } = sink
+  const { name, ready, delayed, dead, most, lagMs, failingSince, publishedPerSecond } = sink
   const error = lastError(sink, findings)
   const { shape, tone, word } = stateOf(sink, findings)
   const waiting = ready + delayed
@@ -76,6 +80,9 @@ function Row({ sink, findings }: { sink: SinkStatus; findings: readonly Finding[
       </td>
       <td class="num" data-l="Waiting">
         <span class={waiting === 0 ? 'nil' : ''}>{about(waiting, { atLeast: ready >= most || delayed >= most })}</span>
+      </td>
+      <td class="num" data-l="Published /s">
+        <Speed of={publishedPerSecond} />
       </td>
       <td class="num" data-l="Dead">
         {dead === 0 ? (

@@ -8,6 +8,7 @@ import { Empty } from '../components/empty.js'
 import { FailureRow } from '../components/failure-row.js'
 import { Loaded } from '../components/loaded.js'
 import { News } from '../components/news.js'
+import { OnlyOf, onlyOf } from '../components/only-of.js'
 import { PageHead } from '../components/page-head.js'
 import { Segmented } from '../components/segmented.js'
 import { SkeletonRows } from '../components/skeleton.js'
@@ -25,10 +26,11 @@ import { toastError } from '../toasts.js'
 export function FailuresPage() {
   const of = box.value
   const range = useSignal<Range>('all')
-  const asked = { box: of, minutes: RANGES[range.value] }
+  const consumer = onlyOf()
+  const asked = { box: of, consumer, minutes: RANGES[range.value] }
   const more = useSignal<readonly FailureGroup[]>([])
   const next = useSignal<string | undefined>(undefined)
-  const load = useLoad(`failures ${of} ${range.value}`, async (signal) => {
+  const load = useLoad(`failures ${of} ${range.value} ${consumer ?? ''}`, async (signal) => {
     const page = await api.failures(asked, { signal })
     more.value = []
     next.value = page.cursor
@@ -43,7 +45,9 @@ export function FailuresPage() {
       toastError('More groups could not be read', error)
     }
   }
-  const dead = overview.value?.consumers.reduce((sum, consumer) => sum + consumer.dead, 0)
+  const dead = overview.value?.consumers
+    .filter(({ name }) => consumer === undefined || name === consumer)
+    .reduce((sum, one) => sum + one.dead, 0)
   const news = useNews(load, dead)
   useShortcuts([
     { keys: 'r', does: 'Retry…', run: () => press('.act-retry') },
@@ -55,10 +59,12 @@ export function FailuresPage() {
         <>
           <Head
             failures={failures}
+            of={consumer}
             range={range.value}
             onRange={(to) => (range.value = to)}
             news={<News n={news} onShow={load.reload} />}
           />
+          <OnlyOf />
           <Groups
             failures={{ ...failures, groups: withoutTwice([...failures.groups, ...more.value]) }}
             range={range.value}
@@ -96,16 +102,18 @@ function Waiting() {
 
 interface HeadProps {
   failures: Failures
+  /** One consumer alone. */
+  of: string | undefined
   range: Range
   onRange(to: Range): void
   news: ComponentChildren
 }
 
-function Head({ failures, range, onRange, news }: HeadProps) {
+function Head({ failures, of, range, onRange, news }: HeadProps) {
   if (failures.groups.length === 0 && range === 'all') {
     return (
-      <PageHead title="Nothing is dead" end={news}>
-        Every message ran, or will.
+      <PageHead title={of === undefined ? 'Nothing is dead' : `Nothing of ${of} is dead`} end={news}>
+        Every message{of === undefined ? '' : ' of it'} ran, or will.
       </PageHead>
     )
   }

@@ -17,6 +17,8 @@ const inMore = later(() => import('./of-more.js'))
 const inDialogs = later(() => import('./of-dialogs.js'), null)
 
 export const BulkDialog = inDialogs.page('BulkHost')
+export const JobLines = inDialogs.page('JobLines')
+export const ConfirmDialog = inDialogs.page('ConfirmDialog')
 export const HelpDialog = inDialogs.page('HelpDialog')
 
 export const PAGE_OF: Readonly<Record<PageName, Page>> = {

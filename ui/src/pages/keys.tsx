@@ -9,6 +9,7 @@ import { Empty } from '../components/empty.js'
 import { KeyRow } from '../components/key-row.js'
 import { Loaded } from '../components/loaded.js'
 import { News } from '../components/news.js'
+import { OnlyOf, onlyOf } from '../components/only-of.js'
 import { PageHead } from '../components/page-head.js'
 import { Panel } from '../components/panel.js'
 import { SkeletonRows } from '../components/skeleton.js'
@@ -17,24 +18,26 @@ import { overview } from '../live.js'
 import { useLoad } from '../load.js'
 import { about } from '../logic/format.js'
 import { behindWords, keysSentence, keysTitle } from '../logic/key-words.js'
+import { quote } from '../logic/query.js'
 import { useNews } from '../news.js'
 import { box } from '../router.js'
 import { toastError } from '../toasts.js'
 
 export function KeysPage() {
   const of = box.value
+  const consumer = onlyOf()
   const more = useSignal<readonly BlockedKey[]>([])
   const next = useSignal<string | undefined>(undefined)
-  const load = useLoad(`keys ${of}`, async (signal) => {
-    const page = await api.keys({ box: of }, { signal })
+  const load = useLoad(`keys ${of} ${consumer ?? ''}`, async (signal) => {
+    const page = await api.keys({ box: of, consumer }, { signal })
     more.value = []
     next.value = page.cursor
     return page
   })
-  const news = useNews(load, overview.value?.blocked.keys)
+  const news = useNews(load, blockedNow(consumer))
   const showMore = async (): Promise<void> => {
     try {
-      const page = await api.keys({ box: of, cursor: next.value })
+      const page = await api.keys({ box: of, consumer, cursor: next.value })
       more.value = [...more.value, ...page.keys]
       next.value = page.cursor
     } catch (error) {
@@ -52,7 +55,7 @@ export function KeysPage() {
         if (keys.length === 0 && next.value === undefined)
           return (
             <>
-              <Nothing news={<News n={news} onShow={load.reload} />} />
+              <Nothing of={consumer} news={<News n={news} onShow={load.reload} />} />
               <Deepest of={page} />
             </>
           )
@@ -72,7 +75,7 @@ export function KeysPage() {
                       openBulk({
                         verb: 'retry',
                         box: of,
-                        q: 'blocking:true',
+                        q: consumer === undefined ? 'blocking:true' : `blocking:true consumer:${quote(consumer)}`,
                         where: 'in front',
                         hint: behindWords(keys),
                       })
@@ -85,6 +88,7 @@ export function KeysPage() {
             >
               {keysSentence(keys)}
             </PageHead>
+            <OnlyOf />
             <Panel title="Blocked" sub="most waiting first">
               <Table keys={keys} of={of} />
               {next.value !== undefined && (
@@ -103,6 +107,13 @@ export function KeysPage() {
       }}
     </Loaded>
   )
+}
+
+/** How many are blocked now, of the consumer or of all. */
+function blockedNow(consumer: string | undefined): number | undefined {
+  const { blocked, consumers } = overview.value ?? {}
+  if (consumer === undefined) return blocked?.keys
+  return consumers && (consumers.find(({ name }) => name === consumer)?.blockedKeys ?? 0)
 }
 
 function Table({ keys, of }: { keys: readonly BlockedKey[]; of: string }) {
@@ -138,12 +149,13 @@ function Table({ keys, of }: { keys: readonly BlockedKey[]; of: string }) {
   )
 }
 
-function Nothing({ news }: { news: ComponentChildren }) {
+function Nothing({ of, news }: { of: string | undefined; news: ComponentChildren }) {
   return (
     <>
-      <PageHead title="No key is blocked" end={news}>
+      <PageHead title={of === undefined ? 'No key is blocked' : `No key of ${of} is blocked`} end={news}>
         Messages of one key run one after the other, and all of them move.
       </PageHead>
+      <OnlyOf />
       <section class="panel">
         <Empty icon="check" title="All clear">
           A key is blocked when the message in front of it is dead or in quarantine, and its consumer keeps the order.

@@ -10,6 +10,7 @@ import { News } from '../components/news.js'
 import { PageHead } from '../components/page-head.js'
 import { Panel } from '../components/panel.js'
 import { Shown } from '../components/shown.js'
+import { Speed } from '../components/speed.js'
 import { SkeletonRows } from '../components/skeleton.js'
 import { Pill, type Tint } from '../components/state-pill.js'
 import { Time } from '../components/time.js'
@@ -68,7 +69,10 @@ function Sinks({ outbox, of }: { outbox: Outbox; of: string }) {
   }
   return (
     <Panel title="Sinks" sub="where events go, and who publishes them">
-      <Table head={['Sink', 'State', 'Waiting', 'Delayed', 'Dead', 'Oldest due', 'Relays', '']} right={[2, 3, 4, 5, 7]}>
+      <Table
+        head={['Sink', 'State', 'Waiting', 'Delayed', 'Published /s', 'Dead', 'Oldest due', 'Relays', '']}
+        right={[2, 3, 4, 5, 6, 8]}
+      >
         {sinks.map((sink) => (
           <SinkRow key={sink.name} sink={sink} of={of} />
         ))}
@@ -78,7 +82,7 @@ function Sinks({ outbox, of }: { outbox: Outbox; of: string }) {
 }
 
 function SinkRow({ sink, of }: { sink: SinkStatus; of: string }) {
-  const { name, types, processes, ready, delayed, dead, most, lagMs, failingSince, held } = sink
+  const { name, types, processes, ready, delayed, dead, most, lagMs, failingSince, held, publishedPerSecond } = sink
   const state = sinkState(sink, overview.value?.findings)
   const [tint, shape] = LOOKS[state]
   const q = `box:outbox consumer:${quote(name)}`
@@ -120,6 +124,9 @@ function SinkRow({ sink, of }: { sink: SinkStatus; of: string }) {
           href={search(`${q} state:pending`)}
           label={`delayed for ${name}`}
         />
+      </td>
+      <td class="num c-half" data-l="Published /s">
+        <Speed of={publishedPerSecond} />
       </td>
       <td class="num c-half" data-l="Dead">
         <CountLink

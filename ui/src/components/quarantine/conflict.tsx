@@ -1,9 +1,9 @@
 /** Two bodies under one id: what differs, which of them counts, and what can be done about the other. */
 import { useEffect, useId } from 'preact/hooks'
 import { useSignal } from '@preact/signals'
-import { api, type Conflict, type Fate, type Payload } from '../../api.js'
-import { diffBodies, type Difference } from '../../logic/diff/index.js'
-import { bytes, plural } from '../../logic/format.js'
+import type { Conflict, Fate } from '../../api.js'
+import type { Difference } from '../../logic/diff/index.js'
+import { bytes } from '../../logic/format.js'
 import { queryFor } from '../../logic/query.js'
 import { Button } from '../button.js'
 import { openBulk } from '../bulk/open.js'
@@ -12,21 +12,22 @@ import { TypeFrom } from '../from.js'
 import { Shown } from '../shown.js'
 import { Pill } from '../state-pill.js'
 import { Time } from '../time.js'
+import { compare, differWords, type Compared } from './compare.js'
 import { DiffTable } from './diff-table.js'
 
 /** Larger ones are not compared in a browser. */
 const MOST_BYTES = 8_000_000
 
-type Compared = 'busy' | 'too-large' | 'no-json' | 'hidden' | 'gone' | 'failed' | Difference
+type Found = Compared | 'busy' | 'failed'
 
 export function ConflictPanel({ of: { first, second }, box }: { of: Conflict; box: string }) {
   const title = useId()
-  const compared = useSignal<Compared>('busy')
+  const compared = useSignal<Found>('busy')
   const texts = useSignal<readonly [string, string] | undefined>(undefined)
   useEffect(() => {
     const giveUp = new AbortController()
     const { signal } = giveUp
-    void compare({ first, second, box, signal }).then(
+    void compare({ first, second }, { box, signal, most: MOST_BYTES }).then(
       (found) => {
         if (signal.aborted) return
         compared.value = found.difference
@@ -111,7 +112,7 @@ export function ConflictPanel({ of: { first, second }, box }: { of: Conflict; bo
   )
 }
 
-const SAID: Readonly<Record<Exclude<Compared, Difference>, string>> = {
+const SAID: Readonly<Record<Exclude<Found, Difference>, string>> = {
   busy: 'Comparing…',
   'too-large': 'The bodies are too large to be compared here. Open the message to read them.',
   'no-json': 'One of the bodies is no JSON, or nested too deep to be compared.',
@@ -128,39 +129,4 @@ function FateWords({ of: { state, handledAt, consumer } }: { of: Fate }) {
       {consumer !== '' && ` by ${consumer}`}
     </>
   )
-}
-
-function differWords({ values, atLeast }: Difference): string {
-  if (values === 0) return 'the same data: only what is hidden, or how it was sent, differs'
-  return `${plural(values, 'value differs', 'values differ')}${atLeast ? ' at least' : ''}`
-}
-
-interface Comparing extends Conflict {
-  readonly box: string
-  readonly signal: AbortSignal
-}
-
-async function compare({
-  first,
-  second,
-  box,
-  signal,
-}: Comparing): Promise<{ difference: Compared; texts?: [string, string] }> {
-  if (!first) return { difference: 'gone' }
-  const bodies = [first.body, second.body]
-  if (bodies.some(({ withheld }) => withheld !== undefined)) return { difference: 'hidden' }
-  if (bodies.some(({ bytes: size }) => size > MOST_BYTES)) return { difference: 'too-large' }
-  if (bodies.some(({ text }) => text === undefined)) return { difference: 'no-json' }
-  const texts = await Promise.all([whole(first, { box, signal }), whole(second, { box, signal })])
-  return { difference: (await diffBodies(...texts, { signal })) ?? 'no-json', texts }
-}
-
-/** Of a long one, an answer has the first part. */
-function whole(
-  { id, source, consumer, n, body }: Fate,
-  { box, signal }: Pick<Comparing, 'box' | 'signal'>,
-): Promise<string> {
-  const { whole: isWhole, text }: Payload = body
-  if (isWhole && text !== undefined) return Promise.resolve(text)
-  return api.body({ box, id, consumer, n, ...(source !== '' && { source }) }, { signal })
 }

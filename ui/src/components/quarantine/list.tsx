@@ -15,6 +15,7 @@ import { Panel } from '../panel.js'
 import { Shown } from '../shown.js'
 import { SkeletonRows } from '../skeleton.js'
 import { Time } from '../time.js'
+import { useDifferences, type Differences } from './differences.js'
 
 const PAGE = 50
 /** A retry would meet the same. */
@@ -86,7 +87,10 @@ export function QuarantineList({ of: { reason, count, atLeast }, read, current, 
         <p class="panel-body mut">None right now.</p>
       ) : (
         <Loaded of={load} waiting={<SkeletonRows rows={Math.min(count, 6)} />}>
-          {({ items }) => <Table items={[...items, ...more.value]} reason={reason} current={current} />}
+          {({ items }) => {
+            const List = reason === 'conflict' ? ConflictTable : Table
+            return <List items={[...items, ...more.value]} reason={reason} current={current} />
+          }}
         </Loaded>
       )}
       {next.value !== undefined && count > 0 && (
@@ -120,9 +124,15 @@ interface TableProps {
   items: readonly Item[]
   reason: string
   current: string | undefined
+  /** How much differs, of conflicts. */
+  differences?: Differences | undefined
 }
 
-function Table({ items, reason, current }: TableProps) {
+function ConflictTable(props: TableProps) {
+  return <Table {...props} differences={useDifferences(box.value, props.items)} />
+}
+
+function Table({ items, reason, current, differences }: TableProps) {
   const saysWhy = reason !== 'conflict' && reason !== 'effect-unknown'
   return (
     <div class="scroll">
@@ -134,6 +144,7 @@ function Table({ items, reason, current }: TableProps) {
             <th scope="col">Source</th>
             <th scope="col">Consumer</th>
             {saysWhy && <th scope="col">Why</th>}
+            {differences && <th scope="col">Difference</th>}
             <th scope="col" class="num">
               Arrived
             </th>
@@ -141,7 +152,10 @@ function Table({ items, reason, current }: TableProps) {
         </thead>
         <tbody>
           {items.map((item) => (
-            <Row key={item.n ?? `${item.consumer} ${item.source} ${item.id}`} {...{ item, reason, saysWhy, current }} />
+            <Row
+              key={item.n ?? `${item.consumer} ${item.source} ${item.id}`}
+              {...{ item, reason, saysWhy, current, differences }}
+            />
           ))}
         </tbody>
       </table>
@@ -154,9 +168,10 @@ interface RowProps {
   reason: string
   saysWhy: boolean
   current: string | undefined
+  differences: Differences | undefined
 }
 
-function Row({ item, reason, saysWhy, current }: RowProps) {
+function Row({ item, reason, saysWhy, current, differences }: RowProps) {
   const { id, source, consumer, type, receivedAt, error, detail } = item
   const why = detail ?? error?.message ?? error?.name ?? ''
   const place = placeOf(item, reason)
@@ -181,6 +196,11 @@ function Row({ item, reason, saysWhy, current }: RowProps) {
       {saysWhy && (
         <td class="err c-full" title={visible(why)}>
           <Shown text={why} />
+        </td>
+      )}
+      {differences && (
+        <td class="c-half nowrap" data-l="Difference">
+          {differences.get(item.n ?? '') ?? <span class="nil">…</span>}
         </td>
       )}
       <td class="num mut c-half" data-l="Arrived">

@@ -1,9 +1,6 @@
 /** A question before something is changed: what happens, and a button with the verb. */
 import type { ComponentChildren } from 'preact'
 import { signal } from '@preact/signals'
-import { Button } from './button.js'
-import { Dialog } from './dialog.js'
-import { Environment } from './environment.js'
 
 interface Question {
   readonly title: string
@@ -17,7 +14,8 @@ interface Asked extends Question {
   answer(yes: boolean): void
 }
 
-const asked = signal<Asked | undefined>(undefined)
+/** The question that is open. Its dialog comes with the others. */
+export const asked = signal<Asked | undefined>(undefined)
 
 /** True once the reader has said yes. One question at a time. */
 export function confirm(question: Question): Promise<boolean> {
@@ -29,26 +27,4 @@ export function confirm(question: Question): Promise<boolean> {
     }
     asked.value = { ...question, answer }
   })
-}
-
-export function ConfirmHost() {
-  const at = asked.value
-  if (!at) return null
-  return (
-    <Dialog
-      title={at.title}
-      onClose={() => at.answer(false)}
-      badge={<Environment />}
-      foot={
-        <div class="end">
-          <Button onClick={() => at.answer(false)}>Cancel</Button>
-          <Button kind={at.risk ? 'risk' : 'main'} autofocus onClick={() => at.answer(true)}>
-            {at.verb}
-          </Button>
-        </div>
-      }
-    >
-      <p class="mut">{at.text}</p>
-    </Dialog>
-  )
 }
