@@ -30,7 +30,7 @@ const SHOTS: readonly Shot[] = [
   { name: 'messages', at: '/messages/payments?q=state%3Adead', shows: 'main tbody tr' },
   { name: 'message', at: '/message/payments?id=pay-null&consumer=charge-card', shows: 'main .panel' },
   { name: 'failures', at: '/failures/payments', shows: 'main .panel' },
-  { name: 'quarantine', at: '/quarantine/payments', shows: 'main .panel' },
+  { name: 'quarantine', at: '/quarantine/payments', shows: '[data-l=Difference]:has-text("differs")' },
   { name: 'keys', at: '/keys/payments', shows: 'main .panel' },
   { name: 'phone', at: '/overview/payments', shows: 'main .chart-canvas canvas', viewport: PHONE },
 ]
