@@ -158,6 +158,14 @@ test('somebody who looked it up answers for an effect, and the handler goes on w
   expect(await ops.payments.admin.messages({ id: 'pay-unknown' })).toMatchObject({ entries: [{ state: 'handled' }] })
 })
 
+test('on a narrow screen a lane keeps its size, and nothing scrolls sideways', async () => {
+  const page = await ops.open(at('keys'), { viewport: { width: 1024, height: 768 } })
+  await settled(page)
+  expect((await page.locator('.lane').first().boundingBox())!.width).toBeGreaterThan(180)
+  const beyond = '[...document.querySelectorAll(".scroll")].map((one) => one.scrollWidth - one.clientWidth)'
+  expect(await page.evaluate(`Math.max(...${beyond})`)).toBe(0)
+})
+
 test('a blocked key says why and what waits; the one in front is retried, and the others follow', async () => {
   const page = await ops.open(at('keys'))
   await settled(page)
