@@ -204,8 +204,9 @@ test.for<[what: string, body: string, status: number]>([
 
 test('searches have a limit for each reader, and for nobody else', async () => {
   const own = open({ shop: box })
-  const statuses = new Set<number>()
-  for (let n = 0; n < 40; n++) statuses.add((await ask(own, 'failures', { box: 'shop' }, { who: 'reader' })).status)
+  // All at once: one after the other, a busy machine would take as long as the limit asks for.
+  const asked = Array.from({ length: 40 }, () => ask(own, 'failures', { box: 'shop' }, { who: 'reader' }))
+  const statuses = new Set((await Promise.all(asked)).map(({ status }) => status))
   expect([...statuses].sort()).toEqual([200, 429])
   expect((await ask(own, 'failures', { box: 'shop' }, { who: 'looker' })).status).toBe(200)
 })
