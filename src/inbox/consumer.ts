@@ -6,6 +6,7 @@ import { batchRun, type Logger } from '../handler.js'
 import type { LocalConsumer } from '../local-consumer.js'
 import type { MessageMap } from '../message.js'
 import type { Driver } from '../postgres/driver.js'
+import { OF_A_SINK } from '../postgres/sql/minutes.js'
 import { resolveOptions, type ConsumerOptions, type ResolvedOptions } from './options.js'
 
 export interface ConsumerDeclaration {
@@ -22,7 +23,7 @@ export function declareConsumer<M extends MessageMap>(
   options: ConsumerOptions<M> | undefined,
   { messages, log }: { readonly messages: MessageMap | undefined; readonly log?: Logger },
 ): ConsumerDeclaration {
-  const problem = nameProblem(name, 200)
+  const problem = nameProblem(name, 200) ?? (name.startsWith(OF_A_SINK) ? 'must not begin with U+001F' : undefined)
   if (problem) throw new OnceboxError('OPTION_INVALID', `a consumer's name ${problem}`)
   const entries = Object.entries(handlers ?? {}).filter(([, handler]) => handler !== undefined)
   if (entries.length === 0) {

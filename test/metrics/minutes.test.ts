@@ -257,3 +257,9 @@ test('an overview of which nobody recorded the last minute has no rates, and kno
   const { since = '', lagMs = 0 } = findings[0]!
   expect(Math.abs(Date.now() - Date.parse(since) - (lagMs - 120_000))).toBeLessThan(30_000)
 })
+
+test('no consumer has a name that would be taken for a sink', async () => {
+  await using box = await server.open()
+  const declare = (name: string): unknown => box.consumer(name, { note: () => undefined })
+  expect(() => declare('\u001fbus')).toThrow("a consumer's name must not begin with U+001F")
+})
