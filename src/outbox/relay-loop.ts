@@ -122,6 +122,8 @@ export function createRelayLoop(
     start() {
       if (running) return
       const turn = beginTurn()
+      // With no picture of the tables, as after an upgrade of the server, many keys that wait could cost a scan each.
+      lookAfterPlans()
       running = { turn, ended: run(turn) }
     },
     nudge() {

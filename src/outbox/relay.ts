@@ -58,8 +58,6 @@ export interface Memory {
 
 /** So many shards of the 32 at a time: several relays then work side by side. */
 const SHARDS_AT_ONCE = 8
-/** More events than that without a sink are given theirs before anything is published. */
-const MOST_UNASSIGNED = 1_000
 const COMPLETE_TRIES = 10
 /** How long a link waits for a message that the receiving box is handling on arrival. */
 const LOCK_WAIT = '1s'
@@ -69,7 +67,7 @@ export async function relayBatch(runtime: Runtime, attached: Attached, memory: M
   const { db } = runtime
   const { name, options } = attached
   const who = { sink: name, token: randomUUID() }
-  const claim = { ...who, lease: options.leaseMs, limit: SHARDS_AT_ONCE, most: MOST_UNASSIGNED }
+  const claim = { ...who, lease: options.leaseMs, limit: SHARDS_AT_ONCE }
   const asked = performance.now()
   const [claimed] = await db.run(CLAIM_SHARDS, claim)
   const { promoted, unassigned, behind, next } = claimed!

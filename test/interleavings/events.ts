@@ -193,7 +193,6 @@ export const EVENT_PARTIES: EventParty[] = [
         token: hand.token,
         lease: LEASE_MS,
         limit: 32,
-        most: 100,
       })
       return row!['shards'] === '[]' ? {} : { leased: hand.token }
     },

@@ -163,6 +163,7 @@ export const OUTSIDE: Readonly<Record<string, string>> = {
   MARK_REMOVED: 'ends what REMOVE_DELIVERIES has done',
   CRITERIA: 'a piece of other statements',
   HELD_BACK: 'a piece of other statements',
+  FREE: 'a piece of other statements',
   COUNTED: 'a piece of other statements',
   FINISHED: 'a piece of other statements',
   AS_IT_CAME: 'pieces of other statements',

@@ -10,6 +10,7 @@ interface Node {
   readonly 'Actual Rows'?: number
   readonly 'Actual Loops'?: number
   readonly 'Rows Removed by Filter'?: number
+  readonly 'Rows Removed by Join Filter'?: number
   readonly Plans?: readonly Node[]
 }
 
@@ -19,6 +20,8 @@ export interface Found {
   readonly indexes: readonly string[]
   /** By table, the rows that were read to run it; of one that could not be run nothing. */
   readonly rows: ReadonlyMap<string, number>
+  /** The most rows that one step of the plan went through, all its rounds together. */
+  readonly most: number
 }
 
 /**
@@ -57,14 +60,19 @@ function read(nodes: readonly Node[]): Found {
     const table = node['Relation Name']
     // A bitmap's rows are those of the scan above it, and what is changed was read before.
     if (table === undefined || !/Scan$/.test(node['Node Type'])) continue
-    const each = (node['Actual Rows'] ?? 0) + (node['Rows Removed by Filter'] ?? 0)
-    rows.set(table, (rows.get(table) ?? 0) + each * (node['Actual Loops'] ?? 0))
+    rows.set(table, (rows.get(table) ?? 0) + rowsOf(node))
   }
   return {
     scanned: unique(nodes.flatMap((node) => (node['Node Type'] === 'Seq Scan' ? (node['Relation Name'] ?? []) : []))),
     indexes: unique(nodes.flatMap((node) => node['Index Name'] ?? [])),
     rows,
+    most: Math.max(...nodes.map(rowsOf)),
   }
+}
+
+function rowsOf(node: Node): number {
+  const removed = (node['Rows Removed by Filter'] ?? 0) + (node['Rows Removed by Join Filter'] ?? 0)
+  return ((node['Actual Rows'] ?? 0) + removed) * (node['Actual Loops'] ?? 0)
 }
 
 function unique(names: readonly string[]): string[] {

@@ -235,7 +235,7 @@ export const SAMPLES: ReadonlyMap<string, Sample> = new Map<string, Sample>([
   ['RETIRE_SINKS', sample(sinks.RETIRE_SINKS, [OTHER], '')],
   ['CATCH_UP', sample(sinks.CATCH_UP, { sink: 'search', limit: 100 }, 'delivery_waiting outbox_pkey delivery_pkey')],
   ['ASSIGN', sample(sinks.ASSIGN, [100], 'delivery_unassigned outbox_pkey delivery_pkey')],
-  ['CLAIM_SHARDS', sample(shards.CLAIM_SHARDS, { ...SHARDS, lease: 1_000, limit: 8, most: 1_000 }, 'delivery_live delivery_waiting delivery_failed delivery_unassigned')],
+  ['CLAIM_SHARDS', sample(shards.CLAIM_SHARDS, { ...SHARDS, lease: 1_000, limit: 8 }, 'delivery_live delivery_waiting delivery_failed delivery_unassigned')],
   ['READ_SHARDS', sample(shards.READ_SHARDS, { sink: 'broker', shards: [1, 2], depth: 50, limit: 100, bytes: 1e6 }, 'delivery_live outbox_pkey')],
   ['COMPLETE', sample(shards.COMPLETE, { ...SHARDS, done: ['32001'], failed: [{ n: '32002', delayMs: 10, error: '{}' }] }, 'delivery_pkey outbox_pkey')],
   ['COMPLETED', sample(shards.COMPLETED, { ...SHARDS, done: ['32001'], failed: [{ n: '32002', delayMs: 10, error: '{}' }] }, 'delivery_pkey')],

@@ -1,7 +1,7 @@
 /** The statement of a link between two boxes of one database. `to_box.` stands for the schema of the receiving one. */
 import type { LocalConsumer } from '../../local-consumer.js'
 import { statement, type Json } from '../statement.js'
-import { COUNTED, FINISHED, HELD_BACK, type EventRow, type ReadInput } from './shards.js'
+import { COUNTED, FINISHED, FREE, HELD_BACK, type EventRow, type ReadInput } from './shards.js'
 import { subscribed, wakeLanes } from './rules.js'
 
 interface MoveInput extends ReadInput {
@@ -43,9 +43,9 @@ next as materialized (
   cross join lateral (
     select d.n, d.shard,${COUNTED} attempts from ob.delivery d
     where d.sink = given->>'sink' and d.shard >= leased.shard and d.shard <= leased.shard
-      and d.parked is null and not d.waiting and (d.key is null or d.key not in (select key from held))
+      and d.parked is null and not d.waiting and${FREE}
     order by d.shard, d.n limit (select (given->>'depth')::int from input)) d
-  where not exists (select 1 from behind where holds)
+  where (select it from open)
   order by d.n limit (select (given->>'limit')::int from input)
 ),
 event as materialized (

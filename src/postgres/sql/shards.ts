@@ -1,27 +1,46 @@
 /** Statements of the relay: it leases shards of a sink, reads, completes. For a link inside one database see link.ts. */
 import { statement, type Flag, type Json } from '../statement.js'
 
+/** More events than that without a sink go first: to tell their keys apart would take too long. */
+const MOST_UNASSIGNED = 1_000
+
 /**
  * What has to wait. `behind`: the sink has still to look at events that were put aside; where it `holds`, they may be
- * older than all that it has. `held`: keys that have to wait: one of their events failed and is not due again, or was sent before there was a sink and still
- * needs one. A list to be hashed, next to nothing as a rule: as a join or a correlated subquery the planner would expect
- * few events to be left, and read the whole backlog to sort it.
+ * older than all that it has. `unassigned`: events that were sent before there was a sink and still need one, few enough
+ * to be hashed by any server. `failing`: whether there are events that failed and are not due again. `open`: whether there
+ * is anything to be published now.
  */
 export const HELD_BACK = `
 behind as materialized (select c.holds from input, ob.catch_up c where c.sink = given->>'sink'),
-held as materialized (
+unassigned as materialized (
+  select u.key from ob.delivery u where u.sink = '' and u.parked is null and not u.waiting limit ${MOST_UNASSIGNED + 1}
+),
+open as materialized (
+  select (select count(*) from unassigned) <= ${MOST_UNASSIGNED} and not exists (select 1 from behind where holds) it
+),
+failing as materialized (
   select f.key from ob.delivery f
   where f.sink = (select given->>'sink' from input) and f.parked is null and f.waiting and f.attempts > 0 and f.key is not null
-  union
-  select u.key from ob.delivery u where u.sink = '' and u.parked is null and not u.waiting and u.key is not null
+  order by f.key limit 1
 )`
+
+/**
+ * Whether the key of a delivery `d` need not wait: none of its events failed and is not due again, nor still needs a sink.
+ * Keys that failed may be a hundred thousand, so each is looked up, if there are any. `is not true` tells the planner
+ * nothing: of a join, of `exists` or of `is null` it would expect few events to be left, and read the whole backlog to
+ * sort it. A range of one key in place of an equation, because only delivery_failed then has the order.
+ */
+export const FREE = `
+(d.key is null or d.key not in (select key from unassigned where key is not null)
+  and (not exists (select 1 from failing) or (
+    select true from ob.delivery f
+    where f.sink = d.sink and f.key >= d.key and f.key <= d.key and f.parked is null and f.waiting and f.attempts > 0
+    order by f.key limit 1) is not true))`
 
 interface ClaimShardsInput extends ShardsHeld {
   readonly lease: number
   /** How many shards. */
   readonly limit: number
-  /** More events than that without a sink go first. */
-  readonly most: number
 }
 
 interface ClaimShardsAnswer {
@@ -56,11 +75,6 @@ promoted as (
     order by due_at limit 1000 for update skip locked))
   returning 1
 ),
-unassigned as materialized (
-  select count(*) n from (
-    select 1 from ob.delivery where sink = '' and parked is null and not waiting
-    limit (select (given->>'most')::int + 1 from input)) x
-),
 live(shard) as (
   (select d.shard from ob.delivery d
    where d.sink = (select given->>'sink' from input) and d.shard >= 0 and d.parked is null and not d.waiting
@@ -80,16 +94,15 @@ claimed as (
     cross join lateral (
       select 1 from ob.delivery d
       where d.sink = h.sink and d.shard >= live.shard and d.shard <= live.shard and d.parked is null and not d.waiting
-        and (d.key is null or d.key not in (select key from held))
+        and${FREE}
       order by d.shard, d.n limit 1) d
-    where h.due_at <= ob.now() and not exists (select 1 from behind where holds)
-      and (select n from unassigned) <= (select (given->>'most')::int from input)
+    where h.due_at <= ob.now() and (select it from open)
     order by h.due_at, h.shard limit (select (given->>'limit')::int from input) for update of h skip locked))
   returning h.shard
 )
 select coalesce((select jsonb_agg(shard) from claimed), '[]')::text shards,
   ((select count(*) from promoted) > 0)::text promoted,
-  ((select n from unassigned) > 0)::text unassigned,
+  (exists (select 1 from unassigned))::text unassigned,
   (select case when holds then 'holds' else 'open' end from behind) behind,
   (select greatest(0, extract(epoch from d.due_at - ob.now()) * 1000.0)::bigint::text from ob.delivery d
     where d.sink = (select given->>'sink' from input) and d.parked is null and d.waiting and d.due_at > ob.now()
@@ -140,9 +153,9 @@ next as materialized (
   cross join lateral (
     select d.n, d.shard,${COUNTED} attempts from ob.delivery d
     where d.sink = given->>'sink' and d.shard >= s.shard and d.shard <= s.shard and d.parked is null and not d.waiting
-      and (d.key is null or d.key not in (select key from held))
+      and${FREE}
     order by d.shard, d.n limit (select (given->>'depth')::int from input)) d
-  where not exists (select 1 from behind where holds)
+  where (select it from open)
   order by d.n limit (select (given->>'limit')::int from input)
 ),
 event as (
@@ -199,17 +212,16 @@ done as (
   returning d.n
 ),
 failure as materialized (
-  select d.ctid tid, d.n, x->>'error' error, x->>'parked' parked, x->>'later' is not null later,
+  select d.ctid tid, x->>'error' error, x->>'parked' parked, x->>'later' is not null later,
     coalesce((x->>'delayMs')::float8, 0) ms
   from input, jsonb_array_elements(given->'failed') x cross join lateral (
-    select d.ctid, d.n, d.shard from ob.delivery d where d.n = (x->>'n')::bigint and d.sink = given->>'sink' limit 1) d
+    select d.ctid, d.shard from ob.delivery d where d.n = (x->>'n')::bigint and d.sink = given->>'sink' limit 1) d
   where d.shard in (select shard from leased)
 ),
 failed as (
-  update ob.delivery d set (attempts, error, parked, waiting, due_at) = (
-    select case when f.later then greatest(1, d.attempts) else${COUNTED} + 1 end, f.error, f.parked, f.parked is null,
-      ob.now() + f.ms * interval '1 ms' from failure f where f.n = d.n)
-  where d.ctid = any (array(select tid from failure))
+  update ob.delivery d set attempts = case when f.later then greatest(1, d.attempts) else${COUNTED} + 1 end,
+    error = f.error, parked = f.parked, waiting = f.parked is null, due_at = ob.now() + f.ms * interval '1 ms'
+  from failure f where d.ctid = f.tid
   returning d.n
 ),
 over as materialized (
