@@ -1,7 +1,8 @@
 import { sharedByCopies } from '../copies.js'
+import { OnceboxError } from '../errors.js'
 import type { Message } from '../message.js'
 import { lanesOf } from './lanes.js'
-import type { Refusal, Sink } from './sink.js'
+import type { PublishLimits, Refusal, Sink } from './sink.js'
 
 export type Answer = Awaited<ReturnType<Sink['publish']>>[number]
 
@@ -23,6 +24,19 @@ export function untried(error: unknown): Refusal {
   return { error, retry: true, afterMs: 0 }
 }
 
+/**
+ * Answers with a function that says why nothing more is to be begun, once half of the time is over: what is on its way has
+ * the other half to end. A batch that took longer than it may would be published again while it is still on its way.
+ */
+export function enoughOf(limits: PublishLimits | undefined): () => { readonly error: unknown } | undefined {
+  if (!limits) return () => undefined
+  const { timeoutMs, signal } = limits
+  const until = performance.now() + timeoutMs / 2
+  const what = 'the destination is slow: the rest of the batch goes next time'
+  return () =>
+    signal.aborted || performance.now() > until ? { error: new OnceboxError('PUBLISH_TIMEOUT', what) } : undefined
+}
+
 /** So many refusals in a row that are the destination's, and no more is begun: at once if they take long. */
 const IN_A_ROW = 4
 const MOST_IN_A_ROW = 64
@@ -33,17 +47,19 @@ const AT_ONCE_MS = 1_000
  *
  * `send` answers for one message. It throws if the broker cannot be reached: then nothing more is begun, and if no
  * message had an answer yet, the batch as a whole comes back. Nor is more begun after a row of answers that the
- * destination is down. What was not begun is not tried.
+ * destination is down, or when half of the time is over. What was not begun is not tried.
  */
 export async function sendInLanes(
   batch: readonly Message[],
   concurrency: number,
   send: (message: Message) => Promise<Answer>,
+  limits?: PublishLimits,
 ): Promise<Answer[]> {
   const answers = new Array<Answer>(batch.length).fill(undefined)
   // In random order: a row of events that the destination always fails on must not be the only ones that are ever tried.
   const lanes = shuffle(lanesOf(batch))
   const since = performance.now()
+  const enough = enoughOf(limits)
   let answered = false
   let row = 0
   let lost: { error: unknown } | undefined
@@ -55,7 +71,7 @@ export async function sendInLanes(
   const runLane = async (lane: readonly number[]): Promise<void> => {
     let failed: { error: unknown } | undefined
     for (const at of lane) {
-      const before = failed ?? lost
+      const before = failed ?? lost ?? enough()
       if (before) {
         answers[at] = untried(before.error)
         continue
@@ -109,8 +125,8 @@ export function createClosable(
   const batches = new Set<Promise<unknown>>()
   return {
     ...(name !== undefined && { name }),
-    publish(batch) {
-      const publishing = publish(batch).catch(fromTheDestination)
+    publish(batch, limits) {
+      const publishing = publish(batch, limits).catch(fromTheDestination)
       batches.add(publishing)
       return publishing.finally(() => batches.delete(publishing))
     },

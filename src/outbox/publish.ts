@@ -74,7 +74,7 @@ export async function publish(
   try {
     // A sink that never answers must not keep its shards for good.
     const answered = await around(batch, async () =>
-      within(publishTimeoutMs, sink.publish(batch), () => tooLate(publishTimeoutMs)),
+      inTime(publishTimeoutMs, (signal) => sink.publish(batch, { timeoutMs: publishTimeoutMs, signal })),
     )
     answers = readAnswers(answered, events.length)
   } catch (error) {
@@ -92,6 +92,22 @@ export async function publish(
     refuse(verdicts, event, answer, retry)
   })
   return verdicts
+}
+
+/** A sink that heeds its signal ends at once, with the answers that it has; any other is waited for no longer. */
+async function inTime<T>(ms: number, call: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const over = new AbortController()
+  const calling = call(over.signal)
+  const late = (): Error => {
+    over.abort(tooLate(ms))
+    return over.signal.reason as Error
+  }
+  try {
+    return await within(ms, calling, late)
+  } catch (error) {
+    if (!over.signal.aborted) throw error
+    return await within(END_MS, calling, () => error as Error)
+  }
 }
 
 function refuse(verdicts: Verdicts, event: OutgoingEvent, refusal: Refusal, retry: Retry): void {
@@ -112,6 +128,8 @@ export function blame(event: OutgoingEvent, refusal: Refusal, retry: Retry): Ver
   return { event, failure: toFailure(error), delayMs }
 }
 
+/** How long a sink has to end when its time is over. */
+const END_MS = 1_000
 /** A destination may ask for a hundred years. */
 const MOST_AFTER_MS = 3_600_000
 

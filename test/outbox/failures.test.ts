@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import type { Sink } from 'oncebox'
 import { shardOf } from '../../src/outbox/shard.js'
 import { waitUntil } from '../support/wait.js'
 import { recordingSink, useServer } from './fixture.js'
@@ -181,6 +182,31 @@ test('a sink that never answers counts as down, keeps no shard, and is asked aga
   expect(sink.published[0]!.attempt).toBe(1)
   expect(errors).toMatchObject([{ code: 'PUBLISH_TIMEOUT', message: expect.stringContaining('publishTimeoutMs') }])
   await waitUntil(async () => (await left(box.schema)).length === 0)
+})
+
+test('a sink that ends when its time is over is not called beside itself, and the answers that it has count', async () => {
+  const box = await server.open()
+  const published: string[] = []
+  let running = 0
+  let most = 0
+  let waits = 2
+  const sink: Sink = {
+    async publish(batch, limits) {
+      most = Math.max(most, ++running)
+      published.push(batch[0]!.id)
+      const over = new Promise((resolve) => limits!.signal.addEventListener('abort', resolve))
+      if (waits-- > 0) await over
+      running--
+      return batch.map((_, at) => (at === 0 ? undefined : { error: new Error('slow'), retry: true, afterMs: 0 }))
+    },
+    close: async () => {},
+  }
+  box.to(sink, { publishTimeoutMs: 200 })
+  await server.send(box, { id: 'a', key: 'k' }, { id: 'b', key: 'k' }, { id: 'c', key: 'k' })
+  await box.start()
+  await waitUntil(async () => (await left(box.schema)).length === 0)
+  expect(published).toEqual(['a', 'b', 'c'])
+  expect(most).toBe(1)
 })
 
 test('an event on which the sink throws is found and blamed, and the others go through, in order', async () => {

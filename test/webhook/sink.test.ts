@@ -50,6 +50,41 @@ function message(id: string, given: Partial<Message> = {}): Message {
 
 const sinkTo = (url: string, more: Partial<WebhookSinkOptions> = {}) => webhook({ url, secret, ...more })
 
+describe('the time of a batch', () => {
+  const lane = ['1', '2', '3'].map((id) => message(id, { key: 'k' }))
+  const untried = { error: { code: 'PUBLISH_TIMEOUT' }, retry: true, afterMs: 0 }
+
+  test('nothing more is begun once half of it is over, and the rest is answered as not tried', async () => {
+    const timeoutMs = 100
+    const began = performance.now()
+    await using http = await endpoint(async (_, response) => {
+      await waitUntil(() => performance.now() - began > timeoutMs)
+      response.end()
+    })
+    const answers = await sinkTo(http.url).publish(lane, { timeoutMs, signal: new AbortController().signal })
+    expect(answers).toMatchObject([undefined, untried, untried])
+    expect(http.got).toHaveLength(1)
+  })
+
+  test('its end ends the request that is on its way, and what was taken stays published', async () => {
+    let left = 0
+    await using http = await endpoint((_, response) => {
+      if (http.got.length === 1) return response.end()
+      return response.on('close', () => left++)
+    })
+    const over = new AbortController()
+    const publishing = sinkTo(http.url).publish(lane, { timeoutMs: 600_000, signal: over.signal })
+    await waitUntil(() => http.got.length === 2)
+    over.abort(new Error('over'))
+    expect(await publishing).toMatchObject([
+      undefined,
+      { error: { message: 'over' }, down: true },
+      { error: { message: 'over' }, afterMs: 0 },
+    ])
+    await waitUntil(() => left === 1)
+  })
+})
+
 describe('a request', () => {
   test('is a CloudEvent that the package of Standard Webhooks verifies', async () => {
     await using http = await endpoint()

@@ -7,7 +7,7 @@ import { OnceboxError } from '../../errors.js'
 import { createTurns } from '../../in-turn.js'
 import type { Message } from '../../message.js'
 import { createClosable, later, NO_PLACE_MS, sendInLanes, type Answer } from '../send.js'
-import type { Sink } from '../sink.js'
+import type { PublishLimits, Sink } from '../sink.js'
 import { assertStream, codeOf, connect, type Connection } from './client.js'
 import { writeMessage } from './event.js'
 import type { ResolvedSink } from './options.js'
@@ -70,9 +70,9 @@ export function createSink(options: ResolvedSink): Sink & { readonly name?: stri
     throw error
   }
 
-  const publish = async (batch: readonly Message[]): Promise<Answer[]> => {
+  const publish = async (batch: readonly Message[], limits?: PublishLimits): Promise<Answer[]> => {
     const via = await open()
-    return sendInLanes(batch, options.concurrency, (message) => send(via, message))
+    return sendInLanes(batch, options.concurrency, (message) => send(via, message), limits)
   }
 
   return createClosable(options.name, publish, async (finished) => {

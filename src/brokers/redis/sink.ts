@@ -6,7 +6,7 @@
 import { createTurns } from '../../in-turn.js'
 import type { Message } from '../../message.js'
 import { createClosable, later, NO_PLACE_MS, sendInLanes, type Answer } from '../send.js'
-import type { Sink } from '../sink.js'
+import type { PublishLimits, Sink } from '../sink.js'
 import { codeOf, connect, type Argument, type Connection } from './client.js'
 import { writeFields } from './event.js'
 import type { ResolvedSink } from './options.js'
@@ -57,10 +57,10 @@ export function createSink(options: ResolvedSink): Sink & { readonly name?: stri
     }
   }
 
-  const publish = async (batch: readonly Message[]): Promise<Answer[]> => {
+  const publish = async (batch: readonly Message[], limits?: PublishLimits): Promise<Answer[]> => {
     const via = await open()
     try {
-      return await sendInLanes(batch, options.concurrency, (message) => send(via, message))
+      return await sendInLanes(batch, options.concurrency, (message) => send(via, message), limits)
     } finally {
       // Not before all answers are in: what had been taken would be published again.
       if (useless.has(via)) via.close()

@@ -6,7 +6,7 @@
  */
 import type { Message } from '../../message.js'
 import { lanesOf } from '../lanes.js'
-import { down, later, NO_PLACE_MS, untried, type Answer } from '../send.js'
+import { down, later, NO_PLACE_MS, untried, type Answer, type enoughOf } from '../send.js'
 import type { Refusal } from '../sink.js'
 import { MAX_ENTRIES, type OutgoingMessage, type Queue, type SqsError } from './client.js'
 import { writeMessage, type WriteContext } from './event.js'
@@ -30,12 +30,18 @@ interface Entry {
   readonly outgoing: OutgoingMessage & { readonly bytes: number }
 }
 
+/** What ends a publish: `signal` requests that are on their way, `enough` says why no more are begun. */
+interface Ends {
+  readonly signal: AbortSignal
+  readonly enough: ReturnType<typeof enoughOf>
+}
+
 /** Rejects if SQS has answered nothing at all. */
 export async function publish(
   queue: Queue,
   batch: readonly Message[],
   context: WriteContext,
-  signal: AbortSignal,
+  { signal, enough }: Ends,
 ): Promise<Answer[]> {
   const answers = new Array<Answer>(batch.length).fill(undefined)
   const lanes = lanesOf(batch)
@@ -97,7 +103,7 @@ export async function publish(
     }
   }
   const work = async (): Promise<void> => {
-    while (halted === undefined) {
+    while (halted === undefined && !enough()) {
       const entries = nextRequest()
       if (entries.length === 0) return
       await send(entries)
@@ -105,7 +111,7 @@ export async function publish(
   }
   await Promise.all(Array.from({ length: REQUESTS }, work))
   if (halted !== undefined && !answered) throw halted
-  for (const lane of lanes) fail(lane, untried(halted))
+  for (const lane of lanes) fail(lane, untried(halted ?? enough()?.error))
   return answers
 }
 

@@ -2,8 +2,8 @@
 import { sleep } from '../../backoff.js'
 import { OnceboxError } from '../../errors.js'
 import type { Message } from '../../message.js'
-import { createClosable } from '../send.js'
-import type { Sink } from '../sink.js'
+import { createClosable, enoughOf } from '../send.js'
+import type { PublishLimits, Sink } from '../sink.js'
 import { isFifo, openQueue, sqsError, type Queue } from './client.js'
 import type { Resolved } from './options.js'
 import { publish } from './publish.js'
@@ -17,7 +17,7 @@ export function createSink(options: Resolved): Sink & { readonly name?: string }
   const aborts = new Set<AbortController>()
   let opening: Promise<Queue> | undefined
 
-  const run = async (batch: readonly Message[]): ReturnType<Sink['publish']> => {
+  const run = async (batch: readonly Message[], limits?: PublishLimits): ReturnType<Sink['publish']> => {
     opening ??= openQueue(options).catch((error: unknown) => {
       opening = undefined
       throw error
@@ -25,11 +25,14 @@ export function createSink(options: Resolved): Sink & { readonly name?: string }
     const abort = new AbortController()
     const late = sqsError('Timeout', `SQS did not take the events in ${timeoutMs} ms`, false)
     const timer = setTimeout(() => abort.abort(late), timeoutMs)
+    const end = (): void => abort.abort(limits?.signal.reason)
+    limits?.signal.addEventListener('abort', end)
     aborts.add(abort)
     try {
-      return await publish(await opening, batch, context, abort.signal)
+      return await publish(await opening, batch, context, { signal: abort.signal, enough: enoughOf(limits) })
     } finally {
       clearTimeout(timer)
+      limits?.signal.removeEventListener('abort', end)
       aborts.delete(abort)
     }
   }

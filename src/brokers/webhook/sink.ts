@@ -9,7 +9,7 @@ import { sleep } from '../../backoff.js'
 import { OnceboxError } from '../../errors.js'
 import type { Message } from '../../message.js'
 import { createClosable, down, later, sendInLanes, type Answer } from '../send.js'
-import type { Sink } from '../sink.js'
+import type { PublishLimits, Sink } from '../sink.js'
 import { readBody } from '../../http/body.js'
 import { writeEvent } from './event.js'
 import type { ResolvedSink } from './options.js'
@@ -49,15 +49,16 @@ export function createSink(options: ResolvedSink): Sink & { readonly name?: stri
   const requests = new Set<AbortController>()
   let closing = false
 
-  const publish = (batch: readonly Message[]): Promise<Answer[]> => {
+  const publish = (batch: readonly Message[], limits?: PublishLimits): Promise<Answer[]> => {
     let reached = false
-    return sendInLanes(batch, options.concurrency, async (message) => {
+    const send = async (message: Message): Promise<Answer> => {
       if (closing) throw new OnceboxError('STOPPED', 'the sink is being closed')
-      const answer = await post(options, message, requests)
+      const answer = await post(options, message, { requests, signal: limits?.signal })
       if (answer === undefined || statusOf(answer.error) !== undefined) reached = true
       else if (!reached && isUnreachable(answer.error)) throw answer.error
       return answer
-    })
+    }
+    return sendInLanes(batch, options.concurrency, send, limits)
   }
 
   return createClosable(options.name, publish, async (finished) => {
@@ -70,7 +71,13 @@ export function createSink(options: ResolvedSink): Sink & { readonly name?: stri
   })
 }
 
-async function post(options: ResolvedSink, message: Message, requests: Set<AbortController>): Promise<Answer> {
+/** What ends requests before their time: all of them when the sink is closed, those of a batch by its signal. */
+interface Ends {
+  readonly requests: Set<AbortController>
+  readonly signal: AbortSignal | undefined
+}
+
+async function post(options: ResolvedSink, message: Message, { requests, signal }: Ends): Promise<Answer> {
   const { url, keys, timeoutMs, headers } = options
   const { headers: own, body } = writeEvent(message)
   const id = webhookId(message)
@@ -78,6 +85,9 @@ async function post(options: ResolvedSink, message: Message, requests: Set<Abort
   const abort = new AbortController()
   const late = (): void => abort.abort(webhookError(url, `did not answer in ${timeoutMs} ms`))
   const timer = setTimeout(late, timeoutMs)
+  const end = (): void => abort.abort(signal?.reason)
+  if (signal?.aborted) end()
+  signal?.addEventListener('abort', end)
   requests.add(abort)
   try {
     const response = await options.fetch(url.href, {
@@ -101,6 +111,7 @@ async function post(options: ResolvedSink, message: Message, requests: Set<Abort
     return down(abort.signal.aborted ? abort.signal.reason : noAnswer(url, error))
   } finally {
     clearTimeout(timer)
+    signal?.removeEventListener('abort', end)
     requests.delete(abort)
   }
 }
