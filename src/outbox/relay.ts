@@ -198,6 +198,7 @@ async function complete(
     const [done] = await runtime.db.run(COMPLETED, given)
     return { recorded: done!.recorded, shared: given.done }
   })
+  await finishShared(runtime, shared)
   const lost = given.done.length + given.failed.length - Number(recorded)
   if (lost > 0) {
     runtime.log.warn(
@@ -206,7 +207,6 @@ async function complete(
     )
     return
   }
-  await finishShared(runtime, shared)
   tellDead(runtime, name, failed)
 }
 

@@ -28,6 +28,25 @@ test('an event that was discarded before its time, and is retried, waits for its
   expect(sink.ids).toEqual(['a'])
 })
 
+test('events of one key that fall due at the same time are published in the order in which they were sent', async () => {
+  const box = await server.open()
+  const sink = box.to(recordingSink({ name: 's' }))
+  const deliverAt = new Date(Date.now() + DAY_MS)
+  // More than fall due while each shard is served once.
+  const others = Array.from({ length: 6_000 }, (_, at) => ({ id: `other-${at}`, deliverAt }))
+  await server.send(box, { id: 'first', key: 'k', deliverAt }, { id: 'second', key: 'k', deliverAt }, ...others)
+  await box.drain()
+  await server.sql(box.schema, `update ob.delivery set due_at = now() - interval '1 minute'`)
+  // The row of the first one lies behind all others.
+  await server.sql(
+    box.schema,
+    `with first as (delete from ob.delivery where n = (select min(n) from ob.delivery) returning *)
+     insert into ob.delivery select * from first`,
+  )
+  await box.drain()
+  expect(sink.ids.filter((id) => !id.startsWith('other'))).toEqual(['first', 'second'])
+})
+
 test('a batch is bounded by its headers too', async () => {
   const box = await server.open()
   const sink = box.to(recordingSink({ name: 's' }))

@@ -1,7 +1,8 @@
 /** The statement of a link between two boxes of one database. `to_box.` stands for the schema of the receiving one. */
 import type { LocalConsumer } from '../../local-consumer.js'
 import { statement, type Json } from '../statement.js'
-import { COUNTED, FINISHED, FREE, HELD_BACK, type EventRow, type ReadInput } from './shards.js'
+import { FREE, HELD_BACK } from './held-back.js'
+import { COUNTED, FINISHED, type EventRow, type ReadInput } from './shards.js'
 import { subscribed, wakeLanes } from './rules.js'
 
 interface MoveInput extends ReadInput {
