@@ -16,11 +16,29 @@ import {
   type NestInterceptor,
 } from '@nestjs/common'
 import { APP_FILTER, APP_GUARD, APP_INTERCEPTOR, APP_PIPE, REQUEST } from '@nestjs/core'
-import { catchError, map, of, retry, tap, throwError, type Observable, type OperatorFunction } from 'rxjs'
+import {
+  catchError,
+  concat,
+  defaultIfEmpty,
+  defer,
+  map,
+  of,
+  race,
+  retry,
+  Subject,
+  take,
+  takeUntil,
+  tap,
+  throwError,
+  timeout,
+  type Observable,
+  type OperatorFunction,
+} from 'rxjs'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { Reject, RetryLater, type BatchContext } from 'oncebox'
 import type { MessageRequest } from 'oncebox/nest'
 import type pg from 'pg'
+import { gate } from '../inbox/fixture.js'
 import {
   boxOf,
   Consumer,
@@ -266,6 +284,60 @@ describe('interceptors', () => {
     expect(await boxOf(app).handle(order())).toMatchObject({ status: 'dead', error: { message } })
     expect(await notes(bench.pool)).toEqual([])
   })
+
+  const early = new Subject<string>()
+  test.each<[string, (handled: Observable<unknown>) => Observable<unknown>]>([
+    ['fall back after a time', (handled) => handled.pipe(timeout({ each: 20, with: () => of('fallback') }))],
+    ['race the handler', (handled) => race(handled, early.pipe(take(1)))],
+    ['give up', (handled) => handled.pipe(takeUntil(early), defaultIfEmpty('none'))],
+    ['do not wait for it', (handled) => (handled.subscribe({ error: () => undefined }), of('done'))],
+  ])('that %s do not make the message of a handler handled that still runs', async (name, operator) => {
+    const around: NestInterceptor = { intercept: (_, next) => operator(next.handle()) }
+    const answered = gate()
+    const refused = gate<unknown>()
+    @Consumer('half-done', ONCE)
+    @UseInterceptors(around)
+    class HalfDone {
+      @Handle('order.placed') async placed(_: Placed, { tx }: Ctx) {
+        try {
+          await write(tx, 'half done')
+          early.next(name)
+          await answered.opened
+          await write(tx, 'whole')
+        } catch (error) {
+          refused.open(error)
+        }
+      }
+    }
+    const app = await open({ imports: [bench.root()], providers: [HalfDone] })
+    expect(await boxOf(app).handle(order())).toMatchObject({ status: 'dead', error: { code: 'UNAWAITED_CALL' } })
+    answered.open()
+    expect(await refused.opened).toBeInstanceOf(Error)
+    expect(await notes(bench.pool)).toEqual([])
+  })
+
+  test.each<[string, OperatorFunction<unknown, unknown>, { message: string }]>([
+    ['the first value alone', take(1), { message: 'no' }],
+    ['no error', catchError(() => of('fine')), { message: 'no' }],
+  ])(
+    'that take %s of a handler which answers an observable do not make its message handled',
+    async (_, operator, error) => {
+      const around: NestInterceptor = { intercept: (__, next) => next.handle().pipe(operator) }
+      @Consumer('half-done', ONCE)
+      @UseInterceptors(around)
+      class HalfDone {
+        @Handle('order.placed') placed(__: Placed, { tx }: Ctx) {
+          return concat(
+            defer(() => write(tx, 'half done')),
+            throwError(() => new Error('no')),
+          )
+        }
+      }
+      const app = await open({ imports: [bench.root()], providers: [HalfDone] })
+      expect(await boxOf(app).handle(order())).toMatchObject({ status: 'dead', error })
+      expect(await notes(bench.pool)).toEqual([])
+    },
+  )
 
   test('that swallow an error of a statement do not make its message handled', async () => {
     const swallowing: NestInterceptor = { intercept: (_, next) => next.handle().pipe(catchError(() => of('fine'))) }
