@@ -73,6 +73,7 @@ function streamOf(incoming: IncomingMessage): { readonly body: ReadableStream<Ui
           incoming.pause()
         }
         const end = (): void => {
+          if (wasReset(incoming)) return broken()
           detach()
           controller.close()
         }
@@ -103,12 +104,18 @@ function flowFrom(incoming: IncomingMessage): Flow {
       broken()
       return () => undefined
     }
-    incoming.on('data', take).on('end', end).on('error', broken).on('close', broken)
+    const ended = (): void => (wasReset(incoming) ? broken() : end())
+    incoming.on('data', take).on('end', ended).on('error', broken).on('close', broken)
     incoming.resume()
     return () => {
-      incoming.off('data', take).off('end', end).off('error', broken).off('close', broken)
+      incoming.off('data', take).off('end', ended).off('error', broken).off('close', broken)
       incoming.on('error', () => undefined)
       incoming.pause()
     }
   }
+}
+
+/** A stream of HTTP/2 that its client has reset without an error, in the middle of a body, ends as if that were whole. */
+function wasReset(incoming: IncomingMessage): boolean {
+  return (incoming as { stream?: { readonly aborted: boolean } }).stream?.aborted === true
 }

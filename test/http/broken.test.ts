@@ -1,9 +1,10 @@
 /** Streams that break off, clients that go away, and what others have said of the response before. */
 import type { RequestListener } from 'node:http'
 import { connect as connectHttp2, createServer as createHttp2, type ClientHttp2Session } from 'node:http2'
-import { connect, type AddressInfo } from 'node:net'
+import { connect, type AddressInfo, type Socket } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { toKoa, toNodeListener, type FetchHandler } from 'oncebox/http'
+import { createIntake, flowOf, type Read } from '../../src/http/body.js'
 import { gate } from '../inbox/fixture.js'
 import { installed } from '../support/installed.js'
 import { waitUntil } from '../support/wait.js'
@@ -21,17 +22,48 @@ const breaking = (parts: readonly string[], until: Promise<unknown>): Response =
   )
 const tick = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
 
+const BROKEN = 'the request broke off'
+const text = (read: Read): string => ('bytes' in read ? Buffer.from(read.bytes).toString() : BROKEN)
+
+interface Frames {
+  readonly socket: Socket
+  /** Somebody reads the body. */
+  readonly began: Promise<void>
+}
+
+/** By hand: clients end a stream before they cancel it. */
+function frame(type: number, flags: number, payload = Buffer.alloc(0)): Buffer {
+  const head = Buffer.alloc(9)
+  head.writeUIntBE(payload.length, 0, 3)
+  head[3] = type
+  head[4] = flags
+  // Settings are of the connection.
+  head.writeUInt32BE(type === 4 ? 0 : 1, 5)
+  return Buffer.concat([head, payload])
+}
+
+/** A header, neither packed nor kept in a table. */
+function literal(name: string, value: string): Buffer {
+  return Buffer.concat([
+    Buffer.from([0, name.length]),
+    Buffer.from(name),
+    Buffer.from([value.length]),
+    Buffer.from(value),
+  ])
+}
+
 async function overHttp2(
   handler: FetchHandler,
-  run: (client: ClientHttp2Session) => Promise<void>,
+  run: (client: ClientHttp2Session, port: number) => Promise<void>,
 ): Promise<unknown[]> {
   const errors: unknown[] = []
   const listener = toNodeListener(handler, { onError: (error) => errors.push(error) })
   const server = createHttp2(listener as never)
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const client = connectHttp2(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+  const { port } = server.address() as AddressInfo
+  const client = connectHttp2(`http://127.0.0.1:${port}`)
   try {
-    await run(client)
+    await run(client, port)
   } finally {
     client.destroy()
     await new Promise((resolve) => server.close(resolve))
@@ -117,6 +149,59 @@ describe('over HTTP/2', () => {
       await waitUntil(() => cancelled === 20 && signals.every(({ aborted }) => aborted))
     })
     expect([signals.length, errors]).toEqual([20, []])
+  })
+
+  describe.for([
+    ['read as a whole', async (request: Request) => text(await createIntake({ maxBytes: 100 }).read(flowOf(request)))],
+    ['read by its stream', (request: Request) => request.text()],
+  ] as const)('a body, %s,', ([, read]) => {
+    async function bodiesOf(cut: (frames: Frames) => void | Promise<void>, more = {}): Promise<string[]> {
+      const bodies: string[] = []
+      const began = gate()
+      const handler = async (request: Request): Promise<Response> => {
+        const body = read(request)
+        began.open()
+        bodies.push(await body.catch((error: Error) => error.message))
+        return new Response('ok')
+      }
+      await overHttp2(handler, async (_, port) => {
+        const socket = connect(port, '127.0.0.1').on('error', () => undefined)
+        socket.resume()
+        socket.write(Buffer.concat([Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'), frame(4, 0)]))
+        const head = { ':method': 'POST', ':scheme': 'http', ':path': '/', ':authority': 'x', ...more }
+        socket.write(frame(1, 4, Buffer.concat(Object.entries(head).map(([name, value]) => literal(name, value)))))
+        await cut({ socket, began: began.opened })
+        await waitUntil(() => bodies.length === 1)
+        socket.destroy()
+      })
+      return bodies
+    }
+    const part = frame(0, 0, Buffer.from('a part'))
+    const reset = (code: number): Buffer => frame(3, 0, Buffer.from([0, 0, 0, code]))
+
+    test.for([0, 2, 8])('that its client resets with code %i does not pass for whole', async (code) => {
+      expect(await bodiesOf(({ socket }) => void socket.write(Buffer.concat([part, reset(code)])))).toEqual([BROKEN])
+    })
+
+    test.for([0, 2, 8])('that its client resets later with code %i does not pass for whole', async (code) => {
+      const cut = async ({ socket, began }: Frames): Promise<void> => {
+        socket.write(part)
+        await began
+        socket.write(reset(code))
+      }
+      expect(await bodiesOf(cut)).toEqual([BROKEN])
+    })
+
+    test('that its client ends short of its Content-Length does not pass for whole', async () => {
+      const ended = frame(0, 1, Buffer.from('a part'))
+      const write = ({ socket }: Frames): void => void socket.write(ended)
+      expect(await bodiesOf(write, { 'content-length': '20' })).toEqual([BROKEN])
+    })
+
+    test('that its client ends is whole', async () => {
+      const whole = frame(0, 1, Buffer.from('all of it'))
+      expect(await bodiesOf(({ socket }) => void socket.write(whole))).toEqual(['all of it'])
+    })
   })
 
   test('one that was answered aborts nothing', async () => {
