@@ -16,6 +16,8 @@ export interface EndpointHost {
    */
   declare(name: string, retainMs: number): () => Promise<void>
   transaction<R>(work: (tx: unknown) => Promise<R>, isolation: Isolation): Promise<R>
+  /** For a transaction without `once`: the server ends it if this process freezes in it. */
+  limitIdle(tx: unknown, timeoutMs: number): Promise<void>
   /** Runs `work` in a transaction of `transaction`, unless the key is known. Rejects with BUSY if a copy is in flight. */
   once(tx: unknown, of: Keyed, work: () => Promise<unknown>): Promise<OnceOutcome<unknown>>
   /**
@@ -31,6 +33,8 @@ export interface Keyed {
   readonly name: string
   readonly source: string
   readonly id: string
+  /** Of its handler. The server ends the transaction after that, if this process freezes in it. */
+  readonly timeoutMs: number
 }
 
 export interface CallLimits {

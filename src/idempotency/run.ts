@@ -106,10 +106,12 @@ async function run(endpoint: Endpoint, asked: Asked, gaveUp: AbortSignal): Promi
   try {
     return await host.transaction<Tried>(async (tx) => {
       gaveUp.throwIfAborted()
-      if (key === undefined)
+      const { name, timeoutMs } = options
+      if (key === undefined) {
+        await host.limitIdle(tx, timeoutMs)
         return { status: 'answered', response: await callHandler(endpoint, asked, tx), replayed: false }
-      const { name } = options
-      const outcome = await host.once(tx, { name, source: scope ?? name, id: key }, () => call(tx))
+      }
+      const outcome = await host.once(tx, { name, source: scope ?? name, id: key, timeoutMs }, () => call(tx))
       if (outcome.status === 'handled') return { status: 'answered', response: fresh!, replayed: false }
       const kept = outcome.status === 'duplicate' ? (outcome.result as Kept | undefined) : undefined
       if (kept === undefined) return { status: 'withdrawn' }

@@ -3,6 +3,7 @@ import type { CallLimits, EndpointHost } from '../endpoint.js'
 import { OnceboxError } from '../errors.js'
 import type { Logger } from '../handler.js'
 import { writeOutgoing } from '../outbox/send.js'
+import { LIMIT_IDLE } from '../postgres/sql/once.js'
 import type { Runtime } from '../runtime.js'
 import { Abort } from '../worker/abort.js'
 import { callWithin } from './call-within.js'
@@ -11,6 +12,9 @@ import { CallContext } from './context.js'
 import { once } from './once.js'
 import { resolveOptions } from './options.js'
 import { register } from './registry.js'
+
+/** Beyond the deadline: a handler that has returned in time commits. */
+const IDLE_MS = 5_000
 
 export function createHost(
   runtime: Runtime,
@@ -28,8 +32,12 @@ export function createHost(
       return registration(runtime, declaration)
     },
     transaction: (work, isolation) => db.transaction(work, isolation),
-    once(tx, { name, source, id }, work) {
-      const where = { runtime, tx, name, declared: endpoints.get(name), owner: 'box' } as const
+    async limitIdle(tx, timeoutMs) {
+      await db.run(LIMIT_IDLE, { idleMs: timeoutMs + IDLE_MS }, tx)
+    },
+    once(tx, { name, source, id, timeoutMs }, work) {
+      const idleMs = timeoutMs + IDLE_MS
+      const where = { runtime, tx, name, declared: endpoints.get(name), owner: 'box', idleMs } as const
       return once(where, { id, source, type: 'http.request' }, work)
     },
     async call(limits, handler) {

@@ -39,6 +39,8 @@ export interface OnceIn {
   readonly declared: ConsumerDeclaration | undefined
   /** Whose the transaction is. One of the box is rolled back as a whole if this rejects: nothing of it has to be undone. */
   readonly owner: 'caller' | 'box'
+  /** Of the box: how long the session may idle in it, for its process may freeze. */
+  readonly idleMs?: number
 }
 
 export async function once<R>(
@@ -166,9 +168,9 @@ interface Begun {
 }
 
 async function begin(where: OnceIn, prepared: Prepared, untyped: boolean): Promise<Begun> {
-  const { runtime, tx, name, declared } = where
+  const { runtime, tx, name, declared, idleMs = null } = where
   const horizon = await horizonFor(where)
-  const [begun] = await runtime.db.run(ONCE_BEGIN, { consumer: name }, tx)
+  const [begun] = await runtime.db.run(ONCE_BEGIN, { consumer: name, idleMs }, tx)
   if (begun!.keyed === 'true' && !declared?.options.identity) throw identityUnknown(name)
   const [, source, id] = identityOf(prepared, name)
   const message = { prepared, source, id }

@@ -1,13 +1,14 @@
 /** Processes that are killed, and several that get one key at once: each key has one effect, and one response. */
 import { expect, test } from 'vitest'
 import { useServer, type Bench } from '../inbox/fixture.js'
-import { spawnChild } from '../support/processes.js'
+import { spawnChild, waitUntil, type Child } from '../support/processes.js'
 
 const server = useServer('idempotency_crash')
 
 interface Running {
   readonly pid: number
-  post(key: string): Promise<{ status: number; by: number; replayed: string | null }>
+  readonly child: Child
+  post(key: string | undefined): Promise<{ status: number; by: number; replayed: string | null }>
 }
 
 async function start(box: Bench, dies = ''): Promise<Running> {
@@ -16,8 +17,9 @@ async function start(box: Bench, dies = ''): Promise<Running> {
   const { port } = await child.next('listening')
   return {
     pid: child.pid,
+    child,
     async post(key) {
-      const init = { method: 'POST', headers: { 'idempotency-key': key }, body: '{}' }
+      const init = { method: 'POST', headers: key === undefined ? {} : { 'idempotency-key': key }, body: '{}' }
       const response = await fetch(`http://127.0.0.1:${String(port)}/`, init)
       const { by } = (await response.json()) as { by: number }
       return { status: response.status, by, replayed: response.headers.get('idempotent-replayed') }
@@ -54,4 +56,21 @@ test('ten keys, ten times each, over two processes at once: ten effects, and one
   expect(answers.filter(({ replayed }) => replayed === null)).toHaveLength(10)
   for (const key of keys) expect(new Set(answers.filter((one) => one.key === key).map(({ by }) => by)).size).toBe(1)
   expect((await box.ids()).sort()).toEqual(keys)
+})
+
+test.for(['k', undefined])('a process that freezes in its handler, with the key %s, is not waited for', async (key) => {
+  await using box = await server.open()
+  const frozen = await start(box, 'never')
+  const first = frozen.post(key)
+  first.catch(() => undefined)
+  await frozen.child.next('holding')
+  await frozen.child.kill('SIGSTOP')
+  const held = `select 1 from pg_stat_activity where datname = current_database() and state = 'idle in transaction'`
+  expect((await server.pool.query(held)).rowCount).toBe(1)
+  if (key === undefined) await waitUntil(async () => (await server.pool.query(held)).rowCount === 0)
+  const next = await start(box)
+  expect(await next.post(key)).toMatchObject({ status: 200, by: next.pid, replayed: null })
+  await frozen.child.kill('SIGCONT')
+  expect(await first).toMatchObject({ status: 503 })
+  expect(await box.ids()).toEqual([key ?? 'none'])
 })

@@ -402,7 +402,7 @@ export const LOOSE_PARTIES: Party[] = [
     name: 'MARK, ONCE_CHECK',
     statements: ['MARK', 'TAKE_OVER', 'ONCE_CHECK'],
     async act(hand, scene) {
-      const [row] = await hand.run(ONCE_BEGIN, { consumer: scene.consumer })
+      const [row] = await hand.run(ONCE_BEGIN, { consumer: scene.consumer, idleMs: null })
       // It would wait for a tenth of a second, which may be too short for who looks whether it waits.
       await hand.run(LOCK_TIMEOUT, { lockTimeout: '60s' })
       const ours = await mark(hand, scene)

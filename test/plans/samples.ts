@@ -222,7 +222,8 @@ export const SAMPLES: ReadonlyMap<string, Sample> = new Map<string, Sample>([
 
   ['MOVE', sample(link.MOVE, { ...SHARDS, shards: [], depth: 50, limit: 100, bytes: 1e6, wait: '1s', consumers: [LOCAL] }, 'delivery_live outbox_pkey delivery_pkey')],
 
-  ['ONCE_BEGIN', sample(once.ONCE_BEGIN, { consumer: 'orders' }, '')],
+  ['ONCE_BEGIN', sample(once.ONCE_BEGIN, { consumer: 'orders', idleMs: 35_000 }, '')],
+  ['LIMIT_IDLE', sample(once.LIMIT_IDLE, { idleMs: 35_000 }, '')],
   ['ONCE_TRANSACTION', sample(once.ONCE_TRANSACTION, null, '')],
   ['ONCE_OPTIONS', sample(once.ONCE_OPTIONS, { consumer: 'orders' }, '')],
   ['ONCE_CHECK', sample(once.ONCE_CHECK, { xid: '1', n: '1' }, '')],

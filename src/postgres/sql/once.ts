@@ -6,14 +6,25 @@ export const ONCE_TRANSACTION = statement<null, { xid: string }>(`
 select pg_current_xact_id()::text xid where $1::text is not null`)
 
 /**
- * Bounds the wait for a copy in flight; MARK puts the old limit back. Out: the transaction's id, and whether a process has
- * registered the consumer with a business key. Index: the primary key of `consumer`.
+ * Bounds the wait for a copy in flight; MARK puts the old limit back. In a transaction of ours, also how long its session may
+ * idle (`idleMs`), as LIMIT_IDLE does. Out: the transaction's id, and whether a process has registered the consumer with a
+ * business key. Index: the primary key of `consumer`.
  */
-export const ONCE_BEGIN = statement<{ consumer: string }, { xid: string; keyed: 'true' | 'false' }>(`
+export const ONCE_BEGIN = statement<
+  { consumer: string; idleMs: number | null },
+  { xid: string; keyed: 'true' | 'false' }
+>(`
 select pg_current_xact_id()::text xid,
   exists (select 1 from ob.consumer o where o.name = $1::text::jsonb->>'consumer' and o.identity)::text keyed,
   set_config('oncebox.lock_timeout', current_setting('lock_timeout'), true),
-  set_config('lock_timeout', '100ms', true)`)
+  set_config('lock_timeout', '100ms', true),
+  case when $1::text::jsonb->>'idleMs' is not null and current_setting('idle_in_transaction_session_timeout') = '0'
+    then set_config('idle_in_transaction_session_timeout', $1::text::jsonb->>'idleMs', true) end`)
+
+/** The server ends the session if its process freezes in the transaction, with row locks. A limit of its owner's stays. */
+export const LIMIT_IDLE = statement<{ idleMs: number }>(`
+select set_config('idle_in_transaction_session_timeout', $1::text::jsonb->>'idleMs', true)
+where current_setting('idle_in_transaction_session_timeout') = '0'`)
 
 /** What is registered of a consumer that this process has not declared. No row back: it is not registered. */
 export const ONCE_OPTIONS = statement<{ consumer: string }, { retainMs: string; untimed: string }>(`

@@ -1,4 +1,7 @@
-/** An idempotent endpoint in a process of its own. DIE: it is killed after the commit, before its client is answered. */
+/**
+ * An idempotent endpoint in a process of its own. DIE: it is killed after the commit, before its client is answered, or in its
+ * handler; or the handler holds its transaction until its deadline.
+ */
 import { createServer } from 'node:http'
 import pg from 'pg'
 import { createBox } from 'oncebox'
@@ -9,10 +12,23 @@ import { emit } from '../../support/child.mjs'
 
 const { DATABASE_URL: connectionString, SCHEMA: schema, DIE: dies } = process.env
 const box = createBox({ db: fromPg(new pg.Pool({ connectionString, max: 4 })), schema })
-const charge = idempotent(box, { name: 'charges', scope: 'shared', waitMs: 60_000 }, async (request, { tx, key }) => {
+const timeoutMs = dies === 'never' ? 3_000 : undefined
+const options = {
+  name: 'charges',
+  scope: 'shared',
+  required: false,
+  waitMs: 60_000,
+  timeoutMs,
+  onError: () => undefined,
+}
+const charge = idempotent(box, options, async (request, { tx, key, signal }) => {
   emit('running', { key })
-  await tx.query(`insert into "${schema}".test_ledger (consumer, id) values ('charges', $1)`, [key])
+  await tx.query(`insert into "${schema}".test_ledger (consumer, id) values ('charges', $1)`, [key ?? 'none'])
   if (dies === 'before') process.kill(process.pid, 'SIGKILL')
+  if (dies === 'never') {
+    emit('holding')
+    await new Promise((resolve) => signal.addEventListener('abort', resolve))
+  }
   return Response.json({ by: process.pid })
 })
 const server = createServer(
