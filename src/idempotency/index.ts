@@ -55,7 +55,7 @@ export function idempotent<M extends MessageMap, Tx, TxIn = Tx>(
   const endpoint = { host, register, options: resolved, handler } as unknown as Endpoint
   const { maxBytes, bodyTimeoutMs } = resolved
   const intake = createIntake({ maxBytes, bodyTimeoutMs, maxBufferedBytes: Math.max(64 * MIB, 4 * maxBytes) })
-  const inFlight = new Map<string, Promise<unknown>>()
+  const inFlight: InFlight = new Map()
   return {
     async fetch(request) {
       try {
@@ -104,43 +104,62 @@ async function read({ options }: Endpoint, request: Request, intake: Intake): Pr
   return { key: found.key, scope, fingerprint: fingerprintOf(request, bytes), request: again }
 }
 
+/** A try that runs, by whose key it is. */
+type InFlight = Map<string, Running>
+
+interface Running {
+  readonly asked: Asked
+  /** The handler is called: its response is not known yet. */
+  readonly begun: Promise<void>
+  /** Undefined if it failed. */
+  readonly settled: Promise<Tried | undefined>
+}
+
 /** Copies in this process wait for each other here, and not with a connection each. */
-async function answer(endpoint: Endpoint, asked: Asked, inFlight: Map<string, Promise<unknown>>): Promise<Response> {
+async function answer(endpoint: Endpoint, asked: Asked, inFlight: InFlight): Promise<Response> {
   const { options } = endpoint
   const end = performance.now() + options.waitMs
   const left = (): number => Math.max(0, end - performance.now())
   const own = asked.key === undefined ? undefined : `${asked.scope ?? ''}\0${asked.key}`
   for (let attempt = 0; ; attempt++) {
     const other = own === undefined ? undefined : inFlight.get(own)
-    const tried = other ? BUSY_HERE : await track(inFlight, own, () => tryPatiently(endpoint, asked))
+    const tried = other ? await learn(other, asked) : await track(inFlight, own, { endpoint, asked })
     if (tried.status === 'answered') {
       return toResponse(tried.response, tried.replayed ? { 'idempotent-replayed': 'true' } : {})
     }
     if (tried.status === 'other') return problem(422)
     if (tried.status === 'withdrawn') return problem(422, { detail: 'its first request was withdrawn; use a new key' })
     if (left() === 0) return problem(409, { headers: BUSY })
-    await (other ? sleep(left(), other) : sleep(Math.min(left(), backoffMs(attempt, 20, 500))))
+    await (other ? sleep(left(), other.settled) : sleep(Math.min(left(), backoffMs(attempt, 20, 500))))
   }
 }
 
 const BUSY_HERE: Tried = { status: 'busy' }
 
+/** What a copy that is ahead finds out serves for all, if the response was known before. */
+async function learn({ asked: ahead, begun, settled }: Running, asked: Asked): Promise<Tried> {
+  const tried = (await Promise.race([begun, settled])) ?? BUSY_HERE
+  const isKnown = tried.status === 'answered' && tried.replayed
+  return isKnown && ahead.fingerprint.sha256 === asked.fingerprint.sha256 ? tried : BUSY_HERE
+}
+
 async function track(
-  inFlight: Map<string, Promise<unknown>>,
+  inFlight: InFlight,
   own: string | undefined,
-  run: () => Promise<Tried>,
+  { endpoint, asked }: { readonly endpoint: Endpoint; readonly asked: Asked },
 ): Promise<Tried> {
-  const running = run()
+  let tell = (): void => undefined
+  const begun = new Promise<void>((resolve) => (tell = resolve))
+  const running = tryPatiently(endpoint, asked, () => tell())
   if (own === undefined) return running
-  const settled = running.catch(() => undefined)
-  inFlight.set(own, settled)
+  inFlight.set(own, { asked, begun, settled: running.catch(() => undefined) })
   return running.finally(() => inFlight.delete(own))
 }
 
-async function tryPatiently(endpoint: Endpoint, asked: Asked): Promise<Tried> {
+async function tryPatiently(endpoint: Endpoint, asked: Asked, begun: () => void): Promise<Tried> {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await tryOnce(endpoint, asked)
+      return await tryOnce(endpoint, asked, begun)
     } catch (error) {
       if (attempt >= TRIES || !someCause(error, isConflict)) throw error
       await sleep(backoffMs(attempt, 5, 100))

@@ -77,12 +77,12 @@ const AROUND_MS = 5_000
 
 /**
  * Rejects in the end, whatever the database does: clients wait for an answer. A transaction that goes on all the same is no
- * harm, for the key is its own, and what is not yet called by then never is.
+ * harm, for the key is its own, and what is not yet called by then never is. `begun` is told when a handler with a key is called.
  */
-export function tryOnce(endpoint: Endpoint, asked: Asked): Promise<Tried> {
+export function tryOnce(endpoint: Endpoint, asked: Asked, begun: () => void): Promise<Tried> {
   const ms = endpoint.options.timeoutMs + AROUND_MS
   const gaveUp = new AbortController()
-  return within(ms, run(endpoint, asked, gaveUp.signal), () => {
+  return within(ms, run(endpoint, { ...asked, begun }, gaveUp.signal), () => {
     const advice = 'give the pool more connections, or a connectionTimeoutMillis'
     const text = `no connection or no answer of the database within ${ms} ms; ${advice}`
     const reason = silence(text)
@@ -91,7 +91,7 @@ export function tryOnce(endpoint: Endpoint, asked: Asked): Promise<Tried> {
   })
 }
 
-async function run(endpoint: Endpoint, asked: Asked, gaveUp: AbortSignal): Promise<Tried> {
+async function run(endpoint: Endpoint, asked: Asked & { begun(): void }, gaveUp: AbortSignal): Promise<Tried> {
   const { host, options } = endpoint
   const { key, scope, fingerprint } = asked
   let called = false
@@ -99,6 +99,7 @@ async function run(endpoint: Endpoint, asked: Asked, gaveUp: AbortSignal): Promi
   const call = async (tx: unknown): Promise<Kept> => {
     gaveUp.throwIfAborted()
     called = true
+    asked.begun()
     fresh = await callHandler(endpoint, asked, tx)
     return { request: fingerprint, response: options.cookies === 'replay' ? fresh : withoutCookies(fresh) }
   }

@@ -250,6 +250,13 @@ describe('copies at the same time', () => {
     expect(await at.box.ids()).toEqual(['k'])
   })
 
+  test('all get a response that is known, without waitMs too', async () => {
+    await using at = await open(charge)
+    const first = await seen(await at.post('k'))
+    const others = await Promise.all(Array.from({ length: 20 }, async () => seen(await at.post('k'))))
+    expect(others).toEqual(others.map(() => [first[0], first[1], 'true']))
+  })
+
   test('with waitMs all get the response of the one', async () => {
     const running = gate()
     const finish = gate()
