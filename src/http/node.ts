@@ -22,18 +22,19 @@ export interface RawReply {
 
 /**
  * A listener for `http.createServer`, a route handler of Express, or what a controller of Nest calls with its request and
- * response. The body must not have been parsed before, unless its bytes were kept.
+ * response. The body must not have been parsed before, unless its bytes were kept. What it answers resolves when the client is
+ * answered, or gone, and never rejects: pages of Next.js wait for it.
  */
 export function toNodeListener(
   handler: FetchHandler,
   options?: MountOptions,
 ): (request: IncomingMessage | RawRequest, response: ServerResponse | RawReply) => void {
   const mount = resolveMount('toNodeListener', handler, options)
-  return (request, response) => {
+  return (request, response): unknown => {
     const incoming = 'raw' in request ? request.raw : request
     const outgoing = 'raw' in response ? takeOver(response) : response
     const { baseUrl: base = '', originalUrl: path } = request as { baseUrl?: string; originalUrl?: string }
-    void serve(mount, { incoming, outgoing, path, kept: request, base, request })
+    return serve(mount, { incoming, outgoing, path, kept: request, base, request })
   }
 }
 

@@ -186,6 +186,6 @@ export function replayProblem({ name, replayMs, types, consumers }: Origin, cons
   if (consumers !== undefined && !consumers.includes(consumer.name)) return undefined
   if (types !== undefined && ![...types].some((type) => consumer.takes(type))) return undefined
   const forgets = `consumer ${consumer.name} forgets messages after ${consumer.retainMs} ms (retainMs)`
-  const window = `source ${name} takes them for ${replayMs} ms, twice its toleranceMs`
-  return `${forgets}, but ${window}, so a copy would run again; raise retainMs, or lower toleranceMs`
+  const window = `source ${name} takes them for ${replayMs} ms (replayMs, or twice its toleranceMs)`
+  return `${forgets}, but ${window}, so a copy would run again; raise retainMs, or lower that of the source`
 }

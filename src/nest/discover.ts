@@ -118,11 +118,11 @@ function checkNames(found: readonly FoundConsumer[]): void {
     names.set(one.mark.name, one)
     if (!other) continue
     if (other.target === one.target) {
-      const modules = [other, one].map(({ wrapper }) => wrapper.host?.name).join(' and ')
-      throw new OnceboxError(
-        'CONSUMER_EXISTS',
-        `${one.target.name} is a provider of ${modules}: provide it in one of them, and export it from there`,
-      )
+      const [first, second] = [other, one].map(({ wrapper }) => wrapper.host?.name)
+      const problem = `${one.target.name} is a provider of ${first} and ${second}`
+      const advice = 'provide it in one of them, and export it from there'
+      const twice = 'that is a dynamic module which was made twice: keep it in a constant, and import that'
+      throw new OnceboxError('CONSUMER_EXISTS', `${problem}: ${first === second ? twice : advice}`)
     }
     throw new OnceboxError(
       'CONSUMER_EXISTS',

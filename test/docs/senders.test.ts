@@ -97,7 +97,7 @@ const paypal = (body: string, certificate = CERTIFICATE, at = new Date().toISOSt
 }
 
 test.for([
-  ['shopify', shopify('{"order":1}'), 'shopify shopify.orders/create event-1'],
+  ['shopify', shopify('{"order":1}'), 'shopify shopify.orders/create orders/create:event-1'],
   [
     'slack',
     slack('{"type":"event_callback","event_id":"Ev1","event":{"type":"app_mention"}}'),
@@ -137,6 +137,10 @@ test.for([
     expect(fetched).toEqual([CERTIFICATE])
   }
   expect(got.filter((one) => one.startsWith(message.split(' ')[0]!))).toEqual([message])
+  if (name === 'shopify') {
+    const other = { ...sent, headers: { ...sent.headers, 'x-shopify-topic': 'orders/paid' } }
+    expect(await at.post(other)).toEqual(HANDLED)
+  }
 })
 
 describe('adyen', () => {

@@ -37,6 +37,17 @@ describe('a consumer', () => {
     expectRefusal(refused, 'CONSUMER_EXISTS', 'Plain is a provider of First and Second')
   })
 
+  test('of a dynamic module that was made twice', async () => {
+    class Billing {
+      static register = (currency: string) => ({
+        module: Billing,
+        providers: [Plain, { provide: 'currency', useValue: currency }],
+      })
+    }
+    const refused = await starting({ imports: [Billing.register('EUR'), Billing.register('USD')] })
+    expectRefusal(refused, 'CONSUMER_EXISTS', 'keep it in a constant')
+  })
+
   test('without handlers', async () => {
     @Consumer('idle')
     class Idle {

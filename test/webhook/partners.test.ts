@@ -223,6 +223,13 @@ describe('a captured request', () => {
     expect(await box.quarantine()).toMatchObject([{ reason: 'too-old' }])
   })
 
+  test('of a sender of your own, for longer than a consumer remembers, is refused by the name of its option', async () => {
+    await using box = await server.open()
+    box.consumer('a', { paid: () => undefined }, { retainMs: 3_600_000 })
+    const custom = webhook({ source: 'custom', replayMs: 7_200_000, verify: () => false })
+    expect(() => box.from(custom, { types: ['paid'] })).toThrow(/7200000 ms \(replayMs/)
+  })
+
   test('a process that starts is told of a consumer elsewhere that forgets too soon', async () => {
     const log = recorder()
     await using box = await server.open({ logger: log })
