@@ -1,5 +1,6 @@
 /** History: what the last hours and days were like, in steps that a chart has room for, and what the last minute was like. */
-import { OF_A_SINK, READ_MINUTE, READ_MINUTES, type LastRow, type StepRow } from '../postgres/sql/minutes.js'
+import { OF_A_SINK } from '../figures.js'
+import { READ_MINUTE, READ_MINUTES, type LastRow, type StepRow } from '../postgres/sql/minutes.js'
 import { runUnjitted } from '../postgres/unjitted.js'
 import type { Runtime } from '../runtime.js'
 import type { History, Rates, Series } from './answers/index.js'

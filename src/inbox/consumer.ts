@@ -2,11 +2,11 @@
 import { nameProblem } from '../check-options.js'
 import { nearest } from '../nearest.js'
 import { OnceboxError } from '../errors.js'
+import { OF_A_SINK } from '../figures.js'
 import { batchRun, type Logger } from '../handler.js'
 import type { LocalConsumer } from '../local-consumer.js'
 import type { MessageMap } from '../message.js'
 import type { Driver } from '../postgres/driver.js'
-import { OF_A_SINK } from '../postgres/sql/minutes.js'
 import { resolveOptions, type ConsumerOptions, type ResolvedOptions } from './options.js'
 
 export interface ConsumerDeclaration {

@@ -1,11 +1,12 @@
 /**
  * Minutes: what this process has counted goes into a table once a minute, for charts: what came in, was handled, failed or was a
- * copy, by consumer, and what was published, by sink. Each process adds its own. With it goes what was read of the whole box, by one process for all. Nothing of it is on the way of a
- * message: it is what the counters say anyway.
+ * copy, by consumer, and what was published, by sink. Each process adds its own. With it goes what was read of the whole box, by
+ * one process for all. Nothing of it is on the way of a message: it is what the counters say anyway.
  */
 import { sleep } from '../backoff.js'
+import { OF_A_SINK } from '../figures.js'
 import type { Database } from '../postgres/database.js'
-import { ADD_MINUTE, OF_A_SINK, type MinuteRow } from '../postgres/sql/minutes.js'
+import { ADD_MINUTE, type MinuteRow } from '../postgres/sql/minutes.js'
 import { NOBODY } from './declarations.js'
 import type { Metrics } from './metrics.js'
 import type { Figure, Reading } from './reading.js'

@@ -107,7 +107,7 @@ describe('a signed request is handled once, and a forged one refused', () => {
     ['hono.ts', 'as it stands'],
     ['nest.ts', 'on Express', () => ({ modules: nest() })],
     ['nest-fastify.ts', 'as it stands', () => ({ modules: nest(), values: { AppModule: emptyModule() } })],
-  ])('%s, %s', async ([title, , given = () => ({})]) => {
+  ])('%s, %s', async ([title, , given = (): Given => ({})]) => {
     const { values, ...more } = given()
     await using recipe = await runRecipe(recipes.get(title)!, { values: { hook, ...values }, ...more })
     await expectOnce(recipe.url)

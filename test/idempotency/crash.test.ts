@@ -19,7 +19,8 @@ async function start(box: Bench, dies = ''): Promise<Running> {
     pid: child.pid,
     child,
     async post(key) {
-      const init = { method: 'POST', headers: key === undefined ? {} : { 'idempotency-key': key }, body: '{}' }
+      const headers: Record<string, string> = key === undefined ? {} : { 'idempotency-key': key }
+      const init = { method: 'POST', headers, body: '{}' }
       const response = await fetch(`http://127.0.0.1:${String(port)}/`, init)
       const { by } = (await response.json()) as { by: number }
       return { status: response.status, by, replayed: response.headers.get('idempotent-replayed') }

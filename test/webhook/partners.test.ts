@@ -226,7 +226,7 @@ describe('a captured request', () => {
   test('of a sender of your own, for longer than a consumer remembers, is refused by the name of its option', async () => {
     await using box = await server.open()
     box.consumer('a', { paid: () => undefined }, { retainMs: 3_600_000 })
-    const custom = webhook({ source: 'custom', replayMs: 7_200_000, verify: () => false })
+    const custom = webhook({ source: 'custom', replayMs: 7_200_000, verify: () => false as const })
     expect(() => box.from(custom, { types: ['paid'] })).toThrow(/7200000 ms \(replayMs/)
   })
 

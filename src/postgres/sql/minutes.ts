@@ -1,10 +1,8 @@
 /**
  * Statements of the minutes: what happened in each, by consumer. Consumer '' is the whole box. A sink has rows as well, in which what
- * it has published is `handled`: behind `OF_A_SINK`, a character of control that no consumer begins its name with.
+ * it has published is `handled`: under its name behind U+001F, with which no consumer's name begins.
  */
 import { statement } from '../statement.js'
-
-export const OF_A_SINK = '\u001f'
 
 /** The minute that a time is in, counted since 1970. */
 const minuteOf = (time: string): string => `(extract(epoch from ${time})::bigint / 60)`
