@@ -7,6 +7,7 @@ import { inTime, openSource, type RabbitChannel, type RabbitMessage, type Sessio
 import { createComeback } from './comeback.js'
 import { consume, type Consumption, type Lanes } from './consumption.js'
 import type { ResolvedSource } from './options.js'
+import { createStreams, type Streams } from './streams.js'
 import { assertQueue } from './topology.js'
 import { warningsOf, warnOfCount } from './warnings.js'
 import { createWindows } from './windows.js'
@@ -31,7 +32,8 @@ async function begin(options: ResolvedSource, box: Receiver): Promise<Run> {
   const { report } = box
   const comeback = createComeback(2 * options.heartbeatMs + NOTICED_MS)
   const lanes: Lanes = { inFlight: new Set(), comeback, look: () => undefined }
-  let consuming: Consuming | undefined = await openConsuming(options, box, lanes)
+  const kept: Kept = { lanes, streams: createStreams(options.queue) }
+  let consuming: Consuming | undefined = await openConsuming(options, box, kept)
   const reopening = createReopening(RECONNECTING)
   reopening.opened()
   /** Deliveries of lost channels that the box is still busy with. */
@@ -58,7 +60,7 @@ async function begin(options: ResolvedSource, box: Receiver): Promise<Run> {
       await sleep(reopening.waitMs(), stopped)
       if (stopping) return
       try {
-        consuming = await openConsuming(options, box, lanes)
+        consuming = await openConsuming(options, box, kept)
         reopening.opened()
         report()
       } catch (error) {
@@ -80,10 +82,21 @@ async function begin(options: ResolvedSource, box: Receiver): Promise<Run> {
   }
 }
 
-async function openConsuming(options: ResolvedSource, { deliver, warn }: Receiver, lanes: Lanes): Promise<Consuming> {
+/** What is kept from channel to channel. */
+interface Kept {
+  readonly lanes: Lanes
+  readonly streams: Streams
+}
+
+async function openConsuming(
+  options: ResolvedSource,
+  { deliver, warn }: Receiver,
+  { lanes, streams }: Kept,
+): Promise<Consuming> {
   const session = await openSource(options)
   const { channel, version } = session
   const take = (raw: RabbitMessage): void => {
+    if (!streams.allows(raw, session)) return
     warnOfCount(raw, warn)
     consumption.add(raw)
   }
@@ -91,15 +104,17 @@ async function openConsuming(options: ResolvedSource, { deliver, warn }: Receive
   const consumption = consume(session, options, { deliver, lanes, makeRoom: windows.adjust })
   const begin = async (): Promise<void> => {
     await assertQueue(channel, options)
+    await streams.check(channel)
     await windows.open(lanes.comeback.count())
   }
   try {
     await inTime(options, begin(), session.lost)
   } catch (error) {
     // Messages may have come before the answer did.
+    const { problem } = session
     lanes.comeback.lose(consumption.open())
     await session.close()
-    throw error
+    throw streams.explain(problem ?? error)
   }
   for (const line of warningsOf(options.topology, version)) warn(line)
   return { session, consumption, cancel: windows.close }

@@ -151,6 +151,29 @@ describe('a source', { timeout: TIMEOUT_MS }, () => {
     expect(problems.at(-1)).toBeUndefined()
   })
 
+  test('refuses a stream, which would lose what comes while nobody listens, and says so for as long as it is one', async () => {
+    const { queue, exchange } = await fresh({}, '#', 'stream')
+    const { messages, problems } = await started({ queue })
+    channel.publish(exchange, 'x', Buffer.from('{}'), { messageId: 'first' })
+    const refusals = (): unknown[] => problems.filter((problem) => String(problem).includes(`${queue} is a stream`))
+    await waitUntil(() => refusals().length > 2)
+    expect(problems).toEqual(refusals())
+    expect(messages).toEqual([])
+    expect(String(problems[0])).toContain('bind a quorum queue')
+  })
+
+  test('reads a queue into which the messages of a stream were moved', async () => {
+    const { queue, exchange } = await fresh()
+    const { messages, problems } = await started({ queue })
+    channel.publish(exchange, 'x', Buffer.from('{}'), { messageId: 'moved', headers: { 'x-stream-offset': 7 } })
+    await waitUntil(() => messages.some(({ id }) => id === 'moved'))
+    await waitUntil(() => problems.length > 1)
+    expect(problems.at(-1)).toBeUndefined()
+    channel.publish(exchange, 'x', Buffer.from('{}'), { messageId: 'next', headers: { 'x-stream-offset': 8 } })
+    await waitUntil(() => messages.some(({ id }) => id === 'next'))
+    expect(problems).toHaveLength(2)
+  })
+
   test('goes on when its connection is cut', async () => {
     const { queue, exchange } = await fresh()
     const { connect, cut } = cutting()
