@@ -1,8 +1,10 @@
 /**
  * The client is the user's: kafkajs, or the `KafkaJS` namespace of Confluent's client, which has the same shape.
  *
- * Where they differ is all here. Confluent's takes its settings in a block called `kafkaJS`, wants for a consumer or a
- * producer what kafkajs wants for a call, has no events, and keeps a lost connection to itself.
+ * Where they differ is all here, and in kafkajs.ts and confluent.ts. Confluent's takes its settings in a block called `kafkaJS`, wants for a consumer or a
+ * producer what kafkajs wants for a call, has a callback instead of events (`on` and `events` are there, and throw), keeps
+ * a lost connection to itself, calls a batch stale once its partition is paused, and forgets what of a batch is resolved
+ * after it was given back.
  */
 import { OnceboxError } from '../../errors.js'
 
@@ -34,7 +36,19 @@ export interface KafkaConsumer {
   disconnect(): Promise<void>
   subscribe(subscription: { topics: (string | RegExp)[] }): Promise<void>
   run(config: { eachBatch: (payload: KafkaBatch) => Promise<void> }): Promise<void>
-  commitOffsets(offsets: { topic: string; partition: number; offset: string }[]): Promise<void>
+  commitOffsets(offsets: Position[]): Promise<void>
+}
+
+export interface Position {
+  readonly topic: string
+  readonly partition: number
+  readonly offset: string
+}
+
+/** Partitions of a topic. */
+export interface Assigned {
+  readonly topic: string
+  readonly partitions: readonly number[]
 }
 
 export interface KafkaProducer {
@@ -77,106 +91,24 @@ export interface KafkaRecord {
 /** A header that was written twice has several values. */
 export type KafkaHeaders = Readonly<Record<string, Buffer | string | (Buffer | string)[] | undefined>>
 
-/** The part of kafkajs that Confluent's client does not have. */
-interface KafkajsConsumer {
-  readonly events: { readonly CRASH: string; readonly GROUP_JOIN: string }
-  on(event: string, listener: (event: { payload?: { error?: unknown } }) => void): unknown
-}
-
-interface KafkajsBatch {
-  commitOffsetsIfNecessary(offsets: {
-    topics: { topic: string; partitions: { partition: number; offset: string }[] }[]
-  }): Promise<void>
-}
-
-export interface ConsumerSettings {
-  readonly groupId: string
-  readonly topics: readonly (string | RegExp)[]
-  readonly fromBeginning: boolean
-  readonly concurrency: number
-  readonly consumer: Readonly<Record<string, unknown>>
-}
-
-export interface ConsumerEvents {
-  /**
-   * Messages of one partition. Everything before the offset that is committed must be done with. The client has other
-   * partitions to see to, and should not be kept for longer than `patienceMs`.
-   */
-  eachBatch(payload: KafkaBatch, commit: (next: string) => Promise<void>, patienceMs: number): Promise<void>
-  /** Partitions were assigned anew. */
-  joined(): void
-  /** The consumer has given up, and has disconnected. */
-  crashed(error: unknown): void
-}
-
 export interface ProducerSettings {
   readonly idempotent: boolean
   readonly timeoutMs: number
   readonly producer: Readonly<Record<string, unknown>>
 }
 
-/**
- * A lost broker is tried for a few seconds. After that we hear of it, say so, and go on trying ourselves. The long poll
- * is short, for kafkajs sends no heartbeat and does not stop while it lasts.
- */
-const CONSUMER_RETRY = { initialRetryTime: 100, maxRetryTime: 1_000, retries: 5 }
-const POLL_MS = 500
-/** How long kafkajs may be kept by a partition. Confluent's client sees to each by itself. */
-const PATIENCE_MS = 100
 /** The relay tries again, with a backoff of its own; this is for a partition that moved to another broker. */
 const PRODUCER_RETRY = { initialRetryTime: 100, maxRetryTime: 1_000, retries: 2 }
+
+/** How long librdkafka hopes that a topic which is not there will be. It is 30 s by default, longer than we wait for it. */
+const PROPAGATION = 'topic.metadata.propagation.max.ms'
+const MISSING_MS = 1_000
 
 export function checkClient(client: unknown): KafkaClient {
   const { consumer, producer } = (client ?? {}) as Partial<KafkaClient>
   if (typeof consumer === 'function' && typeof producer === 'function') return client as KafkaClient
   const advice = 'npm install kafkajs (or @confluentinc/kafka-javascript), and pass new Kafka({ … })'
   throw new OnceboxError('OPTION_INVALID', `kafka: client must have consumer() and producer(); ${advice}`)
-}
-
-/** Connects, subscribes and joins the group; rejects if that fails. */
-export async function openConsumer(
-  client: KafkaClient,
-  settings: ConsumerSettings,
-  events: ConsumerEvents,
-): Promise<KafkaConsumer> {
-  const { groupId, fromBeginning, concurrency } = settings
-  const topics = [...settings.topics]
-  const consumer = isKafkajs(client)
-    ? client.consumer({ maxWaitTimeInMs: POLL_MS, ...settings.consumer, groupId, retry: consumerRetry(settings) })
-    : client.consumer(inBlock(settings.consumer, { groupId, fromBeginning, autoCommit: false }))
-  const run = {
-    eachBatch: (payload: KafkaBatch) =>
-      events.eachBatch(payload, (next) => commit(consumer, payload, next), isKafkajs(client) ? PATIENCE_MS : Infinity),
-    eachBatchAutoResolve: false,
-    partitionsConsumedConcurrently: concurrency,
-  }
-  const crash: { error?: unknown } = {}
-  try {
-    if (hasEvents(consumer)) {
-      consumer.on(consumer.events.GROUP_JOIN, () => events.joined())
-      consumer.on(consumer.events.CRASH, ({ payload }) => {
-        crash.error = payload?.error ?? new Error('the consumer crashed')
-        events.crashed(crash.error)
-      })
-    }
-    await consumer.connect()
-    await consumer.subscribe(isKafkajs(client) ? { topics, ...{ fromBeginning } } : { topics })
-    await consumer.run(isKafkajs(client) ? { ...run, ...{ autoCommit: false } } : run)
-  } catch (error) {
-    await consumer.disconnect().catch(() => undefined)
-    throw error
-  }
-  // A kafkajs consumer that could not join says so by an event alone.
-  if (crash.error !== undefined) throw crash.error
-  return consumer
-}
-
-async function commit(consumer: KafkaConsumer, payload: KafkaBatch, next: string): Promise<void> {
-  const { topic, partition } = payload.batch
-  if (!hasEvents(consumer)) return consumer.commitOffsets([{ topic, partition, offset: next }])
-  // In kafkajs that does nothing, and says nothing, once the consumer is being stopped.
-  const partitions = [{ partition, offset: next }]
-  return (payload as KafkaBatch & KafkajsBatch).commitOffsetsIfNecessary({ topics: [{ topic, partitions }] })
 }
 
 export function createProducer(client: KafkaClient, settings: ProducerSettings): KafkaProducer {
@@ -187,7 +119,12 @@ export function createProducer(client: KafkaClient, settings: ProducerSettings):
     const retry = { ...PRODUCER_RETRY, ...(settings.producer['retry'] as object | undefined) }
     return client.producer({ ...settings.producer, ...own, retry })
   }
-  return client.producer(inBlock({ timeout: timeoutMs, ...settings.producer }, { ...own, acks: -1 }))
+  const further = {
+    timeout: timeoutMs,
+    [PROPAGATION]: Math.min(MISSING_MS, Math.ceil(timeoutMs / 10)),
+    ...settings.producer,
+  }
+  return client.producer(inBlock(further, { ...own, acks: -1 }))
 }
 
 /** All in-sync replicas have it when this resolves. */
@@ -201,25 +138,12 @@ export async function send(
   await producer.sendBatch({ topicMessages, ...perCall })
 }
 
-function isKafkajs(client: KafkaClient): boolean {
+export function isKafkajs(client: KafkaClient): boolean {
   return typeof (client as { logger?: unknown }).logger === 'function'
 }
 
-function hasEvents(consumer: KafkaConsumer): consumer is KafkaConsumer & KafkajsConsumer {
-  return typeof (consumer as Partial<KafkajsConsumer>).on === 'function'
-}
-
-/** It would restart after some errors and stay silent after others; we restart it after all of them. */
-function consumerRetry({ consumer }: ConsumerSettings): object {
-  return {
-    ...CONSUMER_RETRY,
-    ...(consumer['retry'] as object | undefined),
-    restartOnFailure: () => Promise.resolve(false),
-  }
-}
-
 /** Settings of librdkafka, which have dots in their names, go beside the block. */
-function inBlock(given: Readonly<Record<string, unknown>>, own: object): object {
+export function inBlock(given: Readonly<Record<string, unknown>>, own: object): object {
   const beside = Object.entries(given).filter(([name]) => name.includes('.'))
   const within = Object.entries(given).filter(([name]) => !name.includes('.'))
   return { ...Object.fromEntries(beside), kafkaJS: { ...Object.fromEntries(within), ...own } }

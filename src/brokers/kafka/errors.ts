@@ -1,4 +1,7 @@
-/** What an error of the client means. Both clients carry the protocol's number of it, kafkajs below wrappers. */
+/**
+ * What an error of the client means. Both clients carry the protocol's number of it, kafkajs below wrappers; what librdkafka
+ * finds out by itself has a negative one.
+ */
 
 /** The message, or the batch it is in, will never be taken as it is. */
 const MESSAGE_REFUSED = [
@@ -13,6 +16,8 @@ const TOPIC_REFUSED = [
   17, // INVALID_TOPIC_EXCEPTION
   29, // TOPIC_AUTHORIZATION_FAILED
   44, // POLICY_VIOLATION
+  -188, // librdkafka: unknown topic
+  -190, // librdkafka: unknown partition
 ]
 /** The group has moved on, and wants its members to join again. */
 const GROUP_MOVED_ON = [

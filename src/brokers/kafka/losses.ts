@@ -2,26 +2,30 @@
  * What a topic has lost before it was read, and what in its settings will lose more.
  *
  * The client goes on in silence where the offset of its group is gone from the log: from the beginning of what is left, or
- * from its end. Before a member joins, the offsets of its group are compared with what the log still has; later a
- * member that finds other messages than it expected asks again.
+ * from its end. When a member is assigned partitions, and before it commits anything, the offsets of its group are compared
+ * with what the log still has; later a member that finds other messages than it expected asks again.
+ *
+ * A group that begins at the end of the log has that place in the memory of its members alone, until they have committed
+ * something. Whoever reads a partition next would begin at the end of that time. So it is committed here, before anything is
+ * read: by the one member that has the partition, so that no offset that another one has committed is overwritten.
  */
 import { within } from '../../backoff.js'
 import { OnceboxError } from '../../errors.js'
 import { DAY_MS } from '../../figures.js'
 import type { Report } from '../run.js'
 import type { Warn } from '../source.js'
-import type { KafkaAdmin } from './client.js'
+import type { Assigned, KafkaAdmin, Position } from './client.js'
+import { hasGroupMovedOn } from './errors.js'
 import type { ResolvedSource } from './options.js'
 
-export interface Position {
-  readonly topic: string
-  readonly partition: number
-  readonly offset: string
-}
-
+/** None of it rejects: a broker may not allow these questions. */
 export interface Losses {
-  /** Before a member joins. Never rejects: a broker may not allow these questions. */
-  look(): Promise<void>
+  /** Before a member joins: warns of settings. */
+  foresee(): Promise<void>
+  /** When partitions are assigned: what is gone is told, and where there is no offset and the end counts, it is committed. */
+  look(assigned: readonly Assigned[], commit: (positions: Position[]) => Promise<void>): Promise<void>
+  /** So far this member has committed. */
+  reached(position: Position): void
   /** A member expected the one, and was given the other. */
   skipped(expected: Position, found: string): void
 }
@@ -42,11 +46,19 @@ const ANSWER_MS = 5_000
 const ASK_EVERY_MS = 30_000
 /** `ConfigResourceTypes.TOPIC` of the protocol. */
 const TOPIC = 2
+/** Where nothing is committed kafkajs says so, or the number of one of the ends; Confluent's client leaves it out. */
+const NONE = '-1'
+const ANEW = 'give it another source, or its records are taken for copies of those that had their offsets'
+
+const NOT_BEGUN =
+  'where the group begins could not be committed; until something is, a restart may pass over messages: set fromBeginning'
 
 export function createLosses(options: ResolvedSource, { report, warn }: Told): Losses {
   const { client, groupId, fromBeginning } = options
   /** Positions of which it is known that they are gone. */
   const told = new Set<string>()
+  /** How far each partition was committed from here. */
+  const reached = new Map<string, Position>()
   /** Gaps to ask about, the first of each partition. */
   const gaps = new Map<string, { readonly expected: Position; readonly found: string }>()
   let askedAt = -Infinity
@@ -69,22 +81,30 @@ export function createLosses(options: ResolvedSource, { report, warn }: Told): L
       tell(at, `${lost} messages were deleted before they were read${how}; raise retention.ms of the topic`)
     }
     if (offset > high) {
-      const advice = 'give it another source, or its records are taken for copies of those that had their offsets'
-      tell(at, `the log ends at ${high}, so the topic was made anew, or cut: ${advice}`)
+      tell(at, `the log ends at ${high}, so the topic was made anew, or cut: ${ANEW}`)
     }
   }
 
-  const ask = async (question: (admin: KafkaAdmin) => Promise<void>): Promise<void> => {
+  /** With a topic the offsets of its groups are deleted. We know what it was. */
+  const compareReached = (at: Position, log: Log): void => {
+    compare(at, log)
+    tell(at, `the group has lost this offset, so the topic was made anew: ${ANEW}`)
+  }
+
+  /** Answers what was in the way, if anything. */
+  const ask = async (question: (admin: KafkaAdmin) => Promise<void>): Promise<unknown> => {
     const admin = client.admin?.()
-    if (!admin) return
+    if (!admin) return new Error('the client has no admin()')
     try {
       await within(
         ANSWER_MS,
         admin.connect().then(() => question(admin)),
         () => new Error('no answer'),
       )
-    } catch {
+      return undefined
+    } catch (error) {
       // It may not be allowed, or the broker is away: who joins will hear of that.
+      return error
     } finally {
       await admin.disconnect().catch(() => undefined)
     }
@@ -95,7 +115,36 @@ export function createLosses(options: ResolvedSource, { report, warn }: Told): L
     return new Map(offsets.map(({ partition, low, high }) => [partition, { low: BigInt(low), high: BigInt(high) }]))
   }
 
-  const askAboutGaps = (): Promise<void> => {
+  /** Answers where the group has to be told to begin. */
+  const compareAll = async (admin: KafkaAdmin, assigned: readonly Assigned[]): Promise<Position[]> => {
+    const topics = [...new Set(assigned.map(({ topic }) => topic))]
+    const answers = await admin.fetchOffsets({ groupId, topics })
+    const begins: Position[] = []
+    for (const topic of topics) {
+      const logs = await logsOf(admin, topic)
+      for (const at of reached.values()) {
+        if (at.topic === topic && !logs.has(at.partition)) tell(at, `it is gone, so the topic was made anew: ${ANEW}`)
+      }
+      const committed = answers.flatMap((answer) => (answer.topic === topic ? answer.partitions : []))
+      const offsets = new Map(committed.map(({ partition, offset }) => [partition, offset]))
+      for (const partition of assigned.flatMap((one) => (one.topic === topic ? one.partitions : []))) {
+        const log = logs.get(partition)
+        if (log) begins.push(...compareOne({ topic, partition, offset: offsets.get(partition) ?? NONE }, log))
+      }
+    }
+    return begins
+  }
+
+  const compareOne = (at: Position, log: Log): Position[] => {
+    const before = reached.get(nameOf(at))
+    const offset = BigInt(at.offset)
+    if (offset >= 0n) compare(at, log)
+    else if (before) compareReached(before, log)
+    const isGone = offset < log.low || offset > log.high
+    return isGone && !fromBeginning ? [{ ...at, offset: String(log.high) }] : []
+  }
+
+  const askAboutGaps = (): Promise<unknown> => {
     timer = undefined
     askedAt = performance.now()
     const found = [...gaps.values()]
@@ -110,25 +159,35 @@ export function createLosses(options: ResolvedSource, { report, warn }: Told): L
   }
 
   return {
-    look: () =>
-      ask(async (admin) => {
-        const topics = await topicsOf(admin, options.topics)
-        for (const { topic, partitions } of await admin.fetchOffsets({ groupId, topics })) {
-          const logs = await logsOf(admin, topic)
-          for (const { partition, offset } of partitions) {
-            const log = logs.get(partition)
-            // Below zero: nothing was committed yet.
-            if (log && BigInt(offset) >= 0n) compare({ topic, partition, offset }, log)
-          }
-        }
-        for (const line of await warningsOf(admin, topics)) warn(line)
-      }),
+    async foresee() {
+      await ask(async (admin) => {
+        for (const line of await warningsOf(admin, await topicsOf(admin, options.topics))) warn(line)
+      })
+    },
+    async look(assigned, commit) {
+      if (assigned.length === 0) return
+      const problem = await ask(async (admin) => {
+        const begins = await compareAll(admin, assigned)
+        if (begins.length > 0) await commit(begins)
+      })
+      if (problem !== undefined && !fromBeginning && !hasGroupMovedOn(problem)) warn(NOT_BEGUN)
+    },
+    reached(position) {
+      reached.set(nameOf(position), position)
+    },
     skipped(expected, found) {
-      const name = `${expected.topic}:${expected.partition}`
+      if (BigInt(found) < BigInt(expected.offset)) {
+        return tell(expected, `the next message has the offset ${found}, so the topic was made anew, or cut: ${ANEW}`)
+      }
+      const name = nameOf(expected)
       if (!gaps.has(name)) gaps.set(name, { expected, found })
       timer ??= setTimeout(() => void askAboutGaps(), askedAt + ASK_EVERY_MS - performance.now()).unref()
     },
   }
+}
+
+function nameOf({ topic, partition }: Omit<Position, 'offset'>): string {
+  return `${topic}:${partition}`
 }
 
 async function topicsOf(admin: KafkaAdmin, wanted: ResolvedSource['topics']): Promise<string[]> {

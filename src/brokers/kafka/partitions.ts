@@ -6,8 +6,8 @@
  * Each partition has one delivery in flight, and `concurrency` partitions at a time have one. The offset is committed
  * first and the position moved after, so that what could not be committed is read again, which the inbox recognises.
  *
- * kafkajs fetches nothing from a broker before it is done with all that it has fetched from it. So a batch that takes
- * longer than a moment goes on without it: the partition is paused, and the client goes on with the others.
+ * A client fetches nothing before it is done with what it has fetched: kafkajs from that broker, Confluent's at all. So a
+ * batch that takes longer than a moment goes on without it: the partition is paused, and the client goes on with the others.
  *
  *     a batch ── as many partitions as may are at work ──> paused; resumed when one of them is done
  *             ── done in a moment ──> back to the client
@@ -17,9 +17,10 @@ import { backoffMs, sleep } from '../../backoff.js'
 import type { Outcome } from '../../message.js'
 import { redeliverAfterMs } from '../redelivery.js'
 import type { Deliver } from '../source.js'
-import type { ConsumerEvents, KafkaBatch, KafkaMessage } from './client.js'
+import type { KafkaBatch, KafkaMessage } from './client.js'
+import type { ConsumerEvents } from './consumer.js'
 import { hasGroupMovedOn } from './errors.js'
-import type { Position } from './losses.js'
+import type { Losses } from './losses.js'
 import { toMessage } from './message.js'
 import type { ResolvedSource } from './options.js'
 
@@ -32,18 +33,16 @@ export interface Partitions extends Pick<ConsumerEvents, 'eachBatch' | 'joined'>
 
 type Commit = (next: string) => Promise<void>
 
+/** How long the client may be kept by a partition: it has others to see to. */
+const PATIENCE_MS = 100
 /** kafkajs sends a heartbeat when it is due, and it is asked this often. */
 const HEARTBEAT_MS = 500
 /** How long a partition waits, at least, before it is tried again. */
 const LEAST_PAUSE_MS = 100
 const MOST_PAUSE_MS = 5_000
 
-/** `skipped` is told of messages that the client did not read, and may have lost. */
-export function createPartitions(
-  options: ResolvedSource,
-  deliver: Deliver,
-  skipped: (expected: Position, found: string) => void,
-): Partitions {
+/** `losses` are told where a partition is, and of messages that the client did not read, and may have lost. */
+export function createPartitions(options: ResolvedSource, deliver: Deliver, losses: Losses): Partitions {
   let closed = false
   /** Counts assignments. What was begun under an earlier one is abandoned: its partition may belong to somebody else. */
   let generation = 0
@@ -74,8 +73,7 @@ export function createPartitions(
     const suspect = !known.has(name)
     const expected = known.get(name)
     const first = messages[0]!.offset
-    if (expected !== undefined && BigInt(first) > BigInt(expected))
-      skipped({ topic, partition, offset: expected }, first)
+    if (expected !== undefined && first !== expected) losses.skipped({ topic, partition, offset: expected }, first)
     known.set(name, first)
     const incoming = messages.map((message) => toMessage({ topic, partition, message }, options, suspect))
     const outcomes = await deliver(incoming).catch((): readonly Outcome[] => [])
@@ -89,6 +87,7 @@ export function createPartitions(
       const passed = last === batch.messages.at(-1) ? batch.lastOffset() : last.offset
       const next = String(BigInt(passed) + 1n)
       await commit(next)
+      losses.reached({ topic, partition, offset: next })
       if (!isOurs()) return false
       payload.resolveOffset(last.offset)
       known.set(name, next)
@@ -170,23 +169,26 @@ export function createPartitions(
   }
 
   return {
-    async eachBatch(payload, commit, patienceMs) {
+    async eachBatch(payload, commit) {
       if (rejoin !== undefined) throw rejoin
       const working = begin(payload, commit)
       if (!working) return
       let done = false
       const finished = working.finally(() => (done = true))
-      if (patienceMs === Infinity) await finished
-      else await sleep(patienceMs, finished)
+      await sleep(PATIENCE_MS, finished)
       if (!done) leave(payload, finished)
       // What the client needs to hear to join again, now and not after the rest of what it has fetched.
       if (rejoin !== undefined) throw rejoin
     },
-    joined() {
-      generation++
+    joined(assigned, commit) {
+      const own = ++generation
       rejoin = undefined
       known.clear()
+      const looked = losses.look(assigned, async (positions) => {
+        if (generation === own) await commit(positions)
+      })
       resumeNext(Infinity)
+      return looked
     },
     close() {
       closed = true

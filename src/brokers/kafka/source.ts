@@ -8,7 +8,9 @@ import { sleep } from '../../backoff.js'
 import { createReopening } from '../reopening.js'
 import { createRunner, type Receiver, type Run } from '../run.js'
 import type { Deliver, Source } from '../source.js'
-import { openConsumer, type KafkaConsumer } from './client.js'
+import { isKafkajs, type KafkaConsumer } from './client.js'
+import { openConfluent } from './confluent.js'
+import { openKafkajs } from './kafkajs.js'
 import { createLosses } from './losses.js'
 import type { ResolvedSource } from './options.js'
 import { createPartitions, type Partitions } from './partitions.js'
@@ -57,12 +59,13 @@ function begin(options: ResolvedSource, box: Receiver): Run {
   const join = async (): Promise<Membership> => {
     let crash: (error: unknown) => void = () => undefined
     const crashed = new Promise<unknown>((resolve) => (crash = resolve))
-    const own = (partitions = createPartitions(options, deliver, losses.skipped))
+    const own = (partitions = createPartitions(options, deliver, losses))
     const { eachBatch, joined } = own
+    const open = isKafkajs(options.client) ? openKafkajs : openConfluent
     try {
-      await losses.look()
+      await losses.foresee()
       return {
-        consumer: await openConsumer(options.client, options, { eachBatch, joined, crashed: crash }),
+        consumer: await open(options.client, options, { eachBatch, joined, crashed: crash }),
         partitions: own,
         crashed,
       }

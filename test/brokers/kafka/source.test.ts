@@ -25,6 +25,11 @@ async function committed(settings: Settings): Promise<number> {
 
 const isDone = (settings: Settings) => waitUntil(async () => (await backlog(settings)) === 0, PATIENCE)
 
+const CLIENTS: [string, (settings: Settings) => object][] = [
+  ['kafkajs', ({ url }) => clientOf(url)],
+  ['Confluent’s shape', ({ url }) => inConfluentShape(clientOf(url))],
+]
+
 describe('commits', TIMEOUT, () => {
   test('only what leads the partition without a gap is committed, and what follows the gap is delivered again', async () => {
     const settings = await broker.create()
@@ -98,7 +103,7 @@ describe('commits', TIMEOUT, () => {
     expect(rest().length).toBeGreaterThan(0)
   })
 
-  test('a delivery that takes long holds up no other partition', async () => {
+  test.each(CLIENTS)('a delivery that takes long holds up no other partition, with %s', async (_, clientAt) => {
     const settings = await broker.create()
     const keyed = (n: number): string => `k${n % 12}`
     await publish(settings, numbered(60, keyed))
@@ -107,7 +112,7 @@ describe('commits', TIMEOUT, () => {
     onTestFinished(open)
     let slow: string | undefined
     const ended: Incoming[] = []
-    await using reader = await read(source(settings), async (batch) => {
+    await using reader = await read(source(settings, { client: clientAt(settings) }), async (batch) => {
       slow ??= placeOf(batch[0]!)
       if (placeOf(batch[0]!) === slow) await passed
       ended.push(...batch)
@@ -435,6 +440,19 @@ describe('what the box gets', TIMEOUT, () => {
     expect(reader.messages.map(({ redelivered = false }) => redelivered)).toEqual(
       Array.from({ length: 30 }, (_, n) => n < 10),
     )
+  })
+
+  test.each(CLIENTS)('after each assignment, with %s', async (_, clientAt) => {
+    const settings = await broker.create()
+    await publish(settings, numbered(10, oneKey))
+    await using reader = await read(source(settings, { client: clientAt(settings) }))
+    await isDone(settings)
+    // Has them for a while, or makes the first one join again at least.
+    await using other = await read(source(settings))
+    await other.stop()
+    await publish(settings, numbered(10, oneKey))
+    await isDone(settings)
+    expect(reader.batches.at(-1)!.map(({ redelivered }) => redelivered)).toContain(true)
   })
 })
 
