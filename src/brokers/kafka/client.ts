@@ -127,15 +127,25 @@ export function createProducer(client: KafkaClient, settings: ProducerSettings):
   return client.producer(inBlock(further, { ...own, acks: -1 }))
 }
 
+interface ForTopic {
+  topic: string
+  messages: KafkaRecord[]
+}
+
 /** All in-sync replicas have it when this resolves. */
 export async function send(
   client: KafkaClient,
   producer: KafkaProducer,
-  topicMessages: { topic: string; messages: KafkaRecord[] }[],
+  topicMessages: ForTopic[],
   timeoutMs: number,
 ): Promise<void> {
-  const perCall = isKafkajs(client) ? { acks: -1, timeout: timeoutMs } : {}
-  await producer.sendBatch({ topicMessages, ...perCall })
+  if (isKafkajs(client)) await producer.sendBatch({ topicMessages, ...{ acks: -1, timeout: timeoutMs } })
+  // It writes into what it is given, and would not take that a second time.
+  else await producer.sendBatch({ topicMessages: topicMessages.map(copyOf) })
+}
+
+function copyOf({ topic, messages }: ForTopic): ForTopic {
+  return { topic, messages: messages.map((message) => ({ ...message })) }
 }
 
 export function isKafkajs(client: KafkaClient): boolean {

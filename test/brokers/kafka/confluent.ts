@@ -11,7 +11,9 @@ import type {
   ConsumerRunConfig,
   EachBatchPayload,
   Kafka,
+  Message,
   ProducerConfig,
+  TopicMessages,
   TopicPartitionOffset,
 } from 'kafkajs'
 import type { KafkaClient } from 'oncebox/kafka'
@@ -24,6 +26,9 @@ type Rebalance = (what: { code: number }, of: { topic: string; partition: number
 type EachBatch = NonNullable<ConsumerRunConfig['eachBatch']>
 
 const ASSIGN_PARTITIONS = -175
+/** Of the protocol, and of librdkafka. */
+const UNKNOWN_TOPIC = 3
+const LOCAL_UNKNOWN_TOPIC = -188
 
 function notImplemented(): never {
   throw new Error('Not implemented')
@@ -99,13 +104,30 @@ export function inConfluentShape(client: Kafka): KafkaClient {
       return {
         connect: () => producer.connect(),
         disconnect: () => producer.disconnect(),
-        sendBatch(batch: object) {
+        async sendBatch(batch: { topicMessages: TopicMessages[] }) {
           assert.deepEqual(Object.keys(batch), ['topicMessages'])
-          return producer.sendBatch(batch)
+          const copies = batch.topicMessages.map(({ topic, messages }) => ({ topic, messages: messages.map(written) }))
+          return producer
+            .sendBatch({ topicMessages: copies })
+            .catch((error: { code?: unknown; cause?: { code?: unknown } }) => {
+              const isMissing = [error.code, error.cause?.code].includes(UNKNOWN_TOPIC)
+              throw isMissing ? Object.assign(new Error('Local: Unknown topic'), { code: LOCAL_UNKNOWN_TOPIC }) : error
+            })
         },
       }
     },
   }
+}
+
+/** Confluent's writes its own form of the headers into what it is given, and does not take that form. */
+function written(message: Message): Message {
+  const copy = { ...message }
+  const headers = Object.entries(message.headers ?? {})
+  for (const [, value] of headers) {
+    if (typeof value !== 'string' && !Buffer.isBuffer(value)) throw new Error('Header value must be a string or buffer')
+  }
+  Object.assign(message, { headers: headers.map(([name, value]) => ({ [name]: value })) })
+  return copy
 }
 
 /** Anything beside the block that is no setting of librdkafka is an error. */

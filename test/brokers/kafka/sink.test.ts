@@ -1,11 +1,12 @@
 /** Kafka as a sink: an answer per message, in order, in bounded time. */
 import { createServer, type Socket } from 'node:net'
-import kafkajs from 'kafkajs'
+import kafkajs, { type Kafka } from 'kafkajs'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Incoming, Message, Sink } from 'oncebox'
 import { freePort } from '../../../tools/services/ports.mjs'
 import { waitUntil } from '../../support/wait.js'
-import { backlog, sink, source, withAdmin, type Settings } from './adapter.mjs'
+import { backlog, clientOf, sink, source, withAdmin, type Settings } from './adapter.mjs'
+import { inConfluentShape } from './confluent.js'
 import { event, read, useBroker } from './fixture.js'
 
 const broker = useBroker()
@@ -139,25 +140,32 @@ describe.for([false, true])('with idempotent: %s', TIMEOUT, (idempotent) => {
 })
 
 describe('topics', TIMEOUT, () => {
-  test('each event may have a topic of its own, and one that is missing concerns its events alone', async ({
-    skip,
-  }) => {
-    skip(broker.isMock, 'kafka-mock makes topics as they are asked for')
-    const [one, other] = [await broker.create(), await broker.create()]
-    const own = open(one, { topic: ({ subject }: Message) => (subject === 'none' ? subject : `${subject}`) })
-    const to = (id: string, topic: string, key?: string): Message => event(id, { subject: topic, ...(key && { key }) })
-    const batch = [
-      to('1', one.topic),
-      to('2', 'none', 'k'),
-      to('3', other.topic),
-      to('4', one.topic, 'k'),
-      to('5', 'none'),
-    ]
-    const answers = await own.publish(batch)
-    expect(answers.map((answer) => answer?.retry)).toEqual([undefined, true, undefined, true, true])
-    expect(new Set((await sent(one)).map(({ id }) => id))).toEqual(new Set(['1']))
-    expect(new Set((await sent(other)).map(({ id }) => id))).toEqual(new Set(['3']))
-  })
+  test.for([
+    ['kafkajs', (client: Kafka): object => client],
+    ['Confluent’s shape', inConfluentShape],
+  ] as const)(
+    'each event may have one, and a missing one concerns its events alone, with %s',
+    async ([, shape], context) => {
+      const { skip } = context
+      skip(broker.isMock, 'kafka-mock makes topics as they are asked for')
+      const [one, other] = [await broker.create(), await broker.create()]
+      const client = shape(clientOf(one.url))
+      const own = open(one, { client, topic: ({ subject }: Message) => subject! })
+      const to = (id: string, topic: string, key?: string): Message =>
+        event(id, { subject: topic, ...(key && { key }) })
+      const batch = [
+        to('1', one.topic),
+        to('2', 'none', 'k'),
+        to('3', other.topic),
+        to('4', one.topic, 'k'),
+        to('5', 'none'),
+      ]
+      const answers = await own.publish(batch)
+      expect(answers.map((answer) => answer?.retry)).toEqual([undefined, true, undefined, true, true])
+      expect(new Set((await sent(one)).map(({ id }) => id))).toEqual(new Set(['1']))
+      expect(new Set((await sent(other)).map(({ id }) => id))).toEqual(new Set(['3']))
+    },
+  )
 
   test('if there is but one, and it is missing, nobody is to blame', async ({ skip }) => {
     skip(broker.isMock, 'kafka-mock makes topics as they are asked for')
