@@ -49,7 +49,7 @@ function startRun(options: Resolved, queue: Queue, { deliver, report, warn }: Re
   const receive = async (wait: number): Promise<void> => {
     const began = performance.now()
     const messages = await queue.receive({ waitSeconds: wait, visibilitySeconds, signal: stopping.signal })
-    health.well()
+    health.well(began)
     deliveries.add(messages.map(hold))
     const early = EMPTY_MS - (performance.now() - began)
     if (messages.length === 0 && early > 0) await sleep(early, stopped)

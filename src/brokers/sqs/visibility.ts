@@ -31,10 +31,11 @@ export function keepHidden(queue: Queue, seconds: number, health: Health): Visib
 
   const extend = async (some: readonly Held[]): Promise<void> => {
     for (const held of some) held.extending = true
-    const until = performance.now() + spanMs
+    const began = performance.now()
+    const until = began + spanMs
     try {
       const refusals = await queue.hide(some.map(({ receipt }) => ({ receipt, seconds })))
-      health.well()
+      health.well(began)
       const refused = new Set(refusals.map(({ at }) => some[at]))
       for (const held of some) if (!refused.has(held)) held.hiddenUntil = until
       for (const { at, error } of refusals) {

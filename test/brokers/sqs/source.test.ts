@@ -5,6 +5,7 @@ import { OnceboxError, type Incoming, type Source } from 'oncebox'
 import { sqs, type SqsClient, type SqsMessage } from 'oncebox/sqs'
 import { freeze, unfreeze } from '../../support/freeze.js'
 import { waitUntil } from '../../support/wait.js'
+import { gate } from '../recorder.js'
 import * as adapter from './adapter.mjs'
 import type { Sent } from './adapter.mjs'
 import { collect, inFlight, outcome, useService, visible } from './open.js'
@@ -442,6 +443,26 @@ describe('a queue out of reach', () => {
     await waitUntil(() => seen.problems.at(-1) === undefined)
     await adapter.publish(settings, texts(1))
     await waitUntil(() => seen.messages.length === 1)
+  })
+
+  test('is reported once, also if answers come to what was asked before', async () => {
+    const settings = await adapter.create(given.service.url)
+    const { passed, open } = gate()
+    onTestFinished(open)
+    let asked = 0
+    const client: SqsClient = {
+      async send(command: object) {
+        if (command.constructor.name !== 'ReceiveMessageCommand' || ++asked > 2) throw new Error('token expired')
+        await passed
+        return { Messages: [] }
+      },
+    }
+    const seen = await collect(running(adapter.source(settings, { client, pollers: 3 })))
+    await waitUntil(() => seen.problems.length > 0)
+    open()
+    const before = asked
+    await waitUntil(() => asked > before + 5)
+    expect(seen.problems).toEqual([expect.objectContaining({ message: 'token expired' })])
   })
 
   test('a server that does not answer is given up after the timeout', async () => {
