@@ -9,7 +9,7 @@
  * something. Whoever reads a partition next would begin at the end of that time. So it is committed here, before anything is
  * read: by the one member that has the partition, so that no offset that another one has committed is overwritten.
  */
-import { within } from '../../backoff.js'
+import { sleep, within } from '../../backoff.js'
 import { OnceboxError } from '../../errors.js'
 import { DAY_MS } from '../../figures.js'
 import type { Report } from '../run.js'
@@ -42,6 +42,7 @@ interface Log {
 }
 
 const ANSWER_MS = 5_000
+const CLOSE_MS = 1_000
 /** A topic of transactions, or a compacted one, has gaps everywhere. */
 const ASK_EVERY_MS = 30_000
 /** `ConfigResourceTypes.TOPIC` of the protocol. */
@@ -106,7 +107,10 @@ export function createLosses(options: ResolvedSource, { report, warn }: Told): L
       // It may not be allowed, or the broker is away: who joins will hear of that.
       return error
     } finally {
-      await admin.disconnect().catch(() => undefined)
+      await sleep(
+        CLOSE_MS,
+        admin.disconnect().catch(() => undefined),
+      )
     }
   }
 
