@@ -22,8 +22,11 @@ import type { ResolvedSource } from './options.js'
 export interface Losses {
   /** Before a member joins: warns of settings. */
   foresee(): Promise<void>
-  /** When partitions are assigned: what is gone is told, and where there is no offset and the end counts, it is committed. */
-  look(assigned: readonly Assigned[], commit: (positions: Position[]) => Promise<void>): Promise<void>
+  /**
+   * When partitions are assigned: what is gone is told, and where there is no offset and the end counts, it is committed.
+   * Answers where the group is, of those of which that is known.
+   */
+  look(assigned: readonly Assigned[], commit: (positions: Position[]) => Promise<void>): Promise<readonly Position[]>
   /** So far this member has committed. */
   reached(position: Position): void
   /** A member expected the one, and was given the other. */
@@ -119,10 +122,11 @@ export function createLosses(options: ResolvedSource, { report, warn }: Told): L
     return new Map(offsets.map(({ partition, low, high }) => [partition, { low: BigInt(low), high: BigInt(high) }]))
   }
 
-  /** Answers where the group has to be told to begin. */
-  const compareAll = async (admin: KafkaAdmin, assigned: readonly Assigned[]): Promise<Position[]> => {
+  /** Answers where the group is, and where it has to be told to begin. */
+  const compareAll = async (admin: KafkaAdmin, assigned: readonly Assigned[]): Promise<[Position[], Position[]]> => {
     const topics = [...new Set(assigned.map(({ topic }) => topic))]
     const answers = await admin.fetchOffsets({ groupId, topics })
+    const places: Position[] = []
     const begins: Position[] = []
     for (const topic of topics) {
       const logs = await logsOf(admin, topic)
@@ -133,19 +137,22 @@ export function createLosses(options: ResolvedSource, { report, warn }: Told): L
       const offsets = new Map(committed.map(({ partition, offset }) => [partition, offset]))
       for (const partition of assigned.flatMap((one) => (one.topic === topic ? one.partitions : []))) {
         const log = logs.get(partition)
-        if (log) begins.push(...compareOne({ topic, partition, offset: offsets.get(partition) ?? NONE }, log))
+        if (!log) continue
+        const at = { topic, partition, offset: offsets.get(partition) ?? NONE }
+        if (compareOne(at, log)) places.push(at)
+        else if (!fromBeginning) begins.push({ ...at, offset: String(log.high) })
       }
     }
-    return begins
+    return [places, begins]
   }
 
-  const compareOne = (at: Position, log: Log): Position[] => {
+  /** Answers whether the log still has it. */
+  const compareOne = (at: Position, log: Log): boolean => {
     const before = reached.get(nameOf(at))
     const offset = BigInt(at.offset)
     if (offset >= 0n) compare(at, log)
     else if (before) compareReached(before, log)
-    const isGone = offset < log.low || offset > log.high
-    return isGone && !fromBeginning ? [{ ...at, offset: String(log.high) }] : []
+    return offset >= log.low && offset <= log.high
   }
 
   const askAboutGaps = (): Promise<unknown> => {
@@ -169,12 +176,16 @@ export function createLosses(options: ResolvedSource, { report, warn }: Told): L
       })
     },
     async look(assigned, commit) {
-      if (assigned.length === 0) return
+      const positions: Position[] = []
+      if (assigned.length === 0) return positions
       const problem = await ask(async (admin) => {
-        const begins = await compareAll(admin, assigned)
+        const [places, begins] = await compareAll(admin, assigned)
+        positions.push(...places)
         if (begins.length > 0) await commit(begins)
+        positions.push(...begins)
       })
       if (problem !== undefined && !fromBeginning && !hasGroupMovedOn(problem)) warn(NOT_BEGUN)
+      return positions
     },
     reached(position) {
       reached.set(nameOf(position), position)

@@ -49,7 +49,9 @@ export function createPartitions(options: ResolvedSource, deliver: Deliver, loss
   /** The group waits for its members to join again. */
   let rejoin: unknown
   /** Partitions of which something was delivered since they were assigned, and where they go on. */
-  const known = new Map<string, string | undefined>()
+  const known = new Map<string, string>()
+  /** Where the group was in them when they were assigned: what is deleted before the first of it is read is missed there. */
+  const places = new Map<string, string>()
   /** Deliveries in a row that got nowhere, by partition. */
   const failures = new Map<string, number>()
   /** Partitions at work. */
@@ -71,7 +73,7 @@ export function createPartitions(options: ResolvedSource, deliver: Deliver, loss
     const name = nameOf(payload)
     // The group's last member to read here may have died of the first ones: the broker does not say.
     const suspect = !known.has(name)
-    const expected = known.get(name)
+    const expected = known.get(name) ?? places.get(name)
     const first = messages[0]!.offset
     if (expected !== undefined && first !== expected) losses.skipped({ topic, partition, offset: expected }, first)
     known.set(name, first)
@@ -184,11 +186,15 @@ export function createPartitions(options: ResolvedSource, deliver: Deliver, loss
       const own = ++generation
       rejoin = undefined
       known.clear()
+      places.clear()
       const looked = losses.look(assigned, async (positions) => {
         if (generation === own) await commit(positions)
       })
       resumeNext(Infinity)
-      return looked
+      return looked.then((positions) => {
+        if (generation !== own) return
+        for (const { topic, partition, offset } of positions) places.set(`${topic}:${partition}`, offset)
+      })
     },
     close() {
       closed = true

@@ -126,6 +126,7 @@ describe('what is gone', TIMEOUT, () => {
     })
     await leaving.stop()
     await waitUntil(async () => (await backlog(settings)) === 0, PATIENCE)
+    await waitUntil(() => told(first).length + told(second).length > 0, PATIENCE)
     expect([...told(first), ...told(second)]).toEqual([expect.stringMatching(/offset 10: 10 messages were deleted/)])
   })
 
