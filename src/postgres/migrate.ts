@@ -15,6 +15,7 @@ import { checkSearchPath } from './search-path.js'
 import { SCHEMA } from './schema.js'
 import { MIGRATIONS } from './migrations.generated.js'
 import { statement } from './statement.js'
+import { lockTaken } from './upgrade.js'
 
 /** The newest schema that this version of the library knows. */
 export const SCHEMA_VERSION = MIGRATIONS.at(-1)!.version
@@ -124,6 +125,8 @@ async function migrateLocked(db: Database, tx: unknown, othersMs: number): Promi
     if (!found) await db.driver.query(`create schema ${quoted(db)}`, [], tx)
     await db.driver.query(db.bind(CREATE_VERSION), [], tx)
   }
+  const lock = lockTaken(from)
+  if (lock !== undefined) await db.driver.query(db.bind(lock), [], tx)
   for (const { version, sql } of MIGRATIONS) if (version > from) await db.driver.query(db.bind(sql), [], tx)
   await db.run(WRITE_VERSION, { version: SCHEMA_VERSION, compatibleFrom: compatibleFrom() }, tx)
   return { from, to: SCHEMA_VERSION }
@@ -155,6 +158,7 @@ const OPTIONS = { schema: SCHEMA, from: integer({ least: 0, most: SCHEMA_VERSION
 export function migrationSql(options: MigrationOptions = {}): string {
   const { schema, from } = resolve('migrationSql', options, OPTIONS)
   const bind = bindTo(schema)
+  const lock = lockTaken(from)
   return [
     '-- If a lock does not come in time, which would make handlers wait behind this, nothing is changed: run it again.',
     'begin;',
@@ -164,6 +168,7 @@ export function migrationSql(options: MigrationOptions = {}): string {
     `set local lock_timeout = '${TABLE_LOCK}';`,
     bind(refuseOther(from)),
     ...(from === 0 ? [`create schema if not exists ${bind('ob.').slice(0, -1)};`, `${bind(CREATE_VERSION)};`] : []),
+    ...(lock === undefined ? [] : [`${bind(lock)};`]),
     ...MIGRATIONS.filter(({ version }) => version > from).map(({ sql }) => bind(sql)),
     bind('delete from ob.schema_version;'),
     bind(`insert into ob.schema_version values (${SCHEMA_VERSION}, ${compatibleFrom()});`),

@@ -1,7 +1,9 @@
 /** A schema that an earlier version made, and is in use, is brought up to date. */
-import { createBox } from 'oncebox'
+import { createBox, migrationSql } from 'oncebox'
 import { fromPg } from 'oncebox/pg'
 import { expect, onTestFinished, test } from 'vitest'
+import { bindDatabase } from '../../src/postgres/database.js'
+import { migrate } from '../../src/postgres/migrate.js'
 import { MIGRATIONS } from '../../src/postgres/migrations.generated.js'
 import { scratchSchemaName } from '../support/postgres.js'
 import { waitUntil } from '../support/wait.js'
@@ -130,4 +132,47 @@ test('what counts the quarantine does so for that table alone, whoever would hav
   } finally {
     stranger.release(true)
   }
+})
+
+/** Waits for locks for so long that the test decides who gets them. */
+const patient = (sql: string): string => sql.replace(`lock_timeout = '100ms'`, `lock_timeout = '60s'`)
+
+const MIGRATORS: readonly [what: string, migrate: (schema: string) => Promise<unknown>][] = [
+  ['migrate()', (schema) => {
+    const driver = fromPg(server.pool)
+    const query = driver.query.bind(driver)
+    driver.query = (text, ...rest) => query(patient(text), ...rest)
+    return migrate(bindDatabase(driver, schema), 0)
+  }],
+  ['migrationSql', (schema) => server.pool.query(patient(migrationSql({ schema, from: 18 })))],
+] // prettier-ignore
+
+test.for(MIGRATORS)('%s does not wait for a claim that waits for it', async ([, upgrade]) => {
+  const { schema } = await openOld(18)
+  const claim = await server.pool.connect()
+  onTestFinished(() => claim.release(true))
+  await claim.query('begin')
+  await claim.query(`lock table ${schema}.work in row exclusive mode`)
+  const upgraded = upgrade(schema)
+  await waitUntil(async () => {
+    const { rows } = await server.pool.query(
+      `select 1 from pg_locks where not granted and relation = '${schema}.work'::regclass`,
+    )
+    return rows.length > 0
+  })
+  for (const table of ['message', 'outbox', 'sink_set']) {
+    await claim.query(`lock table ${schema}.${table} in row exclusive mode nowait`)
+  }
+  await claim.query('commit')
+  await upgraded
+  expect((await server.pool.query(`select version from ${schema}.schema_version`)).rows).toEqual([{ version: NEWEST }])
+})
+
+test('an upgrade that changes nothing that handlers hold does not wait for them', async () => {
+  const { box, schema } = await openOld(21)
+  const handler = await server.pool.connect()
+  onTestFinished(() => handler.release(true))
+  await handler.query('begin')
+  await handler.query(`lock table ${schema}.work, ${schema}.message, ${schema}.outbox in row exclusive mode`)
+  expect(await box.migrate()).toEqual({ from: 21, to: NEWEST })
 })
