@@ -15,7 +15,7 @@ import { checkSearchPath } from './search-path.js'
 import { SCHEMA } from './schema.js'
 import { MIGRATIONS } from './migrations.generated.js'
 import { statement } from './statement.js'
-import { lockTaken } from './upgrade.js'
+import { handOver, lockTaken } from './upgrade.js'
 
 /** The newest schema that this version of the library knows. */
 export const SCHEMA_VERSION = MIGRATIONS.at(-1)!.version
@@ -128,6 +128,7 @@ async function migrateLocked(db: Database, tx: unknown, othersMs: number): Promi
   const lock = lockTaken(from)
   if (lock !== undefined) await db.driver.query(db.bind(lock), [], tx)
   for (const { version, sql } of MIGRATIONS) if (version > from) await db.driver.query(db.bind(sql), [], tx)
+  if (from > 0) await db.driver.query(db.bind(handOver(from)), [], tx)
   await db.run(WRITE_VERSION, { version: SCHEMA_VERSION, compatibleFrom: compatibleFrom() }, tx)
   return { from, to: SCHEMA_VERSION }
 }
@@ -170,6 +171,7 @@ export function migrationSql(options: MigrationOptions = {}): string {
     ...(from === 0 ? [`create schema if not exists ${bind('ob.').slice(0, -1)};`, `${bind(CREATE_VERSION)};`] : []),
     ...(lock === undefined ? [] : [`${bind(lock)};`]),
     ...MIGRATIONS.filter(({ version }) => version > from).map(({ sql }) => bind(sql)),
+    ...(from > 0 && from < SCHEMA_VERSION ? [`${bind(handOver(from))};`] : []),
     bind('delete from ob.schema_version;'),
     bind(`insert into ob.schema_version values (${SCHEMA_VERSION}, ${compatibleFrom()});`),
     'commit;',

@@ -1191,22 +1191,24 @@ begin
   return differ;
 end $$;
 
--- Whoever may send may compare, and whoever may change the set of sinks may count: roles need nothing run again for that.
+-- Whoever may send may compare, and whoever may change the set of sinks may count: roles need nothing run again for that. Where
+-- nothing was granted yet there is no list of rights, and the owner has them all.
 do $$
 declare
   role record;
 begin
   for role in
-    select distinct right_to.grantee::regrole name, right_to.privilege_type from (
-      select (aclexplode(c.relacl)).* from pg_class c where c.oid in ('ob.outbox'::regclass, 'ob.sink_set'::regclass)
+    select distinct case when right_to.grantee = 0 then 'public' else right_to.grantee::regrole::text end name,
+      right_to.privilege_type from (
+      select (aclexplode(coalesce(c.relacl, acldefault('r', c.relowner)))).* from pg_class c where c.oid in ('ob.outbox'::regclass, 'ob.sink_set'::regclass)
       union all
       select (aclexplode(a.attacl)).* from pg_attribute a where a.attrelid = 'ob.outbox'::regclass) right_to
-    where right_to.privilege_type in ('INSERT', 'UPDATE') and right_to.grantee <> 0
+    where right_to.privilege_type in ('INSERT', 'UPDATE')
   loop
-    execute format('grant select (version) on ob.sink_set to %s', role.name);
-    execute format('grant select on sequence ob.sink_version to %s', role.name);
+    execute format('grant select (version) on %s to %s', 'ob.sink_set'::regclass, role.name);
+    execute format('grant select on sequence %s to %s', 'ob.sink_version'::regclass, role.name);
     if role.privilege_type = 'UPDATE' then
-      execute format('grant usage on sequence ob.sink_version to %s', role.name);
+      execute format('grant usage on sequence %s to %s', 'ob.sink_version'::regclass, role.name);
     end if;
   end loop;
 end $$;

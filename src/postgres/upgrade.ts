@@ -19,6 +19,35 @@ export function lockTaken(from: number): string | undefined {
   return `lock table ${changed.map((table) => `ob.${table}`).join(', ')} in access exclusive mode`
 }
 
+/**
+ * Gives what the migrations behind `from` have made to the owner of the tables of before, where somebody else has run them: a
+ * superuser, or a member of that role. If this role may not give it away, it lets the owner use it.
+ */
+export function handOver(from: number): string {
+  const pending = sqlOf(MIGRATIONS.filter(({ version }) => version > from))
+  const names = [...pending.matchAll(/^create (?:or replace )?(?:table|sequence|view|function) ob\.(\w+)/gm)]
+  const made = [...new Set(names.map(([, name]) => `'${name}'`))].join(', ')
+  return `do $$
+declare
+  object record;
+begin
+  for object in
+    with old as (select c.relnamespace, c.relowner from pg_class c where c.oid = 'ob.message'::regclass)
+    select 'table' kind, c.oid::regclass::text name, old.relowner::regrole owner from old join pg_class c using (relnamespace)
+    where c.relname in (${made}) and c.relkind in ('r', 'v', 'S') and c.relowner <> old.relowner
+    union all
+    select 'function', p.oid::regprocedure::text, old.relowner::regrole from old join pg_proc p on p.pronamespace = old.relnamespace
+    where p.proname in (${made}) and p.proowner <> old.relowner
+  loop
+    begin
+      execute format('alter %s %s owner to %s', object.kind, object.name, object.owner);
+    exception when insufficient_privilege then
+      execute format('grant all on %s %s to %s', object.kind, object.name, object.owner);
+    end;
+  end loop;
+end $$`
+}
+
 function sqlOf(migrations: typeof MIGRATIONS): string {
   return migrations.map(({ sql }) => sql).join('\n')
 }

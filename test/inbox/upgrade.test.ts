@@ -1,6 +1,7 @@
 /** A schema that an earlier version made, and is in use, is brought up to date. */
 import { createBox, migrationSql } from 'oncebox'
 import { fromPg } from 'oncebox/pg'
+import pg from 'pg'
 import { expect, onTestFinished, test } from 'vitest'
 import { bindDatabase } from '../../src/postgres/database.js'
 import { migrate } from '../../src/postgres/migrate.js'
@@ -175,4 +176,76 @@ test('an upgrade that changes nothing that handlers hold does not wait for them'
   await handler.query('begin')
   await handler.query(`lock table ${schema}.work, ${schema}.message, ${schema}.outbox in row exclusive mode`)
   expect(await box.migrate()).toEqual({ from: 21, to: NEWEST })
+})
+
+/** A schema of version 18 whose tables an owner has, who may log in, as may a member of the owner's role; and a role with no rights of its own. */
+async function openOwned() {
+  const { schema } = await openOld(18)
+  const [owner, member, anybody] = ['owner', 'member', 'anybody'].map((role) => `${schema}_${role}`) as [string, string, string] // prettier-ignore
+  await server.pool.query(
+    `create role ${owner} login; create role ${member} login in role ${owner}; create role ${anybody} login`,
+  )
+  await server.pool.query(`do $do$ declare command text; begin
+    execute 'alter schema ${schema} owner to ${owner}';
+    for command in
+      select format('alter table %s owner to ${owner}', oid::regclass) from pg_class
+      where relnamespace = '${schema}'::regnamespace and (relkind in ('r', 'v') or relkind = 'S' and relname = 'seq')
+      union all select format('alter function %s owner to ${owner}', oid::regprocedure) from pg_proc
+      where pronamespace = '${schema}'::regnamespace
+    loop execute command; end loop; end $do$`)
+  const pools: pg.Pool[] = []
+  onTestFinished(async () => {
+    await Promise.all(pools.map((pool) => pool.end()))
+    const all = `${owner}, ${member}, ${anybody}`
+    await server.pool.query(`drop schema ${schema} cascade; drop owned by ${all}; drop role ${all}`)
+  })
+  const as = (user: string): pg.Pool => {
+    const url = new URL(server.url)
+    url.username = user
+    const pool = new pg.Pool({ connectionString: url.href })
+    pools.push(pool)
+    return pool
+  }
+  const boxOf = (user: string) => createBox({ db: fromPg(as(user)), schema, logger: recorder() })
+  return { schema, owner, member, anybody, as, boxOf }
+}
+
+const UPGRADERS: readonly [who: string, upgrade: (owned: Awaited<ReturnType<typeof openOwned>>) => Promise<unknown>][] =
+  [
+    ['a superuser', ({ schema }) => server.pool.query(migrationSql({ schema, from: 18 }))],
+    ['a member of the owner’s role', ({ boxOf, member }) => boxOf(member).migrate()],
+  ]
+
+test.for(UPGRADERS)('what %s migrates stays the owner’s', async ([, upgrade]) => {
+  const owned = await openOwned()
+  await server.pool.query(`create view ${owned.schema}.foreign as select 1 one`)
+  await upgrade(owned)
+  const { rows } = await server.pool.query(
+    `select relname from pg_class where relnamespace = '${owned.schema}'::regnamespace
+       and relowner <> '${owned.owner}'::regrole union all
+     select proname from pg_proc where pronamespace = '${owned.schema}'::regnamespace and proowner <> '${owned.owner}'::regrole`,
+  )
+  expect(rows).toEqual([{ relname: 'foreign' }])
+  const box = owned.boxOf(owned.owner)
+  box.to({ publish: () => Promise.resolve([]), close: () => Promise.resolve() }, { name: 'k' })
+  await box.start()
+  await box.stop()
+})
+
+test('rights that everybody has on the tables of before are everybody’s on what migrate() adds to them', async () => {
+  const { schema, anybody, as } = await openOwned()
+  await server.pool.query(`grant usage on schema ${schema} to public;
+    grant select, insert, update, delete on all tables in schema ${schema} to public;
+    grant usage on all sequences in schema ${schema} to public`)
+  await server.pool.query(migrationSql({ schema, from: 18 }))
+  // As every version registers its sinks.
+  await as(anybody).query(`select ${schema}.register_sinks($1)`, [
+    {
+      s: [{ n: 'k', k: 1, t: null }],
+      process: '11111111-1111-1111-1111-111111111111',
+      host: 'h',
+      ms: 1000,
+      again: false,
+    },
+  ])
 })

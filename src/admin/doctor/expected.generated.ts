@@ -1,4 +1,4 @@
-// Generated from the migrations by `node scripts/describe-schema.mjs`, which `npm run build` runs. Of e6562a3b90056a20.
+// Generated from the migrations by `node scripts/describe-schema.mjs`, which `npm run build` runs. Of 424a0c75f957aaa0.
 import type { ObjectRow } from '../../postgres/sql/doctor-server.js'
 
 /** What the migrations make: kind, name, detail. */
