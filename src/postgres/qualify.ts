@@ -56,7 +56,9 @@ const FUNCTIONS = [
   ...['jsonb_object_agg', 'jsonb_object_keys', 'jsonb_strip_nulls', 'jsonb_typeof', 'lag', 'lead', 'left', 'length'],
   ...['lower', 'make_interval', 'max', 'md5', 'min', 'nextval', 'octet_length', 'random', 'replace', 'right'],
   ...[
+    'quote_ident',
     'row_number',
+    'row_security_active',
     'set_config',
     'setval',
     'sha256',

@@ -405,3 +405,32 @@ describe('a role that only reads', () => {
     expect(await worker.health()).toMatchObject({ database: true })
   })
 })
+
+test('row-level security that hides work is named at the start and by the doctor, and nothing is pruned', async () => {
+  await root.query(`alter table ${schema}.work enable row level security`)
+  const message = { id: 'hidden', type: 'fails', data: 1 }
+  try {
+    const box = boxOf('worker')
+    await expect(box.start()).rejects.toMatchObject({
+      code: 'RIGHTS_MISSING',
+      message: expect.stringMatching(
+        /all rows of work, .*disable row level security, or alter role .* bypassrls/,
+      ) as string,
+    })
+    expect(await box.admin.doctor()).toContainEqual(
+      expect.objectContaining({ code: 'rights-missing', severity: 'serious' }),
+    )
+    await root.query(`insert into ${schema}.message (consumer, source, id, type, body, received_at)
+      values ('c', 's', '${message.id}', 'fails', '{}', now() - interval '1 year')`)
+    await root.query(`insert into ${schema}.work (consumer, source, id, due_at, parked)
+      values ('c', 's', '${message.id}', now(), 'dead')`)
+    await expect(box.admin.prune()).rejects.toMatchObject({ code: '42501' })
+    const { rows } = await root.query(`select id from ${schema}.message where id = '${message.id}'`)
+    expect(rows).toHaveLength(1)
+  } finally {
+    await root.query(`alter table ${schema}.work disable row level security`)
+    for (const table of ['work', 'message']) {
+      await root.query(`delete from ${schema}.${table} where id = '${message.id}'`)
+    }
+  }
+})

@@ -9,7 +9,7 @@ export const SEARCH_PATH = statement<null, { path: string }>(`
 select pg_catalog.current_setting('search_path'::pg_catalog.text) path where $1::pg_catalog.text is not null`)
 
 /**
- * Which of these rights the session's role lacks: those on `tables`, by name, and to `functions`. Out, in one row: the `role`, and what is `missing`, as a list for people; null if nothing is. Sequences that others have added to the
+ * Which of these rights the session's role lacks: those on `tables`, by name, and to `functions`; and sight of all rows of these tables. Out, in one row: the `role`, and what is `missing`, as a list for people; null if nothing is. Sequences that others have added to the
  * schema, and their functions, are not asked for.
  */
 export const MISSING_RIGHTS = statement<RightsInput, { role: string; missing: string | null }>(`
@@ -28,6 +28,10 @@ missing as (
   from input, jsonb_array_elements_text(given->'functions') asked(name) join pg_proc f on f.proname::text = asked.name
     and f.pronamespace = (select c.relnamespace from pg_class c where c.oid = 'ob.schema_version'::regclass::oid)
   where not has_function_privilege(f.oid, 'EXECUTE')
+  union all
+  select 4, asked.name, 'sight of all rows of ' || asked.name || ', which has row-level security (alter table '
+    || ('ob.' || asked.name)::regclass::text || ' disable row level security, or alter role ' || quote_ident(current_user::text) || ' bypassrls)'
+  from input, jsonb_object_keys(given->'tables') asked(name) where row_security_active('ob.' || asked.name)
 )
 select current_user::text "role", (select string_agg(m.what, ', ' order by m.place, m.name, m.what) from missing m) missing`)
 
