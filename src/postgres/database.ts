@@ -182,10 +182,10 @@ function quoteSchema(schema: string): string {
   }
   const bytes = Buffer.byteLength(schema)
   // Statements name the schema inside strings, function bodies and comments too, which these would end.
-  if (bytes === 0 || bytes > 63 || /[?'$\p{Cc}]/u.test(schema) || !schema.isWellFormed()) {
+  if (bytes === 0 || bytes > 63 || /[?'$\\\p{Cc}]/u.test(schema) || !schema.isWellFormed()) {
     throw new OnceboxError(
       'OPTION_INVALID',
-      `schema must be a PostgreSQL name of 1 to 63 bytes without ?, ', $ and control characters; got ${JSON.stringify(schema)}`,
+      `schema must be a PostgreSQL name of 1 to 63 bytes without ?, ', $, \\ and control characters; got ${JSON.stringify(schema)}`,
     )
   }
   if (/^pg_/i.test(schema) || schema.toLowerCase() === 'information_schema') {

@@ -366,6 +366,9 @@ test('a deployer who may create roles and belongs to the owner can run it, and r
 })
 
 test('a name that could end the statement around it is refused', () => {
+  for (const schema of ["a'b", 'a$$b', 'a?b', 'a\\b']) {
+    expect(() => rolesSql({ schema })).toThrow(expect.objectContaining({ code: 'OPTION_INVALID' }) as Error)
+  }
   for (const worker of ['', "a'b", 'a$$b', 'pg_monitor', 'public', 'x'.repeat(64), 7 as never]) {
     expect(() => rolesSql({ roles: { worker } })).toThrow(expect.objectContaining({ code: 'OPTION_INVALID' }) as Error)
   }
