@@ -15,6 +15,9 @@ const SESSION = 'changes the session or the transaction alone'
 const START = 'asks what the server, the role or the sequences are like; no row is judged by it'
 const QUARANTINE = 'a row of the quarantine is no message yet: it has a key of its own, and no state that others share'
 
+/** Why a text is outside that is no statement by itself. */
+export const PIECE = 'a piece of other statements'
+
 export const OUTSIDE: Readonly<Record<string, string>> = {
   STATUS: DISPLAY,
   OUTBOX_STATUS: DISPLAY,
@@ -162,14 +165,14 @@ export const OUTSIDE: Readonly<Record<string, string>> = {
   COMPLETED: 'is asked once COMPLETE has ended',
   RECLAIM: 'finds events whose sink is gone for good; ASSIGN judges them',
   MARK_REMOVED: 'ends what REMOVE_DELIVERIES has done',
-  CRITERIA: 'a piece of other statements',
-  HELD_BACK: 'a piece of other statements',
-  FREE: 'a piece of other statements',
-  COUNTED: 'a piece of other statements',
-  FINISHED: 'a piece of other statements',
+  CRITERIA: PIECE,
+  HELD_BACK: PIECE,
+  FREE: PIECE,
+  COUNTED: PIECE,
+  FINISHED: PIECE,
   AS_IT_CAME: 'pieces of other statements',
-  STATE: 'a piece of other statements',
-  EVENT_STATE: 'a piece of other statements',
+  STATE: PIECE,
+  EVENT_STATE: PIECE,
   MARKED: 'a word',
   MAX_BIGINT: 'a number',
   COUNTED_TO: 'a number',

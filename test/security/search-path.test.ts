@@ -7,13 +7,13 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { createBox, type Sink } from 'oncebox'
 import { fromPg } from 'oncebox/pg'
 import { bindDatabase } from '../../src/postgres/database.js'
-import { exported } from '../interleavings/statements.js'
+import { exported, OUTSIDE, PIECE } from '../interleavings/statements.js'
 import { scratchDatabase, type ScratchDatabase } from '../support/postgres.js'
 import { waitUntil } from '../support/wait.js'
 import { createTwins } from './twins.js'
 
 /** Pieces of statements, which are in others. */
-const PIECES = new Set(['HELD_BACK', 'CRITERIA', 'FINISHED', 'STATE'])
+const PIECES = new Set(Object.keys(OUTSIDE).filter((name) => OUTSIDE[name] === PIECE))
 
 /** The functions of the schema that are not pinned: inlined, or run for every message. */
 const UNPINNED = ['close_transaction', 'is_fresh', 'margin', 'now', 'settle_one']
