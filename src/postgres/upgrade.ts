@@ -26,7 +26,7 @@ export function lockTaken(from: number): string | undefined {
 export function handOver(from: number): string {
   const pending = sqlOf(MIGRATIONS.filter(({ version }) => version > from))
   const names = [...pending.matchAll(/^create (?:or replace )?(?:table|sequence|view|function) ob\.(\w+)/gm)]
-  const made = [...new Set(names.map(([, name]) => `'${name}'`))].join(', ')
+  const made = `any ('{${[...new Set(names.map(([, name]) => name))].join(',')}}'::pg_catalog.name[])`
   return `do $$
 declare
   object record;
@@ -34,10 +34,10 @@ begin
   for object in
     with old as (select c.relnamespace, c.relowner from pg_class c where c.oid = 'ob.message'::regclass)
     select 'table' kind, c.oid::regclass::text name, old.relowner::regrole owner from old join pg_class c using (relnamespace)
-    where c.relname in (${made}) and c.relkind in ('r', 'v', 'S') and c.relowner <> old.relowner
+    where c.relname = ${made} and c.relkind in ('r', 'v', 'S') and c.relowner <> old.relowner
     union all
     select 'function', p.oid::regprocedure::text, old.relowner::regrole from old join pg_proc p on p.pronamespace = old.relnamespace
-    where p.proname in (${made}) and p.proowner <> old.relowner
+    where p.proname = ${made} and p.proowner <> old.relowner
   loop
     begin
       execute format('alter %s %s owner to %s', object.kind, object.name, object.owner);
