@@ -148,7 +148,8 @@ describe('several redelivered on arrival', () => {
       if (dies && message.id === 'n3') box.crashAt('handled')
       if (!dies) transactions.add((await tx.query('select pg_current_xact_id()::text xid', [])).rows[0].xid)
     }
-    box.consumer('a', { note: handler }, { mode: 'inline' })
+    // On a busy machine too, the first of them commit with the one that dies, or not at all.
+    box.consumer('a', { note: handler }, { mode: 'inline', group: { ms: 10_000 } })
     await box.handle(again(5)).catch(() => undefined)
     dies = false
     await box.clock.advance(31_000)
