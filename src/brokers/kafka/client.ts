@@ -1,10 +1,10 @@
 /**
  * The client is the user's: kafkajs, or the `KafkaJS` namespace of Confluent's client, which has the same shape.
  *
- * Where they differ is all here, and in kafkajs.ts and confluent.ts. Confluent's takes its settings in a block called `kafkaJS`, wants for a consumer or a
- * producer what kafkajs wants for a call, has a callback instead of events (`on` and `events` are there, and throw), keeps
- * a lost connection to itself, calls a batch stale once its partition is paused, and forgets what of a batch is resolved
- * after it was given back.
+ * Where they differ is all here, and in kafkajs.ts and confluent.ts. Confluent's takes its settings in a block called
+ * `kafkaJS`, wants for a consumer or a producer what kafkajs wants for a call, has a callback instead of events (`on` and
+ * `events` are there, and throw), keeps a lost connection to itself, calls a batch stale once its partition is paused, and
+ * forgets what of a batch is resolved after it was given back.
  */
 import { OnceboxError } from '../../errors.js'
 
@@ -43,6 +43,11 @@ export interface Position {
   readonly topic: string
   readonly partition: number
   readonly offset: string
+}
+
+/** Of the partition. */
+export function nameOf({ topic, partition }: Omit<Position, 'offset'>): string {
+  return `${topic}:${partition}`
 }
 
 /** Partitions of a topic. */

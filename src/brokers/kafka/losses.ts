@@ -14,7 +14,7 @@ import { OnceboxError } from '../../errors.js'
 import { DAY_MS } from '../../figures.js'
 import type { Report } from '../run.js'
 import type { Warn } from '../source.js'
-import type { Assigned, KafkaAdmin, Position } from './client.js'
+import { nameOf, type Assigned, type KafkaAdmin, type Position } from './client.js'
 import { hasGroupMovedOn } from './errors.js'
 import type { ResolvedSource } from './options.js'
 
@@ -68,8 +68,9 @@ export function createLosses(options: ResolvedSource, { report, warn }: Told): L
   let askedAt = -Infinity
   let timer: NodeJS.Timeout | undefined
 
-  const tell = ({ topic, partition, offset }: Position, what: string): void => {
-    const place = `${topic}:${partition}:${offset}`
+  const tell = (at: Position, what: string): void => {
+    const { topic, partition, offset } = at
+    const place = `${nameOf(at)}:${offset}`
     if (told.has(place)) return
     told.add(place)
     report(new OnceboxError('NOT_FOUND', `partition ${partition} of ${topic}, offset ${offset}: ${what}`))
@@ -199,10 +200,6 @@ export function createLosses(options: ResolvedSource, { report, warn }: Told): L
       timer ??= setTimeout(() => void askAboutGaps(), askedAt + ASK_EVERY_MS - performance.now()).unref()
     },
   }
-}
-
-function nameOf({ topic, partition }: Omit<Position, 'offset'>): string {
-  return `${topic}:${partition}`
 }
 
 async function topicsOf(admin: KafkaAdmin, wanted: ResolvedSource['topics']): Promise<string[]> {

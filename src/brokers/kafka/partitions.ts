@@ -17,7 +17,7 @@ import { backoffMs, sleep } from '../../backoff.js'
 import type { Outcome } from '../../message.js'
 import { redeliverAfterMs } from '../redelivery.js'
 import type { Deliver } from '../source.js'
-import type { KafkaBatch, KafkaMessage } from './client.js'
+import { nameOf, type KafkaBatch, type KafkaMessage } from './client.js'
 import type { ConsumerEvents } from './consumer.js'
 import { hasGroupMovedOn } from './errors.js'
 import type { Losses } from './losses.js'
@@ -70,7 +70,7 @@ export function createPartitions(options: ResolvedSource, deliver: Deliver, loss
   ): Promise<boolean> => {
     const { batch } = payload
     const { topic, partition } = batch
-    const name = nameOf(payload)
+    const name = nameOf(payload.batch)
     // The group's last member to read here may have died of the first ones: the broker does not say.
     const suspect = !known.has(name)
     const expected = known.get(name) ?? places.get(name)
@@ -105,7 +105,7 @@ export function createPartitions(options: ResolvedSource, deliver: Deliver, loss
 
   const pause = (payload: KafkaBatch, ms: number): void => {
     if (closed) return
-    const name = nameOf(payload)
+    const name = nameOf(payload.batch)
     const resume = payload.pause()
     clearTimeout(pauses.get(name))
     const timer = setTimeout(() => {
@@ -143,7 +143,7 @@ export function createPartitions(options: ResolvedSource, deliver: Deliver, loss
 
   /** Begins what `eachBatch` is given, if it may. */
   const begin = (payload: KafkaBatch, commit: Commit): Promise<void> | undefined => {
-    const name = nameOf(payload)
+    const name = nameOf(payload.batch)
     // Under an earlier assignment it may be at work still.
     if (closed || atWork.has(name) || atWork.size >= options.concurrency) {
       turns.set(name, payload.pause())
@@ -166,7 +166,7 @@ export function createPartitions(options: ResolvedSource, deliver: Deliver, loss
         if (hasGroupMovedOn(error)) rejoin ??= error
       })
       .finally(() => {
-        if (!closed && !pauses.has(nameOf(payload))) resumeIfOurs(resume)
+        if (!closed && !pauses.has(nameOf(payload.batch))) resumeIfOurs(resume)
       })
   }
 
@@ -193,7 +193,7 @@ export function createPartitions(options: ResolvedSource, deliver: Deliver, loss
       resumeNext(Infinity)
       return looked.then((positions) => {
         if (generation !== own) return
-        for (const { topic, partition, offset } of positions) places.set(`${topic}:${partition}`, offset)
+        for (const position of positions) places.set(nameOf(position), position.offset)
       })
     },
     close() {
@@ -205,10 +205,6 @@ export function createPartitions(options: ResolvedSource, deliver: Deliver, loss
       await Promise.allSettled(atWork.values())
     },
   }
-}
-
-function nameOf({ batch: { topic, partition } }: KafkaBatch): string {
-  return `${topic}:${partition}`
 }
 
 function resumeIfOurs(resume: () => void): void {
