@@ -6,7 +6,7 @@ import { backoffMs, sleep } from '../backoff.js'
 import type { ConsumerOutcome, Outcome } from '../message.js'
 import { isConflict, sqlState } from '../postgres/errors.js'
 import { receiveParam, type MessageRow, type RareParts } from '../postgres/sql/receive-param.js'
-import { RECEIVE, UNPARK_FAILED, type ReceiveAnswer } from '../postgres/sql/receive.js'
+import { RECEIVE, RECEIVE_ONE, UNPARK_FAILED, type ReceiveAnswer } from '../postgres/sql/receive.js'
 import { readJson } from '../postgres/statement.js'
 import type { Runtime } from '../runtime.js'
 import { failpoint } from '../worker/failpoints.js'
@@ -195,7 +195,8 @@ async function store(runtime: Runtime, batch: readonly Prepared[], options: Rece
     not: options.except ?? [],
     wait: options.alone ? LOCK_WAIT.alone : LOCK_WAIT.batch,
   })
-  const [stored] = await runtime.db.run(RECEIVE, param).catch((error: unknown) => {
+  const statement = rows.length === 1 && rows[0]!.rare === undefined ? RECEIVE_ONE : RECEIVE
+  const [stored] = await runtime.db.run(statement, param).catch((error: unknown) => {
     throw sqlState(error) === 'OB003' ? identityUnknown((error as Error).message) : error
   })
   return readJson(stored!.answer)

@@ -29,7 +29,7 @@ import {
 import { MARK_HANDLED, SETTLE_MARKED } from '../../src/postgres/sql/marks.js'
 import { ONCE_BEGIN, ONCE_CHECK } from '../../src/postgres/sql/once.js'
 import { receiveParam } from '../../src/postgres/sql/receive-param.js'
-import { RECEIVE, UNPARK_FAILED } from '../../src/postgres/sql/receive.js'
+import { RECEIVE, RECEIVE_ONE, UNPARK_FAILED } from '../../src/postgres/sql/receive.js'
 import { PRUNE, PRUNE_LANES } from '../../src/postgres/sql/retain.js'
 import { COUNT_ATTEMPT, FAIL, OPEN, SETTLE, SETTLE_ONE, STORE_RESULTS } from '../../src/postgres/sql/settle.js'
 import type { PartyOf, SceneOf } from './meet.js'
@@ -121,9 +121,11 @@ async function numberOf(hand: Hand, { consumer }: Scene): Promise<string | null>
 }
 const NUMBER = `select n::text from ob.message where consumer = $1::text::jsonb->>0 and source = 's' and id = 'm'`
 
-const receive = (id: string): Party => ({
-  name: id === 'm' ? 'RECEIVE' : `RECEIVE ${id}`,
-  statements: ['RECEIVE'],
+const WAYS_IN = { RECEIVE, RECEIVE_ONE }
+
+const receive = (way: keyof typeof WAYS_IN, id = 'm'): Party => ({
+  name: id === 'm' ? way : `${way} ${id}`,
+  statements: [way],
   async act(hand, scene) {
     const { consumer: name, state } = scene
     const local = {
@@ -138,7 +140,7 @@ const receive = (id: string): Party => ({
     const param = receiveParam([{ id: i, source, type, key, body, at }], {
       ...{ consumers: [local], only: null, not: [], wait: '60s' },
     })
-    const [row] = await hand.run(RECEIVE, param)
+    const [row] = await hand.run(WAYS_IN[way], param)
     const { rest } = JSON.parse(row!['answer'] as string) as { rest: unknown[] }
     return rest.length === 0 ? { id, stored: true } : {}
   },
@@ -303,7 +305,8 @@ async function settleMarked(hand: Hand, { consumer }: Scene): Promise<Deed> {
 
 /** By a person, or by time: of messages with and without a lane. */
 const COMMON: Party[] = [
-  receive('m'),
+  receive('RECEIVE'),
+  receive('RECEIVE_ONE'),
   {
     name: 'COUNT_ATTEMPT',
     statements: ['COUNT_ATTEMPT'],
@@ -505,7 +508,8 @@ export const LOOSE_PARTIES: Party[] = [
 
 export const LANE_PARTIES: Party[] = [
   ...COMMON,
-  receive('m2'),
+  receive('RECEIVE', 'm2'),
+  receive('RECEIVE_ONE', 'm2'),
   {
     name: 'CLAIM_LANES',
     statements: ['CLAIM_LANES'],

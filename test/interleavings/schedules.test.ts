@@ -26,7 +26,16 @@ const SEED = Number(process.env['ONCEBOX_TEST_SEED'] ?? Date.now() % 1_000_000_0
 /** Not those of several transactions: they are told of the first when they have ended the last. */
 const LOOSE = LOOSE_PARTIES.filter(({ onlyFirst, onlySecond }) => !onlyFirst && !onlySecond)
 /** A holder of a lane says what it read: these are true whatever that was. */
-const LANE_NAMES = ['RECEIVE', 'RECEIVE m2', 'CLAIM_LANES', 'RELEASE_LANES at once', 'REPLAY', 'PRUNE_LANES']
+const LANE_NAMES = [
+  'RECEIVE',
+  'RECEIVE_ONE',
+  'RECEIVE m2',
+  'RECEIVE_ONE m2',
+  'CLAIM_LANES',
+  'RELEASE_LANES at once',
+  'REPLAY',
+  'PRUNE_LANES',
+]
 const LANE = LANE_PARTIES.filter(({ name }) => LANE_NAMES.includes(name))
 const pick = (states: readonly State[], names: readonly string[]): State[] =>
   states.filter(({ name }) => names.includes(name))

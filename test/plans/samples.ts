@@ -271,6 +271,7 @@ export const SAMPLES: ReadonlyMap<string, Sample> = new Map<string, Sample>([
   ['READ_SIZES', sample(reading.READ_SIZES, null, '')],
 
   ['RECEIVE', sample(receive.RECEIVE, receiveParam([MESSAGE, { ...MESSAGE, id: '1' }], { consumers: [LOCAL], only: null, not: [], wait: '1s' }), '')],
+  ['RECEIVE_ONE', sample(receive.RECEIVE_ONE, receiveParam([MESSAGE], { consumers: [LOCAL], only: null, not: [], wait: '1s' }), '')],
   ['CLASSIFY', sample(receive.CLASSIFY, [[...PENDING, 'ab', 'ab', null, null, 't1'], [...HANDLED, null]], 'message_pkey work_pkey')],
   ['CONFIRM', sample(receive.CONFIRM, 'known', '')],
   ['UNPARK_FAILED', sample(receive.UNPARK_FAILED, [['mail', 's3', '39']], 'work_pkey')],

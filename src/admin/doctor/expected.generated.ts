@@ -1,4 +1,4 @@
-// Generated from the migrations by `node scripts/describe-schema.mjs`, which `npm run build` runs. Of 424a0c75f957aaa0.
+// Generated from the migrations by `node scripts/describe-schema.mjs`, which `npm run build` runs. Of dcddf5f93c4e0931.
 import type { ObjectRow } from '../../postgres/sql/doctor-server.js'
 
 /** What the migrations make: kind, name, detail. */
@@ -244,6 +244,7 @@ export const EXPECTED: readonly (readonly [ObjectRow['kind'], string, string])[]
   ["function", "now", "d65f5d4ec53d9ef4cf79267c40ded042"],
   ["function", "quarantine_bytes", "1f47037092bee2b9be71920364f2e30e"],
   ["function", "quarantine_used", "f29f63e33fea02cd7409bb63747a1a94"],
+  ["function", "receive_one", "d55315bb5c5280885db7497782a0af4a"],
   ["function", "refuse", "6b3d5cc3aadeb20ca6c148b3b4df45de"],
   ["function", "refuse_forgotten", "fd74b93b13fbdf6361824295c845bd01"],
   ["function", "register_sinks", "6838965025779915e0dc3ad9d769aaf4"],
