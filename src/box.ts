@@ -18,6 +18,7 @@ import type { FrontDoor } from './front-door.js'
 import { healthOf } from './health.js'
 import { checkClient, checkNew, declareConsumer } from './inbox/consumer.js'
 import { deliver, type DeliverOptions } from './inbox/deliver.js'
+import { Gathering } from './inbox/gather.js'
 import { Elsewhere } from './inbox/others.js'
 import { createHost } from './inbox/endpoint.js'
 import { createIdleWatch } from './inbox/idle.js'
@@ -85,14 +86,15 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
   waker.subscribe(() => relays.nudge())
 
   const elsewhere = new Elsewhere()
+  const gathering = new Gathering(runtime)
   /** What is on its way through a front door. */
   const arriving = new Set<Promise<unknown>>()
   const arrive = async (
     incoming: readonly Incoming[],
-    how: Omit<DeliverOptions, 'consumers' | 'elsewhere'>,
+    how: Omit<DeliverOptions, 'consumers' | 'elsewhere' | 'gathering'>,
   ): Promise<Outcome[]> => {
     const consumers = [...workers.values()].map((w) => w.inline)
-    const work = tapArrivals(incoming, deliver(runtime, incoming, { consumers, elsewhere, ...how }))
+    const work = tapArrivals(incoming, deliver(runtime, incoming, { consumers, elsewhere, gathering, ...how }))
     arriving.add(work)
     const outcomes = await work.finally(() => arriving.delete(work))
     runtime.metrics.arrived(how.origin?.name, incoming, outcomes)

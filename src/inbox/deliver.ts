@@ -10,6 +10,7 @@ import type { Origin, Runtime } from '../runtime.js'
 import type { Choose } from './compare.js'
 import { identityUnknown, type ConsumerDeclaration } from './consumer.js'
 import { runDirect } from './direct.js'
+import type { Gathering } from './gather.js'
 import { handleFor } from './inline/handle.js'
 import { OthersMet, type Elsewhere, type OthersQuestion } from './others.js'
 import { quarantined, type Ackable } from './outcome.js'
@@ -34,6 +35,8 @@ export interface DeliverOptions {
   readonly origin?: Origin | undefined
   /** What is remembered of consumers of other processes. */
   readonly elsewhere: Elsewhere
+  /** Where calls with one message each meet. */
+  readonly gathering: Gathering
 }
 
 export function deliver(runtime: Runtime, incoming: readonly Incoming[], options: DeliverOptions): Promise<Outcome[]> {
@@ -55,7 +58,7 @@ async function take(runtime: Runtime, incoming: readonly Incoming[], options: De
   )
   const outcomes =
     now.length === 0
-      ? await receive(runtime, messages, { consumers: declared, only, unrouted })
+      ? await options.gathering.receive(messages, { consumers: declared, only, unrouted })
       : await withoutRefused(runtime, messages, only, (accepted) => deliverNow(runtime, accepted, options, now))
   return reroute(runtime, messages, outcomes, { consumers: declared, only })
 }

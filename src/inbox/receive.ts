@@ -286,6 +286,7 @@ function stored(consumer: string): Ackable {
   return { outcome: { consumer, status: 'stored' } satisfies ConsumerOutcome }
 }
 
-function sizeOf({ body, envelope }: Prepared): number {
+/** About as many bytes as it takes in a statement. */
+export function sizeOf({ body, envelope }: Prepared): number {
   return body.length + (envelope?.length ?? 0)
 }
