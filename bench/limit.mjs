@@ -54,6 +54,12 @@ w as (
   returning source, id)
 select coalesce(jsonb_agg(jsonb_build_array(source, id)), '[]')::text new from w`)
 
+const RECEIVE_ONE = statement(`
+with ins as (
+  insert into lim.message (consumer, source, id, type, body) values ('c', $1, $2, $3, $4)
+  on conflict do nothing returning source, id)
+insert into lim.work (consumer, source, id, due_at) select 'c', source, id, statement_timestamp() from ins returning id`)
+
 const RECEIVE_KEYED = statement(`
 with m as materialized (
   select distinct on (e->>'s', e->>'i') ord, e->>'s' s, e->>'i' id, e->>'t' t, e->>'k' k, e->>'b' b,
@@ -158,6 +164,7 @@ function statement(text) {
 export class Limit {
   #url
   #clients = []
+  #turn = 0
   #effect
 
   /** `effect` is what the handler does to a message. */
@@ -213,6 +220,18 @@ export class Limit {
         free.push(client)
       }
     })
+  }
+
+  /** Stores one message. */
+  async receiveOne(message) {
+    const client = this.#clients[this.#turn++ % this.#clients.length]
+    const { rows } = await ask(client, RECEIVE_ONE, [
+      message.source,
+      message.id,
+      message.type,
+      JSON.stringify(message.data),
+    ])
+    if (rows.length === 0) throw new Error('the message was not new')
   }
 
   /** Stored messages in groups: claim, then one transaction for so many of them. */

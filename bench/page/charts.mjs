@@ -56,6 +56,10 @@ export function peerCharts(peers) {
         'store',
       ),
     },
+    single: {
+      title: 'Stored, message by message, 16 in flight, 200 bytes',
+      groups: groupsOf([['storing, message by message', '']], 'store'),
+    },
     batches: {
       title: 'Handled, one statement per batch of 1 000, warm',
       groups: groupsOf([['warm', '']], 'handle', isBatch),

@@ -16,6 +16,7 @@ export async function open({ url, shape, work, handled }) {
     tables: limit.tables,
     left: 'exists (select from lim.work)',
     store: (messages, many) => limit.receive(messages, { inFlight: many }),
+    storeOne: (message) => limit.receiveOne(message),
     async start({ length }) {
       await drain(length)
       handled(length)

@@ -11,6 +11,7 @@
  *   tables              emptied before each round
  *   left                an SQL expression: is anything not settled?
  *   store(list, many)   in batches of 1 000, so many at a time
+ *   storeOne(message)   by the call that is meant for one
  *   start(list, what)   handles what is stored, or the list, if the contender is one that handles on arrival
  *   pause()             until the next start
  *   close()
@@ -18,7 +19,7 @@
 import { performance } from 'node:perf_hooks'
 import pg from 'pg'
 import { addEffects, BUSINESS, HANDLERS } from '../handlers.mjs'
-import { orders } from '../messages.mjs'
+import { inFlight, orders } from '../messages.mjs'
 
 const [, , name, shape] = process.argv
 const url = process.env.BENCH_URL
@@ -53,6 +54,9 @@ const steps = {
   },
 
   store: ({ many }) => timed(() => contender.store(round.messages, many)),
+
+  /** Each by a call of its own, so many at a time. */
+  storeEach: ({ many }) => timed(() => inFlight(many, round.messages, contender.storeOne)),
 
   /** Until every handler has run and nothing is left to settle. */
   handle: () =>

@@ -89,6 +89,7 @@ export const CHECKS = [
   { round: 'warm', of: 'oncebox, batch()', to: ['by hand, batches of 1 000'], target: 0.9 },
   { round: 'storing, one after the other', of: 'oncebox', to: PEERS, step: 'store', target: 1 },
   { round: 'storing, four in flight', of: 'oncebox', to: PEERS, step: 'store', target: 1 },
+  { round: 'storing, message by message', of: 'oncebox', to: PEERS, step: 'store', target: 1 },
 ]
 
 /** By default each handler with the small payload, and each payload with the handler that inserts. */

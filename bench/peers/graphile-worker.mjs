@@ -28,6 +28,7 @@ export async function open({ url, work, handled }) {
       inFlight(many, chunks(messages, 1_000), (part) =>
         utils.addJobs(part.map(({ id, data }) => ({ identifier: 'order', payload: data, jobKey: id }))),
       ),
+    storeOne: ({ id, data }) => utils.addJob('order', data, { jobKey: id }),
     async start() {
       runner = await run({ pgPool, logger, noHandleSignals: true, taskList: { order }, preset: { worker } })
     },

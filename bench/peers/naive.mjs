@@ -12,6 +12,7 @@ const STORE = {
   name: 'store',
   text: `insert into inbox (id, body) select * from unnest($1::text[], $2::jsonb[]) on conflict do nothing`,
 }
+const STORE_ONE = { name: 'store-one', text: 'insert into inbox (id, body) values ($1, $2) on conflict do nothing' }
 
 export async function open({ url, work, handled }) {
   const pool = new pg.Pool({ connectionString: url, max: CONNECTIONS, idleTimeoutMillis: 0 })
@@ -40,6 +41,7 @@ export async function open({ url, work, handled }) {
       inFlight(many, chunks(messages, 1_000), (part) =>
         pool.query({ ...STORE, values: [part.map(({ id }) => id), part.map(({ data }) => JSON.stringify(data))] }),
       ),
+    storeOne: ({ id, data }) => pool.query({ ...STORE_ONE, values: [id, JSON.stringify(data)] }),
     start: (messages) => inFlight(CONNECTIONS, messages, handle),
     pause: async () => undefined,
     close: () => pool.end(),

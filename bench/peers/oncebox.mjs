@@ -42,6 +42,7 @@ export async function open({ url, shape, work, workMany, handled }) {
     tables: ['message', 'work', 'lane', 'quarantine'].map((table) => `oncebox.${table}`),
     left: 'exists (select from oncebox.work)',
     store: (messages, flying) => inFlight(flying, chunks(messages, 1_000), (part) => box.receive(part)),
+    storeOne: (message) => box.receive(message),
     start: (messages) => (shape === 'inline' ? arrive(messages) : box.start()),
     pause: () => box.stop(),
     async close() {

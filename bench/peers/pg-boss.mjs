@@ -45,6 +45,7 @@ export async function open({ url, shape, work, workMany, handled }) {
           part.map(({ id, data }) => ({ id, data })),
         ),
       ),
+    storeOne: ({ id, data }) => boss.send(QUEUE, data, { id }),
     start(_, handler) {
       const options = { ...WORK, ...SHAPES[shape] }
       // Batches that update the same rows would lose one deadlock after the other.

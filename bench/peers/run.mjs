@@ -6,7 +6,8 @@
  *
  *   repeat:  each contender starts, and handles its first messages       cold
  *            for each handler and payload, each contender in turn        warm
- *            those that store: one batch at a time, and four in flight   storing
+ *            those that store: one batch at a time, four in flight, and
+ *            message by message, 16 in flight                            storing
  *            all of them end
  *
  * `--messages` are those of the warm round with small ones, and of storing; the others have an eighth. Each repeat begins with another
@@ -138,18 +139,19 @@ async function runRound(child, name, round) {
   return `${rounded(handled.rate)}/s`
 }
 
-/** One batch of 1 000 after the other, and four in flight. */
+/** One batch of 1 000 after the other, and four in flight; then messages one by one, 16 in flight. */
 async function runStoring(child, name) {
-  const count = Number(options.messages)
+  const all = Number(options.messages)
   const rates = []
-  for (const [many, title] of [
-    [1, 'one after the other'],
-    [4, 'four in flight'],
+  for (const { step, many, title, count } of [
+    { step: 'store', many: 1, title: 'one after the other', count: all },
+    { step: 'store', many: 4, title: 'four in flight', count: all },
+    { step: 'storeEach', many: 16, title: 'message by message', count: Math.round(all / 2) },
   ]) {
     const round = { name: `storing, ${title}`, payload: '200 B', count }
     await child.ask('prepare', { handler: 'none', count, bytes: PAYLOADS[round.payload].bytes })
     await child.settle()
-    const stored = await child.measure('store', count, { many })
+    const stored = await child.measure(step, count, { many })
     note(round, name, 'store', stored)
     rates.push(`${rounded(stored.rate)}/s`)
   }
