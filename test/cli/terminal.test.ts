@@ -225,9 +225,10 @@ describe('on a terminal', () => {
     await ageAll(database.url)
     const ends = (parts: string[]): number[] => parts.map((part) => Number(/^\d+/.exec(part)![0]))
     const coloured = await show({}, 90)
-    expect(ends(coloured).slice(0, reads.length)).toEqual(reads.map(([noun]) => (noun === 'doctor' ? 3 : 0)))
-    expect(ends(coloured).slice(reads.length)).toEqual([2, 1, 1, 1])
-    expect(coloured.join('')).toContain('\u001b[31mdead\u001b[39m')
+    const all = coloured.join('\n')
+    expect(ends(coloured).slice(0, reads.length), all).toEqual(reads.map(([noun]) => (noun === 'doctor' ? 3 : 0)))
+    expect(ends(coloured).slice(reads.length), all).toEqual([2, 1, 1, 1])
+    expect(all).toContain('\u001b[31mdead\u001b[39m')
     const plain = (await show({ NO_COLOR: '1' }, 90)).join('').replaceAll(/\u001b\[(\?\d+[hl]|[HKJ]|2K)/g, '') // eslint-disable-line no-control-regex -- the screen
     expect(plain).not.toContain('\u001b')
     const tables = plain.split('\n').filter((line) => /^(RECEIVED|CONSUMER|SINK|AT |\d{4}-)/.test(line))

@@ -89,7 +89,9 @@ test('every hook is called as a method of the object that it came with', async (
   await using box = await server.open({ hooks })
   box.consumer('stored', { note: () => Promise.reject(new Reject('no')) })
   box.consumer('inline', { other: () => Promise.reject(new Reject('no')) }, { mode: 'inline' })
-  box.consumer('again', { third: () => Promise.reject(new Error('no')) })
+  // Its second attempt must not fall due while the drain goes on.
+  const later = { retry: { baseMs: 600_000, maxMs: 600_000, jitter: 'none' } } as const
+  box.consumer('again', { third: () => Promise.reject(new Error('no')) }, later)
   await box.receive([note('1'), note('2', { type: 'nobody' }), note('3', { type: 'third' })])
   await box.handle(note('4', { type: 'other' }))
   await box.drain()

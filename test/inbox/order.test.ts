@@ -376,7 +376,9 @@ describe('the option', () => {
     unordered.consumer('a', { note: (message, { tx }) => box.write(tx, 'a', message) })
     await unordered.receive(keyed('l', 3))
     await unordered.drain()
-    expect(await byKey(box)).toEqual({ k: ['k1', 'k2', 'k3'], l: ['l1', 'l2', 'l3'] })
+    const ran = await byKey(box)
+    // Nobody keeps the order of what was stored without one.
+    expect({ ...ran, l: ran['l']!.sort() }).toEqual({ k: ['k1', 'k2', 'k3'], l: ['l1', 'l2', 'l3'] })
     await unordered.receive(keyed('m', 3))
     const ordered = reopen()
     ordered.consumer('a', { note: (message, { tx }) => box.write(tx, 'a', message) }, { order: 'key' })

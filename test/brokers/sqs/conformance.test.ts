@@ -15,8 +15,8 @@ describe.each([
   { kind: 'FIFO', fifo: true },
 ])('a $kind queue', ({ fifo }) => {
   // A group waits for whole seconds, and the server hands out one message of it at a time.
-  const capabilities = { ...adapter.capabilities, order: fifo, waitMs: 60_000 }
+  const capabilities = { ...adapter.capabilities, order: fifo, waitMs: 180_000 }
   const create: typeof adapter.create = (url, channel) => adapter.create(url, { ...channel, fifo })
   const open = (channel?: ChannelOptions) => openBroker({ ...adapter, create }, service.url, channel)
-  for (const { name, run } of brokerConformance({ open, capabilities })) test(name, { timeout: 240_000 }, run)
+  for (const { name, run } of brokerConformance({ open, capabilities })) test(name, { timeout: 480_000 }, run)
 })
