@@ -1,4 +1,4 @@
-// Generated from the migrations by `node scripts/describe-schema.mjs`, which `npm run build` runs. Of 424a0c75f957aaa0.
+// Generated from the migrations by `node scripts/describe-schema.mjs`, which `npm run build` runs. Of c8395129e7312b3f.
 import type { ObjectRow } from '../../postgres/sql/doctor-server.js'
 
 /** What the migrations make: kind, name, detail. */
@@ -208,6 +208,9 @@ export const EXPECTED: readonly (readonly [ObjectRow['kind'], string, string])[]
   ["column", "sink_declaration.seen_at", "timestamp with time zone not null default"],
   ["column", "sink_declaration.sink", "text collate C not null"],
   ["column", "sink_declaration.types", "text[] collate C"],
+  ["column", "sink_minute.at", "timestamp with time zone not null"],
+  ["column", "sink_minute.published", "bigint not null"],
+  ["column", "sink_minute.sink", "text collate C not null"],
   ["column", "sink_set.version", "bigint not null default"],
   ["column", "sink_set.whole", "boolean not null default"],
   ["column", "subscription.consumer", "text collate C not null"],
@@ -291,6 +294,8 @@ export const EXPECTED: readonly (readonly [ObjectRow['kind'], string, string])[]
   ["index", "secret_pkey", "CREATE UNIQUE INDEX secret_pkey ON ob.secret USING btree (name)"],
   ["index", "shard_pkey", "CREATE UNIQUE INDEX shard_pkey ON ob.shard USING btree (sink, shard)"],
   ["index", "sink_declaration_pkey", "CREATE UNIQUE INDEX sink_declaration_pkey ON ob.sink_declaration USING btree (sink, process)"],
+  ["index", "sink_minute_at", "CREATE INDEX sink_minute_at ON ob.sink_minute USING btree (at)"],
+  ["index", "sink_minute_pkey", "CREATE UNIQUE INDEX sink_minute_pkey ON ob.sink_minute USING btree (sink, at)"],
   ["index", "sink_pkey", "CREATE UNIQUE INDEX sink_pkey ON ob.sink USING btree (name)"],
   ["index", "sink_set_pkey", "CREATE UNIQUE INDEX sink_set_pkey ON ob.sink_set USING btree (whole)"],
   ["index", "subscription_pkey", "CREATE UNIQUE INDEX subscription_pkey ON ob.subscription USING btree (consumer, type)"],
@@ -328,6 +333,7 @@ export const EXPECTED: readonly (readonly [ObjectRow['kind'], string, string])[]
   ["table", "shard", ""],
   ["table", "sink", ""],
   ["table", "sink_declaration", ""],
+  ["table", "sink_minute", ""],
   ["table", "sink_set", ""],
   ["table", "subscription", ""],
   ["table", "work", ""],
