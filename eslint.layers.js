@@ -10,6 +10,9 @@ const SOURCE = fileURLToPath(new URL('./src/', import.meta.url))
 /** The files of src/ itself. Any that is not listed is a leaf, such as message.ts and errors.ts. */
 const WIRING = [
   'box.ts',
+  'assembly.ts',
+  'arrive.ts',
+  'box-life.ts',
   'box-type.ts',
   'drain.ts',
   'config.ts',
@@ -28,6 +31,8 @@ const SEAMS = [
     'sink.ts',
     'handover.ts',
     'cloudevents.ts',
+    'percent.ts',
+    'written-members.ts',
     'codec.ts',
     'unmapped.ts',
     'stand-in.ts',

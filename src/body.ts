@@ -3,7 +3,7 @@ import { hash } from 'node:crypto'
 import { storableText, toFailure } from './failure.js'
 import type { StandardSchemaV1 } from './standard-schema.js'
 
-/** Deeper data would overflow the stack of whoever walks it, handlers and JSON.stringify included. */
+/** Deeper data would overflow the stack of the code that walks it, handlers and JSON.stringify included. */
 const MAX_DEPTH = 500
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
@@ -77,7 +77,7 @@ export function dataOf({ body, data }: Pick<Unread, 'body' | 'data'>): unknown {
   return data === undefined ? (JSON.parse(body) as unknown) : data
 }
 
-/** The data for a handler, which may change it: whoever comes next gets their own. */
+/** The data for a handler, which may change it: the next handler gets a copy of its own. */
 export function takeData(message: Pick<Unread, 'body' | 'data'>): unknown {
   const data = dataOf(message)
   message.data = undefined

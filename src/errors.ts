@@ -118,7 +118,7 @@ export class RetryLater extends Error {
   }
 }
 
-/** Whoever writes `new RetryLater(5000)` in plain JavaScript is told here, and not by what comes of it. */
+/** `new RetryLater(5000)` in plain JavaScript is refused here, and not later by its consequences. */
 function checkWhen(when: unknown): void {
   const given = (typeof when === 'object' && when !== null ? when : {}) as { afterMs?: unknown; at?: unknown }
   const valid =

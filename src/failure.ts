@@ -86,7 +86,7 @@ function hasValues(error: unknown): boolean {
 
 /**
  * The error as it may leave through hooks: of the server's words only those that name no value. What has none is itself;
- * of another there is a copy, for whoever threw it may need the rest. Of its causes it has as many as are recorded.
+ * of another there is a copy, for the code that threw it may need the rest. Of its causes it has as many as are recorded.
  */
 export function withoutValues(error: Error, depth = 0): Error {
   const message = plainMessage(error)

@@ -27,6 +27,3 @@ export const CALENDAR = {
 export function isOnCalendar(at: unknown): at is Date {
   return at instanceof Date && at.getTime() >= CALENDAR.first && at.getTime() <= CALENDAR.last
 }
-
-/** What the minutes of a sink are kept under, ahead of its name. */
-export const OF_A_SINK = '\u001f'

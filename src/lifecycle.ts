@@ -9,7 +9,7 @@
  * - stopping: what is in flight is settled. Another `stop` is the same one, and a `start` begins when it is over.
  *
  * A stop overtakes a start: what has begun goes no further than its next step. So a turn, which is the time until the next
- * stop, is what a start, a drain and every loop look at: whoever is left over from an earlier one finds its own at an end.
+ * stop, is what a start, a drain and every loop look at: a loop that is left over from an earlier turn finds that its own has ended.
  */
 export interface Lifecycle {
   readonly state: 'idle' | 'starting' | 'started' | 'stopping'

@@ -112,7 +112,7 @@ export function watch(runtime: Runtime, { name, where, of, calmMs = 0 }: Watched
         runtime.log.warn({ [kind]: name, error: told.message }, `${what} fails, and is tried again`)
         tell(runtime, 'error', told, where)
       },
-      // As loud as the failure was: whoever saw the one looks for the other.
+      // At the level of the failure: people who saw the failure look for its end.
       recovered(away) {
         const back = away && of === 'the database' ? 'the database is back: ' : ''
         runtime.log.warn({ [kind]: name }, `${back}${what} works again`)

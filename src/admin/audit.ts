@@ -35,7 +35,7 @@ function toRecord({ at, action, detail, actor, role, login }: AuditRow): AuditRe
   }
 }
 
-/** Whoever may insert may write anything: it must not keep the other rows from being read. */
+/** A role that may insert may write anything: such a row must not keep the other rows from being read. */
 function readDetail(text: string): Record<string, unknown> {
   try {
     const detail: unknown = JSON.parse(text)

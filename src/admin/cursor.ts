@@ -1,5 +1,5 @@
 /**
- * Cursors: where a listing goes on. Opaque to whoever carries them, and bound to the filter they came from.
+ * Cursors: where a listing goes on. Opaque to callers, and bound to the filter they came from.
  *
  * A cursor says where to go on, and nothing else: which messages are seen is up to the filter, which every statement
  * applies to every row, and to the places that the filter reaches. A cursor that was made up may skip rows, or show some

@@ -35,7 +35,7 @@ export function discarding(runtime: Runtime, declared: readonly string[], reason
   }
 }
 
-/** A reason is asked for: whoever comes later has nothing else to go by. */
+/** A reason is asked for: people who look at the message later have nothing else to go by. */
 function checkReason(options: Bulk & { reason: string }): string {
   const { reason } = resolve<Bulk, typeof BULK>('discard', options ?? {}, BULK)
   if (reason?.trim()) return reason

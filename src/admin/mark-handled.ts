@@ -19,7 +19,7 @@ import { SIGNED } from './signed.js'
 import type { HandledId, MarkOptions } from './types.js'
 
 const AT_ONCE = 2_000
-/** Whoever holds a copy on arrival is waited for so long; then the rest goes first. */
+/** How long to wait for a process that runs a copy on arrival; then the other messages are marked first. */
 const WAIT = '200ms'
 /** What somebody holds is tried again for so long, after all others: longer than a handler may take, unless it is allowed more. */
 const HELD_MS = 60_000

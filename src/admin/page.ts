@@ -1,4 +1,4 @@
-/** Pages: how long one may be. The cursor is checked by whoever wrote it. */
+/** Pages: how long one may be. The cursor is checked by the listing that wrote it. */
 import { checked, integer, optional } from '../options.js'
 
 export interface Page {

@@ -15,7 +15,9 @@
  */
 import type { Incoming, Message } from '../message.js'
 import { bodyOf } from './handover.js'
+import { decodeHeader, encodeHeader } from './percent.js'
 import { problemText } from './read.js'
+import { writtenMembers, type WrittenMembers } from './written-members.js'
 
 /** Headers, and the bytes that go with them. */
 export interface Envelope {
@@ -248,32 +250,7 @@ function readOtherHeaders(value: string | undefined): [string, string][] {
   return [[OTHER_HEADERS, value]]
 }
 
-// ── the rules of headers, media types and JSON ──
-
-/** The HTTP binding, 3.1.3.2: space, double quote, percent and everything but printable ASCII. */
-export function encodeHeader(value: string): string {
-  return value
-    .toWellFormed()
-    .replace(/[^\x21\x23\x24\x26-\x7e]/gu, (character) =>
-      [...Buffer.from(character)].map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`).join(''),
-    )
-}
-
-/** Undefined if the bytes are not UTF-8, which must be refused. */
-export function decodeHeader(value: string): string | undefined {
-  const unquoted = /^"(.*)"$/s.test(value) ? value.slice(1, -1).replace(/\\(.)/gs, '$1') : value
-  if (!unquoted.includes('%')) return unquoted
-  const bytes: Uint8Array[] = []
-  for (const part of unquoted.split(/((?:%[0-9a-f]{2})+)/i)) {
-    const encoded = /^%[0-9a-f]{2}/i.test(part)
-    bytes.push(encoded ? Buffer.from(part.replaceAll('%', ''), 'hex') : Buffer.from(part))
-  }
-  try {
-    return utf8.decode(Buffer.concat(bytes))
-  } catch {
-    return undefined
-  }
-}
+// ── the rules of media types and base64 ──
 
 /** Node would pass over what is none of it, and bytes would be missing from the data. */
 function isBase64(value: unknown): value is string {
@@ -295,46 +272,4 @@ function isText(contentType: string): boolean {
 function findHeader(headers: Readonly<Record<string, string>>, name: string): string | undefined {
   for (const [key, value] of Object.entries(headers)) if (key.toLowerCase() === name) return value
   return undefined
-}
-
-type WrittenMembers = () => ReadonlyMap<string, string>
-
-/** The members of an object as they stand in the document, which is known to be JSON. It is read when first asked for. */
-function writtenMembers(json: string): WrittenMembers {
-  let members: Map<string, string> | undefined
-  return () => {
-    if (members) return members
-    members = new Map()
-    for (let key = json.indexOf('"'); key !== -1;) {
-      const keyEnd = endOfString(json, key) + 1
-      const start = json.indexOf(':', keyEnd) + 1
-      const end = endOfValue(json, start)
-      // Of several members of one name the last counts, as for JSON.parse.
-      members.set(JSON.parse(json.slice(key, keyEnd)) as string, json.slice(start, end).trim())
-      key = json.indexOf('"', end)
-    }
-    return members
-  }
-}
-
-/** Where a value ends that is followed by a comma or the end of its object. */
-function endOfValue(json: string, start: number): number {
-  let depth = 0
-  for (let at = start; at < json.length; at++) {
-    const character = json[at]
-    if (character === '"') at = endOfString(json, at)
-    else if (character === '{' || character === '[') depth++
-    else if (character === '}' || character === ']') {
-      if (depth === 0) return at
-      depth--
-    } else if (character === ',' && depth === 0) return at
-  }
-  return json.length
-}
-
-function endOfString(json: string, start: number): number {
-  for (let at = start + 1; ; at++) {
-    if (json[at] === '\\') at++
-    else if (json[at] === '"') return at
-  }
 }

@@ -51,3 +51,13 @@ export function checkSameBox(name: string, running: Deliver | undefined, given: 
   if (running === undefined || running === given) return
   throw invalid(`${name} delivers to one box already; make a second source for the second box`)
 }
+
+/** Reports every problem, but the end of the trouble only once, after a problem. */
+export function reportReturnOnce(report: Report): Report {
+  let isTroubled = false
+  return (problem) => {
+    if (problem === undefined && !isTroubled) return
+    isTroubled = problem !== undefined
+    report(problem)
+  }
+}

@@ -4,7 +4,7 @@
  */
 import type { Incoming } from '../message.js'
 
-/** A symbol: whoever copies the message copies it too, and no sender can set it. */
+/** A symbol: a copy of the message has it too, and no sender can set it. */
 const STAND_IN: unique symbol = Symbol.for('oncebox.stand-in') as never
 
 export function withStandIn(message: Incoming): Incoming {

@@ -6,7 +6,7 @@
 import type { Incoming } from '../message.js'
 import { problemText, wordsOf } from './read.js'
 
-/** A symbol: whoever copies the message copies it too, and no sender can set it. */
+/** A symbol: a copy of the message has it too, and no sender can set it. */
 const UNMAPPED: unique symbol = Symbol.for('oncebox.unmapped') as never
 
 /** The message as its adapter reads it, marked: the box keeps it as `unmapped`. A header says why, too. */

@@ -1,4 +1,4 @@
-/** What an error means to whoever typed a command: an exit code, a line, and what to do. */
+/** What an error means to the user who typed a command: an exit code, a line, and what to do. */
 import { OnceboxError } from '../errors.js'
 import { cannotConnect, isAway } from './connect/problem.js'
 import { EXIT, Exit, failed, misused } from './exit.js'

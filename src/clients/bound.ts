@@ -149,7 +149,7 @@ class BoundDriver<Tx extends object> implements Driver<Tx> {
   #lend(tx: Tx, lend: (handle: object) => Loan<object>): Loan<Tx> {
     const handle = this.#handles.get(tx)
     if (!handle) throw transactionRequired('a transaction that is over', this.#binding.expected)
-    // What was given back refuses by itself, whoever uses it.
+    // A handle that was given back refuses every use by itself.
     const loan = lend(handle)
     const { tx: lent, run, leave, close } = this.#bind(loan.tx, handle)
     const giveBack = (): void | Promise<void> => {

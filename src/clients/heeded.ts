@@ -59,7 +59,7 @@ export class Heeded {
   async settled(isOver: () => boolean): Promise<void> {
     while (this.#pending.size > 0 && !isOver()) {
       await Promise.allSettled(this.#pending)
-      // Whoever awaited one may go on with the next.
+      // The code that awaited one may go on with the next.
       await whenSent()
     }
   }

@@ -128,7 +128,7 @@ class MikroBinding implements Binding<Manager> {
     this.#checkGenerator(schema)
   }
 
-  /** Its variables would be those of whoever had the connection before: it sets them when it takes one itself. */
+  /** Its variables would be those of the previous user of the connection: it sets them when it takes one itself. */
   #checkContext(): void {
     if (this.#parts.config.get('sessionContext') !== 'connection') return
     throw invalid(

@@ -46,7 +46,7 @@ export interface BoxCall extends Call {
   readonly viewer: BoxViewer
 }
 
-/** Whoever looks at a box. */
+/** A person who looks at a box. */
 export interface BoxViewer extends Viewer {
   readonly fingerprints: Fingerprints
 }

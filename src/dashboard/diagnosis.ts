@@ -9,7 +9,7 @@ import { sharedReading } from './shared-reading.js'
 const KEPT_MS = 10_000
 
 /**
- * Not older than ten seconds. Whoever asks while the doctor looks gets what it finds. With a patience, what is known then: the
+ * Not older than ten seconds. A request that comes while the doctor looks gets what it finds. With a patience, what is known then: the
  * examination before, or as far as the first one has come.
  */
 export type Diagnosis = (patienceMs?: number) => Promise<Doctor>

@@ -12,7 +12,7 @@ export interface ExactNode {
   readonly elements?: readonly ExactNode[]
 }
 
-/** Deeper data would overflow the stack of whoever walks it. */
+/** Deeper data would overflow the stack of the code that walks it. */
 const MAX_DEPTH = 500
 
 const SPACE = /[ \t\n\r]*/y

@@ -67,7 +67,7 @@ function hex(half: number): string {
   return half.toString(16).padStart(6, '0')
 }
 
-/** What cannot be read as a query is told by whoever reads it. */
+/** What cannot be read as a query is told by the code that reads it. */
 function replaced(query: string, show: (one: string) => string): string {
   try {
     const terms = scan(query).filter(({ qualifier }) => qualifier === 'fingerprint')

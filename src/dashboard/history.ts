@@ -1,6 +1,5 @@
 /** History: what the last hours and days were like, in steps that a chart has room for, and what the last minute was like. */
-import { OF_A_SINK } from '../figures.js'
-import { READ_MINUTE, READ_MINUTES, type LastRow, type StepRow } from '../postgres/sql/minutes.js'
+import { READ_MINUTE, READ_MINUTES, READ_PUBLISHED, type LastRow, type StepRow } from '../postgres/sql/minutes.js'
 import { runUnjitted } from '../postgres/unjitted.js'
 import type { Runtime } from '../runtime.js'
 import type { History, Rates, Series } from './answers/index.js'
@@ -78,11 +77,13 @@ export interface LastMinute {
 }
 
 export async function readLastMinute({ db }: Runtime): Promise<LastMinute> {
-  const rows = new Map((await db.run(READ_MINUTE, { minute: lastOf(Date.now()) })).map((row) => [row.consumer, row]))
+  const minute = lastOf(Date.now())
+  const rows = new Map((await db.run(READ_MINUTE, { minute })).map((row) => [row.consumer, row]))
   if (!rows.has('')) return { ratesOf: () => undefined, publishedTo: () => undefined }
+  const published = new Map((await db.run(READ_PUBLISHED, { minute })).map((row) => [row.sink, row.published]))
   return {
     ratesOf: (consumer) => toRates(rows.get(consumer)),
-    publishedTo: (sink) => perSecond(rows.get(`${OF_A_SINK}${sink}`)?.handled),
+    publishedTo: (sink) => perSecond(published.get(sink)),
   }
 }
 

@@ -37,7 +37,7 @@ export function tell(html: string, { base, title, environment, readOnly }: Told)
     .replace(/<title>[^<]*<\/title>/i, () => `<title>${escape(title)}</title>`)
 }
 
-/** Plain: whoever is refused gets no file of the interface. */
+/** Plain: a visitor who is refused gets no file of the interface. */
 export function refusalPage(status: number, words: string): string {
   const said = escape(words)
   return `<!doctype html>

@@ -2,7 +2,7 @@
 import type { Action } from './answers/index.js'
 import type { Fields } from './fields.js'
 
-/** `session`: whoever `authorize` knows. */
+/** `session`: everybody whom `authorize` knows. */
 export type Permission = 'session' | Action
 
 export interface Route<I extends Fields = Fields, Answer = unknown> {

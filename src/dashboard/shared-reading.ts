@@ -1,4 +1,4 @@
-/** One reading for all who look: whoever asks while it is under way, or for a while after, gets the same. */
+/** One reading for all who look: a request while it is under way, or for a while after, gets the same. */
 export function sharedReading<T>(read: () => Promise<T>, keptMs: (tookMs: number) => number): () => Promise<T> {
   let last: { readonly reading: Promise<T>; until: number } | undefined
   return () => {

@@ -1,6 +1,6 @@
 /**
  * Sign: what the server gives out and takes back later, cursors and confirmations, sealed. A seal holds for one kind, one
- * subject and one box: whoever carries another's, or one that was changed, is told to begin again. Nobody can read what is in
+ * subject and one box: a request with another user's, or with one that was changed, is told to begin again. Nobody can read what is in
  * it, for a cursor may be a key that its reader does not get to see.
  *
  * The key is made from the option `secret`, the same in every process that serves the dashboard. Without it each process has a key

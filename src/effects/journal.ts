@@ -242,7 +242,7 @@ export class EffectJournal {
     this.#runtime.metrics.consumer(this.#subject.consumer).effect(outcome)
   }
 
-  /** Whoever called has gone on without the outcome. */
+  /** The handler has gone on without the outcome. */
   #tellLate(effect: string, error: unknown): void {
     const { consumer, id } = this.#subject
     const about = { consumer, id, effect, error: toFailure(error).message }

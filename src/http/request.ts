@@ -30,7 +30,7 @@ export async function toRequest({ incoming, path, kept, signal }: Arrived): Prom
     const stream = hasBody && !read ? streamOf(incoming) : undefined
     const body = !hasBody ? null : read ? bytesOf(kept) : stream!.body
     const request = new Request(address, { method, headers, body: body ?? null, signal, duplex: 'half' })
-    // A stream costs a promise for each piece. Whoever has read from it, or copied the request, needs it.
+    // A stream costs a promise for each piece. A framework that has read from it, or copied the request, needs it.
     if (stream) {
       rememberFlow(request, () => (request.body === stream.body && !stream.began ? flowFrom(incoming) : undefined))
     }

@@ -1,5 +1,5 @@
 /**
- * Idempotency-Key: an endpoint that runs each request once, and gives its response again to whoever asks again.
+ * Idempotency-Key: an endpoint that runs each request once, and gives the same response to every repetition of the request.
  *
  *     const charge = idempotent(box, { name: 'POST /charges', scope: tenantOf }, async (request, { tx, send }) => {
  *       …

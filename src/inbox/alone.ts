@@ -26,7 +26,7 @@ export async function runAlone(run: Run, message: HeldMessage): Promise<void> {
   } catch (error) {
     if (error instanceof NeedsLease) return held.adopt!(message)
     if (error instanceof SimulatedCrash || isLost(error)) throw error
-    // Whoever goes on with what is held would run what is behind it in its lane. And stopping is not the message's fault.
+    // To go on with what is held would run the messages behind it in its lane. And stopping is not the message's fault.
     if (error instanceof CommitUnknown || abort.aborted) throw error
     if (error instanceof Blameless) {
       // Others hold it, or what it needs to be entered. Anything else keeps its neighbours out, too.

@@ -40,7 +40,7 @@ export class Arrivals {
     return message.answer !== undefined
   }
 
-  /** In the order of the messages. Whoever sent what a box that stops has not started sends it again. */
+  /** In the order of the messages. What a box that stops has not started, its sender delivers again. */
   answers(consumer: string): Ackable[] {
     return this.#all.map(({ answer }) => answer ?? busy(consumer))
   }

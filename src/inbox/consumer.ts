@@ -2,7 +2,6 @@
 import { nameProblem } from '../check-options.js'
 import { nearest } from '../nearest.js'
 import { OnceboxError } from '../errors.js'
-import { OF_A_SINK } from '../figures.js'
 import { batchRun, type Logger } from '../handler.js'
 import type { LocalConsumer } from '../local-consumer.js'
 import type { MessageMap } from '../message.js'
@@ -23,7 +22,7 @@ export function declareConsumer<M extends MessageMap>(
   options: ConsumerOptions<M> | undefined,
   { messages, log }: { readonly messages: MessageMap | undefined; readonly log?: Logger },
 ): ConsumerDeclaration {
-  const problem = nameProblem(name, 200) ?? (name.startsWith(OF_A_SINK) ? 'must not begin with U+001F' : undefined)
+  const problem = nameProblem(name, 200)
   if (problem) throw new OnceboxError('OPTION_INVALID', `a consumer's name ${problem}`)
   const entries = Object.entries(handlers ?? {}).filter(([, handler]) => handler !== undefined)
   if (entries.length === 0) {

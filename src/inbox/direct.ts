@@ -20,7 +20,7 @@ export async function runDirect(worker: Worker, messages: readonly Prepared[]): 
     try {
       await (message.problem === undefined ? runAlone(run, message) : quarantineInvalid(run, message))
     } catch (error) {
-      // Not the message's: the delivery fails, and whoever sent it is told nothing of the message.
+      // Not the message's: the delivery fails, and its sender is told nothing of the message.
       throw withoutBlame(error)
     }
   }

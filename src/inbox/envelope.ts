@@ -95,7 +95,7 @@ function joined(problems: readonly Problem[]): Problem {
   return { detail: problems.map(({ detail }) => detail).join('; '), why: [...whys].join('; ') }
 }
 
-/** For whoever looks for the message where it came from. */
+/** For people who look for the message where it came from. */
 function gotOf(value: unknown): string {
   if (value === '') return ''
   const text = show(value)

@@ -103,7 +103,7 @@ export async function missedAttempts({ runtime, consumer }: Worker, message: Hel
   return Number(row!.missed)
 }
 
-/** A lost claim is no error: whoever took it runs its messages. */
+/** A lost claim is no error: the worker that took it over runs its messages. */
 export function isLost(error: unknown): boolean {
   for (const cause of causes(error)) if (isOwnError(cause, 'CLAIM_LOST')) return true
   return false

@@ -61,11 +61,11 @@ async function runQueue(run: Run): Promise<void> {
   const { worker, abort } = run
   const { queue } = run.held
   const started = performance.now()
-  // Suspects wait for each other: whoever is none goes first. A lane has either none or nothing else.
+  // Suspects wait for each other: other messages go first. A lane has either none or nothing else.
   queue.sort((a, b) => Number(a.suspect) - Number(b.suspect))
   while (queue.length > 0 && !abort.aborted && !worker.stopping()) {
     await runNext(run)
-    // The rest of a claim that turned out slow is better off with whoever is idle; suspects would be none any more.
+    // The rest of a claim that turned out slow is better off with an idle worker; suspects would be none any more.
     const slow = performance.now() - started > 5 * worker.consumer.options.group.ms + 1_000
     if (slow && !queue[0]?.suspect) break
   }

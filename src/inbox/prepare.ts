@@ -67,7 +67,7 @@ export interface PrepareOptions {
   /** What came over a link, and what a person releases, is not held to the size limit again. */
   readonly anySize?: boolean
   readonly fingerprint?: Choose | undefined
-  /** What is no message at all is refused. Otherwise it throws: whoever handed it in can mend it, a broker cannot. */
+  /** What is no message at all is refused. Otherwise it throws: the calling code can be mended, what a broker delivers cannot. */
   readonly bySource?: boolean
   /** Not held to its schema: it carries no data. */
   readonly unchecked?: boolean

@@ -2,7 +2,7 @@
  * Reroute: a message that nobody wanted when it came, and that somebody wanted by the time it was in quarantine.
  *
  * Who registers a consumer releases what is in quarantine then. A message may be put there after that look, by a receiver that had
- * asked before the consumer was there. So the receiver asks again once it has put it there: whoever registers later finds it.
+ * asked before the consumer was there. So the receiver asks again once it has put the message there: a consumer that registers later finds it.
  */
 import type { Outcome } from '../message.js'
 import { OTHER_CONSUMERS } from '../postgres/sql/receive.js'

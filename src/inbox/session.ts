@@ -1,4 +1,4 @@
-/** Session: why a transaction may have lost its own, in words for whoever wrote its handler. */
+/** Session: why a transaction may have lost its own, in words for the author of its handler. */
 import { OnceboxError } from '../errors.js'
 import { someCause } from '../failure.js'
 import { isConnectionLoss } from '../postgres/errors.js'

@@ -1,6 +1,6 @@
 /**
  * Suspects: messages whose last worker died while it held them, perhaps because of one of them. In a process one of them
- * runs at a time, whichever consumer it belongs to: whoever dies then is known. The others wait in line, uncounted, with
+ * runs at a time, whichever consumer it belongs to: if the process dies then, the message that killed it is known. The others wait in line, uncounted, with
  * their leases kept. The line is global, so that two copies of the package in one process stand in the same one.
  */
 import { sharedByCopies } from '../copies.js'
@@ -22,7 +22,7 @@ export async function suspectTurn(abort: Abort): Promise<() => void> {
     if (ended) return
     ended = true
     const next = line.waiting.shift()
-    // It stays taken: whoever comes in between must not get ahead of who waits.
+    // The line stays taken: a suspect that comes in between must not get ahead of those that wait.
     if (next) next()
     else line.taken = false
   }

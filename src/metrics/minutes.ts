@@ -4,9 +4,8 @@
  * one process for all. Nothing of it is on the way of a message: it is what the counters say anyway.
  */
 import { sleep } from '../backoff.js'
-import { OF_A_SINK } from '../figures.js'
 import type { Database } from '../postgres/database.js'
-import { ADD_MINUTE, type MinuteRow } from '../postgres/sql/minutes.js'
+import { ADD_MINUTE, type MinuteRow, type SinkMinuteRow } from '../postgres/sql/minutes.js'
 import { NOBODY } from './declarations.js'
 import type { Metrics } from './metrics.js'
 import type { Figure, Reading } from './reading.js'
@@ -44,20 +43,27 @@ interface Counts {
 
 const NOTHING: Counts = { received: 0, handled: 0, failed: 0, duplicates: 0 }
 
+/** Since this process began: counts by consumer, and how many events were published, by sink. */
+interface Counted {
+  readonly consumers: ReadonlyMap<string, Counts>
+  readonly sinks: ReadonlyMap<string, number>
+}
+
 export function createMinutes({ db, metrics, trouble, read, everyMs = MINUTE_MS }: MinutesParts): Minutes {
   let timer: NodeJS.Timeout | undefined
-  let written: ReadonlyMap<string, Counts> = new Map()
+  let written: Counted = { consumers: new Map(), sinks: new Map() }
   let writtenAt = performance.now()
   let writing: Promise<void> = Promise.resolve()
 
   const write = async (isLast: boolean): Promise<void> => {
     try {
-      const counted = countsOf(metrics)
-      const deltas = lessOf(counted, written)
-      if (isLast && deltas.size === 0) return
+      const counted: Counted = { consumers: countsOf(metrics), sinks: publishedOf(metrics) }
+      const deltas = lessOf(counted.consumers, written.consumers)
+      const sinks = publishedSince(counted.sinks, written.sinks)
+      if (isLast && deltas.size === 0 && sinks.length === 0) return
       const reading = isLast ? undefined : await read()
       const now = performance.now()
-      await db.run(ADD_MINUTE, { agoMs: (now - writtenAt) / 2, rows: rowsOf(deltas, reading) })
+      await db.run(ADD_MINUTE, { agoMs: (now - writtenAt) / 2, consumers: rowsOf(deltas, reading), sinks })
       written = counted
       writtenAt = now
       trouble.worked()
@@ -112,11 +118,16 @@ function countsOf(metrics: Metrics): ReadonlyMap<string, Counts> {
     if (outcome === 'handled') add(named(consumer), 'handled', value)
     else if (FAILED.has(outcome)) add(named(consumer), 'failed', value)
   }
+  return counts
+}
+
+function publishedOf(metrics: Metrics): ReadonlyMap<string, number> {
+  const published = new Map<string, number>()
   for (const { labels, value } of metrics.registry.counters('messaging.client.sent.messages')) {
     const [sink = '', outcome] = labels
-    if (outcome === 'published') counts.set(`${OF_A_SINK}${sink}`, { ...NOTHING, handled: value })
+    if (outcome === 'published') published.set(sink, value)
   }
-  return counts
+  return published
 }
 
 /** What has been counted since; those of which nothing was are left out. */
@@ -133,6 +144,13 @@ function lessOf(now: ReadonlyMap<string, Counts>, before: ReadonlyMap<string, Co
     if (Object.values(delta).some((value) => value !== 0)) deltas.set(consumer, delta)
   }
   return deltas
+}
+
+function publishedSince(now: ReadonlyMap<string, number>, before: ReadonlyMap<string, number>): SinkMinuteRow[] {
+  return [...now].flatMap(([sink, count]): SinkMinuteRow[] => {
+    const published = count - (before.get(sink) ?? 0)
+    return published === 0 ? [] : [[sink, published]]
+  })
 }
 
 interface Read {

@@ -1,5 +1,5 @@
 /**
- * The counters and histograms of one box, in this process. A cell is one series: whoever counts often keeps its cell, and to
+ * The counters and histograms of one box, in this process. A cell is one series: code that counts often keeps its cell, and to
  * count is then to add to a number.
  */
 import {

@@ -60,7 +60,7 @@ export function monitoring(boxes: MonitoredBoxes, options: MonitoringOptions = {
       try {
         return await serve(request)
       } catch (error) {
-        // Of the application's own `authorize`, as a rule. Whoever asks is told nothing of it.
+        // Of the application's own `authorize`, as a rule. The answer says nothing of it.
         named[0]!.metered.log.error({ error: plainWords(error) }, 'monitoring could not answer')
         return plain(500, 'internal error')
       }

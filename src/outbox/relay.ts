@@ -168,7 +168,7 @@ async function read({ db }: Runtime, attached: Attached, lease: ShardLease): Pro
   return rows.map(toEvent)
 }
 
-/** Records what became of a batch. If the lease was lost it is published again, by whoever has the shards now. */
+/** Records what became of a batch. If the lease was lost it is published again, by the relay that holds the shards now. */
 async function complete(
   runtime: Runtime,
   { name, options }: Attached,

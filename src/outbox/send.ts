@@ -86,7 +86,7 @@ export async function prepareSend(
     throw new OnceboxError('MESSAGE_TOO_LARGE', `${where}: ${size} bytes, the limit is ${runtime.maxBytes}; ${advice}`)
   }
   const sent = JSON.parse(body) as unknown
-  // Whoever receives it compares the hash, and would refuse what cannot be walked.
+  // The receiver compares the hash, and would refuse data that cannot be walked.
   const hash = fingerprint(sent)
   if (hash === undefined) throw new OnceboxError('MESSAGE_INVALID', `${where}: the data is nested too deep`)
   const { problem } = await validate(schema, sent)

@@ -153,7 +153,7 @@ export interface MigrationOptions {
 const OPTIONS = { schema: SCHEMA, from: integer({ least: 0, most: SCHEMA_VERSION, fallback: 0 }) }
 
 /**
- * What `box.migrate()` runs, as one transaction in SQL, for whoever changes databases by hand. It does not register consumers:
+ * What `box.migrate()` runs, as one transaction in SQL, for people who change databases by hand. It does not register consumers:
  * `start()` does.
  */
 export function migrationSql(options: MigrationOptions = {}): string {

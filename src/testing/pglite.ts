@@ -1,4 +1,4 @@
-/** PGlite's own types, as far as handlers of a test box see them: whoever passes another driver need not install it. */
+/** PGlite's own types, as far as handlers of a test box see them: tests with another driver need not install it. */
 
 /** What a statement answers. */
 export interface PgliteResults<T> {

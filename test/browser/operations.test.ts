@@ -200,10 +200,12 @@ test('a blocked key says why and what waits; the one in front is retried, and th
 })
 
 test('the outbox says which sinks need somebody, and dead events are retried', async () => {
-  const table = `"${ops.payments.schema}".minute`
-  await ops.pool.query(`insert into ${table} (consumer, at, handled)
-    select name, date_trunc('minute', now()) - m * interval '1 min', 90 from unnest(array['', E'\\x1flink-warehouse']) name, generate_series(0, 3) m
+  const minutes = `select date_trunc('minute', now()) - m * interval '1 min' as at from generate_series(0, 3) m`
+  await ops.pool
+    .query(`insert into "${ops.payments.schema}".minute (consumer, at, handled) select '', at, 90 from (${minutes}) m
     on conflict (consumer, at) do update set handled = excluded.handled`)
+  await ops.pool.query(`insert into "${ops.payments.schema}".sink_minute (sink, at, published)
+    select 'link-warehouse', at, 90 from (${minutes}) m on conflict (sink, at) do update set published = excluded.published`)
   const page = await ops.open(at('outbox'))
   await settled(page)
   expect(await title(page)).toBe('2 sinks need you')

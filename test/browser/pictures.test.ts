@@ -97,8 +97,12 @@ const PAST = `
 with minutes as (
   select at, m, 600 + 120 * sin(m / 90.0) + 25 * sin(m * 1.7) as rate, greatest(0, 25 - m) as slow
   from generate_series(0, 1439) m, lateral (select date_trunc('minute', ob.now()) - m * interval '1 minute' as at) t
-), shares (consumer, share) as (values ('', 1.0), ('charge-card', 0.4), ('email-receipt', 0.35), ('ship-order', 0.2),
-  (E'\\x1flink-warehouse', 0.2), (E'\\x1frabbitmq-events', 0.35))
+), shares (consumer, share) as (values ('', 1.0), ('charge-card', 0.4), ('email-receipt', 0.35), ('ship-order', 0.2)),
+published as (
+  insert into ob.sink_minute (sink, at, published)
+  select sink, at, (rate * share)::int from minutes, (values ('link-warehouse', 0.2), ('rabbitmq-events', 0.35)) sinks (sink, share)
+  on conflict do nothing
+)
 insert into ob.minute (consumer, at, received, handled, failed, duplicates, pending, lag_ms)
 select consumer, at, (rate * share)::int,
   (rate * share * case when consumer in ('', 'charge-card') and slow > 0 then 0.8 else 1 end)::int,

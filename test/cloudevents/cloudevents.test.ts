@@ -4,8 +4,6 @@ import fc from 'fast-check'
 import type { Incoming, Message } from 'oncebox'
 import {
   AMQP,
-  decodeHeader,
-  encodeHeader,
   HTTP,
   KAFKA,
   readBinary,
@@ -15,6 +13,7 @@ import {
   writeStructured,
   type Envelope,
 } from '../../src/brokers/cloudevents.js'
+import { decodeHeader, encodeHeader } from '../../src/brokers/percent.js'
 
 const bytes = (text: string): Uint8Array => Buffer.from(text)
 const text = (body: Uint8Array): string => Buffer.from(body).toString()

@@ -249,3 +249,22 @@ test('rights that everybody has on the tables of before are everybody’s on wha
     },
   ])
 })
+
+test('the minutes of a sink move into a table of their own, for the roles that had those of before', async () => {
+  const { box, schema } = await openOld(23)
+  const role = scratchSchemaName('role')
+  await server.pool.query(`create role ${role}; grant usage on schema ${schema} to ${role};
+    grant select, insert on ${schema}.minute to ${role}; grant update (at) on ${schema}.minute to ${role}`)
+  onTestFinished(async () => void (await server.pool.query(`drop owned by ${role}; drop role ${role}`)))
+  await server.pool.query(`insert into ${schema}.minute (consumer, at, handled)
+    values ('', '2024-01-01', 9), ('a', '2024-01-01', 9), (E'\\x1fbus', '2024-01-01', 7)`)
+  await box.migrate()
+  const rows = async (text: string) => (await server.pool.query<Record<string, unknown>>(text)).rows
+  expect(await rows(`select sink, published from ${schema}.sink_minute`)).toEqual([{ sink: 'bus', published: '7' }])
+  expect(await rows(`select consumer from ${schema}.minute order by 1`)).toEqual([{ consumer: '' }, { consumer: 'a' }])
+  const may = (right: string) => `has_table_privilege('${role}', '${schema}.sink_minute', '${right}') as "${right}"`
+  expect(
+    await rows(`select ${['select', 'insert', 'update', 'delete'].map(may).join(', ')},
+    has_column_privilege('${role}', '${schema}.sink_minute', 'at', 'update') as at`),
+  ).toEqual([{ select: true, insert: true, update: false, delete: false, at: true }])
+})

@@ -62,6 +62,9 @@ insert into ob.audit (action, detail) select 'retry', '{}' from generate_series(
 insert into ob.minute (consumer, at, received, pending, lag_ms, dead, quarantined)
 select c, 'epoch'::timestamptz + ((extract(epoch from now()) / 60)::bigint - i) * interval '1 min', i, i % 100, i % 1000, 0, 0
 from unnest(array['', 'orders', 'ledger', 'mail']) c, generate_series(1, 10000) i;
+insert into ob.sink_minute (sink, at, published)
+select k, 'epoch'::timestamptz + ((extract(epoch from now()) / 60)::bigint - i) * interval '1 min', i
+from unnest(array['broker', 'search', 'old']) k, generate_series(1, 10000) i;
 
 select setval('ob.seq', 1000000), setval(pg_get_serial_sequence('ob.outbox', 'n'), 1000000),
   setval(pg_get_serial_sequence('ob.quarantine', 'n'), 1000000);
@@ -71,5 +74,5 @@ select setval('ob.seq', 1000000), setval(pg_get_serial_sequence('ob.outbox', 'n'
 export const TABLES = [
   ...['message', 'work', 'lane', 'handled', 'attempt', 'effect', 'quarantine', 'outbox', 'delivery', 'shard', 'audit'],
   ...['consumer', 'subscription', 'forgotten', 'sink', 'sink_set', 'sink_declaration', 'catch_up', 'removed_sink'],
-  'minute',
+  ...['minute', 'sink_minute'],
 ]

@@ -1,4 +1,4 @@
-// Generated from the migrations by `node scripts/describe-schema.mjs`, which `npm run build` runs. Of dcddf5f93c4e0931.
+// Generated from the migrations by `node scripts/describe-schema.mjs`, which `npm run build` runs. Of 53a842f798fb26e7.
 import type { ObjectRow } from '../../postgres/sql/doctor-server.js'
 
 /** What the migrations make: kind, name, detail. */
@@ -208,6 +208,9 @@ export const EXPECTED: readonly (readonly [ObjectRow['kind'], string, string])[]
   ["column", "sink_declaration.seen_at", "timestamp with time zone not null default"],
   ["column", "sink_declaration.sink", "text collate C not null"],
   ["column", "sink_declaration.types", "text[] collate C"],
+  ["column", "sink_minute.at", "timestamp with time zone not null"],
+  ["column", "sink_minute.published", "bigint not null"],
+  ["column", "sink_minute.sink", "text collate C not null"],
   ["column", "sink_set.version", "bigint not null default"],
   ["column", "sink_set.whole", "boolean not null default"],
   ["column", "subscription.consumer", "text collate C not null"],
@@ -244,7 +247,7 @@ export const EXPECTED: readonly (readonly [ObjectRow['kind'], string, string])[]
   ["function", "now", "d65f5d4ec53d9ef4cf79267c40ded042"],
   ["function", "quarantine_bytes", "1f47037092bee2b9be71920364f2e30e"],
   ["function", "quarantine_used", "f29f63e33fea02cd7409bb63747a1a94"],
-  ["function", "receive_one", "d55315bb5c5280885db7497782a0af4a"],
+  ["function", "receive_one", "fd1aeb5c487cb97b9f81db982e7ea0f7"],
   ["function", "refuse", "6b3d5cc3aadeb20ca6c148b3b4df45de"],
   ["function", "refuse_forgotten", "fd74b93b13fbdf6361824295c845bd01"],
   ["function", "register_sinks", "6838965025779915e0dc3ad9d769aaf4"],
@@ -292,6 +295,8 @@ export const EXPECTED: readonly (readonly [ObjectRow['kind'], string, string])[]
   ["index", "secret_pkey", "CREATE UNIQUE INDEX secret_pkey ON ob.secret USING btree (name)"],
   ["index", "shard_pkey", "CREATE UNIQUE INDEX shard_pkey ON ob.shard USING btree (sink, shard)"],
   ["index", "sink_declaration_pkey", "CREATE UNIQUE INDEX sink_declaration_pkey ON ob.sink_declaration USING btree (sink, process)"],
+  ["index", "sink_minute_at", "CREATE INDEX sink_minute_at ON ob.sink_minute USING btree (at)"],
+  ["index", "sink_minute_pkey", "CREATE UNIQUE INDEX sink_minute_pkey ON ob.sink_minute USING btree (sink, at)"],
   ["index", "sink_pkey", "CREATE UNIQUE INDEX sink_pkey ON ob.sink USING btree (name)"],
   ["index", "sink_set_pkey", "CREATE UNIQUE INDEX sink_set_pkey ON ob.sink_set USING btree (whole)"],
   ["index", "subscription_pkey", "CREATE UNIQUE INDEX subscription_pkey ON ob.subscription USING btree (consumer, type)"],
@@ -329,6 +334,7 @@ export const EXPECTED: readonly (readonly [ObjectRow['kind'], string, string])[]
   ["table", "shard", ""],
   ["table", "sink", ""],
   ["table", "sink_declaration", ""],
+  ["table", "sink_minute", ""],
   ["table", "sink_set", ""],
   ["table", "subscription", ""],
   ["table", "work", ""],

@@ -6,7 +6,7 @@
  * with what the log still has; later a member that finds other messages than it expected asks again.
  *
  * A group that begins at the end of the log has that place in the memory of its members alone, until they have committed
- * something. Whoever reads a partition next would begin at the end of that time. So it is committed here, before anything is
+ * something. The next reader of a partition would begin at the end of that time. So it is committed here, before anything is
  * read: by the one member that has the partition, so that no offset that another one has committed is overwritten.
  */
 import { sleep, within } from '../../backoff.js'

@@ -5,8 +5,9 @@
  * consumer, again and again, until it is stopped.
  */
 import { sleep } from '../../backoff.js'
+import { beginTurn } from '../../lifecycle.js'
 import { createReopening } from '../reopening.js'
-import { createRunner, type Receiver, type Run } from '../run.js'
+import { createRunner, reportReturnOnce, type Receiver, type Run } from '../run.js'
 import type { Deliver, Source } from '../source.js'
 import { isKafkajs, type KafkaConsumer } from './client.js'
 import { openConfluent } from './confluent.js'
@@ -31,28 +32,17 @@ export function createSource(options: ResolvedSource): Source {
 }
 
 function begin(options: ResolvedSource, box: Receiver): Run {
-  const { report } = box
   const losses = createLosses(options, box)
   const reopening = createReopening({ firstMs: 100, mostMs: 5_000, lastingMs: LASTING_MS })
-  let troubled = false
-  let stopping = false
-  let stop = (): void => undefined
-  const stopped = new Promise<void>((resolve) => (stop = resolve))
+  /** To have joined is not enough to tell of the return: a consumer that cannot read what it is given crashes at once. */
+  const tell = reportReturnOnce(box.report)
+  const turn = beginTurn()
   /** Undefined until it has joined. */
   let life: Promise<void> | undefined
   let partitions: Partitions | undefined
 
-  const fail = (error: unknown): void => {
-    troubled = true
-    report(error)
-  }
-  /** To have joined is not enough: one that cannot read what it is given crashes at once. */
-  const works = (): void => {
-    if (troubled) report()
-    troubled = false
-  }
   const deliver: Deliver = (batch) => {
-    works()
+    tell()
     return box.deliver(batch)
   }
 
@@ -76,13 +66,13 @@ function begin(options: ResolvedSource, box: Receiver): Run {
   }
 
   const joinAgain = async (): Promise<Membership | undefined> => {
-    while (!stopping) {
-      await sleep(reopening.waitMs(), stopped)
-      if (stopping) break
+    while (turn.goesOn()) {
+      await sleep(reopening.waitMs(), turn.over)
+      if (!turn.goesOn()) break
       try {
         return await join()
       } catch (error) {
-        fail(error)
+        tell(error)
       }
     }
     return undefined
@@ -92,15 +82,15 @@ function begin(options: ResolvedSource, box: Receiver): Run {
     for (let member: Membership | undefined = first; member;) {
       const { consumer, partitions, crashed } = member
       reopening.opened()
-      const lasting = setTimeout(works, LASTING_MS)
-      const error = await Promise.race([crashed, stopped])
+      const lasting = setTimeout(() => tell(), LASTING_MS)
+      const error = await Promise.race([crashed, turn.over])
       clearTimeout(lasting)
       reopening.lost()
       partitions.close()
       await partitions.finish()
       await consumer.disconnect().catch(() => undefined)
-      if (stopping) return
-      fail(error)
+      if (!turn.goesOn()) return
+      tell(error)
       member = await joinAgain()
     }
   }
@@ -108,8 +98,7 @@ function begin(options: ResolvedSource, box: Receiver): Run {
   return {
     started: join().then((member) => void (life = live(member))),
     async end() {
-      stopping = true
-      stop()
+      turn.end()
       partitions?.close()
       // A join that is under way is not waited for: it delivers nothing any more, and ends when it learns of this.
       await life

@@ -49,7 +49,7 @@ export function link(options: LinkOptions): Sink {
       )
     },
     async close() {
-      // The boxes and their pools belong to whoever made them.
+      // The boxes and their pools belong to the code that made them.
     },
   }
   const receiver = target ? `link:${target.schema.slice(1, -1)}` : undefined

@@ -140,7 +140,7 @@ export interface FoundConsumer {
 /** How far a consumer was when it was found: all up to there was acknowledged, in the stream that was made at that time. */
 export interface Place {
   readonly sequence: number
-  /** Undefined for whoever may not look at the stream. */
+  /** Undefined for a client without the right to look at the stream. */
   readonly streamCreated: Promise<string | undefined>
 }
 

@@ -7,7 +7,7 @@ import type { ResolvedSource } from './options.js'
 /** A process may pause for longer than that: a blocked event loop, a snapshot of its machine. */
 const LEAST_ACK_WAIT_MS = 5_000
 
-/** Beside the work: whoever may not look at the stream waits for an answer in vain, and is told nothing. */
+/** Beside the work: a client without the right to look at the stream waits for an answer in vain, and is told nothing. */
 export async function sayWarnings(
   { jsm }: Connection,
   options: ResolvedSource,

@@ -14,6 +14,7 @@ import type { RabbitChannel, RabbitMessage, Session } from './client.js'
 import type { Comeback, Placed } from './comeback.js'
 import { toMessage } from './event.js'
 import type { ResolvedSource } from './options.js'
+import { Unacknowledged } from './unacknowledged.js'
 import type { Held } from './windows.js'
 
 interface Delivery extends Placed {
@@ -65,8 +66,7 @@ export function consume(
 ): Consumption {
   /** In the order of the queue. */
   let waiting: Delivery[] = []
-  /** By the tags that the broker waits for, in order. */
-  const unacknowledged = new Map<number, Delivery>()
+  const unacknowledged = new Unacknowledged<Delivery>(session)
   const { inFlight: keys, comeback } = lanes
   const inFlight = new Set<Promise<void>>()
   let away = 0
@@ -149,40 +149,13 @@ export function consume(
         returned.push(delivery)
       } else (options.deadLetter && outcome.status === 'quarantined' ? rejected : taken).push(delivery)
     })
-    acknowledge(taken, rejected)
+    unacknowledged.settle(taken, rejected)
     putBack(returned)
   }
 
   const putBack = (batch: readonly Delivery[]): void => {
     if (batch.length === 0) return
     waiting = [...waiting, ...batch].sort((a, b) => a.place - b.place)
-  }
-
-  /** With one word for all that come before everything that is still open, and one for each of the others. */
-  const acknowledge = (taken: readonly Delivery[], rejected: readonly Delivery[]): void => {
-    try {
-      for (const one of rejected) {
-        session.channel.nack(one.raw, false, false)
-        unacknowledged.delete(tagOf(one))
-      }
-      const byTag = new Map(taken.map((one) => [tagOf(one), one]))
-      let last: Delivery | undefined
-      for (const tag of unacknowledged.keys()) {
-        const one = byTag.get(tag)
-        if (!one) break
-        last = one
-        byTag.delete(tag)
-        unacknowledged.delete(tag)
-      }
-      if (last) session.channel.ack(last.raw, true)
-      for (const [tag, one] of byTag) {
-        session.channel.ack(one.raw)
-        unacknowledged.delete(tag)
-      }
-    } catch (error) {
-      // The channel is closed. The broker delivers again, and the box knows what it has.
-      session.fail(error)
-    }
   }
 
   lanes.look = pump
@@ -194,13 +167,13 @@ export function consume(
       const isAwaiting = comeback.isOpen
       const place = comeback.place(incoming, raw.fields.redelivered)
       const delivery = { raw, incoming, place, returns: 0, dueAt: performance.now() + options.lingerMs }
-      unacknowledged.set(tagOf(delivery), delivery)
+      unacknowledged.add(delivery)
       if (isAwaiting) putBack([delivery])
       else waiting.push(delivery)
       if (waiting.length >= options.batch) pump()
       else if (timer === undefined || isAwaiting) schedule(performance.now())
     },
-    open: () => unacknowledged.values(),
+    open: () => unacknowledged.all(),
     async finish() {
       finished = true
       clearTimeout(timer)
@@ -234,8 +207,4 @@ function heldOf(waiting: readonly Delivery[], prefetch: number, waits: (one: Del
     }
   }
   return { messages, bytes }
-}
-
-function tagOf({ raw }: Delivery): number {
-  return raw.fields.deliveryTag
 }

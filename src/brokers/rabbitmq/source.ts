@@ -1,5 +1,6 @@
 /** RabbitMQ as a source: one channel at a time, opened again when it is lost, until it is stopped. */
 import { sleep } from '../../backoff.js'
+import { beginTurn } from '../../lifecycle.js'
 import { createReopening } from '../reopening.js'
 import { createRunner, type Receiver, type Run } from '../run.js'
 import type { Source } from '../source.js'
@@ -38,16 +39,14 @@ async function begin(options: ResolvedSource, box: Receiver): Promise<Run> {
   reopening.opened()
   /** Deliveries of lost channels that the box is still busy with. */
   const leftovers = new Set<Promise<void>>()
-  let stopping = false
-  let stop = (): void => undefined
-  const stopped = new Promise<void>((resolve) => (stop = resolve))
+  const turn = beginTurn()
 
   /** From loss to loss. What a lost channel had in flight cannot be acknowledged: the broker delivers it again. */
   const keepConsuming = async (): Promise<void> => {
-    while (!stopping) {
+    while (turn.goesOn()) {
       if (consuming) {
-        const problem = await Promise.race([consuming.session.lost, stopped])
-        if (stopping) return
+        const problem = await Promise.race([consuming.session.lost, turn.over])
+        if (!turn.goesOn()) return
         const { session, consumption } = consuming
         consuming = undefined
         reopening.lost()
@@ -57,8 +56,8 @@ async function begin(options: ResolvedSource, box: Receiver): Promise<Run> {
         leftovers.add(leftover)
         await session.close()
       }
-      await sleep(reopening.waitMs(), stopped)
-      if (stopping) return
+      await sleep(reopening.waitMs(), turn.over)
+      if (!turn.goesOn()) return
       try {
         consuming = await openConsuming(options, box, kept)
         reopening.opened()
@@ -72,8 +71,7 @@ async function begin(options: ResolvedSource, box: Receiver): Promise<Run> {
   const done = keepConsuming()
   return {
     async end() {
-      stopping = true
-      stop()
+      turn.end()
       await done
       await consuming?.cancel()
       await Promise.all([...leftovers, consuming?.consumption.finish()])

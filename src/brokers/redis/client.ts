@@ -1,7 +1,7 @@
 /**
  * The client: loaded when it is needed, and used for one thing, to send commands and to get their replies as bytes.
  *
- * A connection is not repaired but replaced: a command whose connection is lost fails at once, and whoever sent it
+ * A connection is not repaired but replaced: a command whose connection is lost fails at once, and its sender
  * opens another one, with a backoff of its own.
  */
 import { within } from '../../backoff.js'
@@ -30,7 +30,7 @@ export async function connect({ url, connection }: ResolvedConnection): Promise<
     disableOfflineQueue: true,
     socket: { connectTimeout: CONNECT_MS, ...(connection['socket'] as object), reconnectStrategy: false },
   })
-  // Without a listener an error would end the process. Whoever waits for a reply is told.
+  // Without a listener an error would end the process. Commands that wait for a reply are rejected.
   client.on('error', () => undefined)
   const options = { typeMapping: { [RESP_TYPES.BLOB_STRING]: Buffer } }
   const close = (): void => {

@@ -93,7 +93,7 @@ function quoted(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
 }
 
-/** In an argument, a password would be seen by whoever lists processes, and be kept in the shell's history. */
+/** In an argument, a password would be seen by everybody who lists processes, and be kept in the shell's history. */
 function checkArgument(url: string): string {
   if (hasPassword(url)) throw inArgument()
   return checkUrl(url, '--url')

@@ -1,5 +1,5 @@
 /**
- * Who may look at the dashboard that the command line serves: whoever has the token; without one, whoever is on this machine.
+ * Who may look at the dashboard that the command line serves: those who have the token; without a token, everybody on this machine.
  *
  * A browser asks its user for a name and a password, and sends them with every request of that address from then on: no cookie
  * is needed, and no page to log in at. The password is the token, the name is for the audit. Scripts send `Bearer` instead.

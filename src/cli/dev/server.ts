@@ -49,7 +49,7 @@ export async function startServer(options: ServerOptions): Promise<DevServer | u
   const { child, port } = await launch({ bin, data, user, root, options })
   const url = `postgres://postgres@127.0.0.1:${port}/postgres`
   writeState(project, { pid: process.pid, server: child.pid!, port, url, root })
-  // Whoever ends without its stop must leave nothing behind either.
+  // A process that ends without its stop must leave nothing behind either.
   const endNow = (): void => void child.kill('SIGQUIT')
   process.once('exit', endNow)
   return {
@@ -103,7 +103,7 @@ interface Launch {
 }
 
 async function initialise({ bin, data, user, options: { signal } }: Launch): Promise<void> {
-  // Whoever is on this machine may connect, as to any database of a developer that has no password.
+  // Everybody on this machine may connect, as to any database of a developer that has no password.
   const args = ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--no-locale', '--no-sync']
   // A group of its own, as the server: Ctrl-C is for us, and its own words about it would be taken for a fault.
   const how = { cwd: path.dirname(data), detached: process.platform !== 'win32', ...user }

@@ -1,4 +1,4 @@
-/** MikroORM hands out its pool of pg by a promise: until it has come, whoever asks for a connection waits for it. */
+/** MikroORM hands out its pool of pg by a promise: until it has come, a request for a connection waits for it. */
 import type { PgPool } from '../../postgres/drivers/pg.js'
 import { isPgPool, wrongClient } from '../../postgres/drivers/wrong-client.js'
 

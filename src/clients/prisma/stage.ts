@@ -24,7 +24,7 @@ export interface Place {
   readonly isOpen?: boolean
 }
 
-/** Where a statement comes from. Prisma keeps the context of whoever asked. */
+/** Where a statement comes from. Prisma keeps the async context of the caller. */
 const places = sharedByCopies('prisma-places', () => new AsyncLocalStorage<Place>())
 
 export function inPlace<R>(place: Place, work: () => R): R {

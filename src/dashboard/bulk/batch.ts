@@ -1,6 +1,6 @@
 /**
- * Batch: a few messages are changed, and the same transaction writes down how many and where the walk stands. Whoever is killed
- * has done all of it or nothing, and whoever has lost the lease changes nothing.
+ * Batch: a few messages are changed, and the same transaction writes down how many and where the walk stands. A process that is
+ * killed has done all of it or nothing, and one that has lost the lease changes nothing.
  */
 import type { Change } from '../../admin/bulk.js'
 import { discarding } from '../../admin/discard.js'
@@ -42,7 +42,7 @@ export interface Changed {
 
 /** Undefined: another process carries it. Nothing is changed for one that was cancelled. */
 export async function changeBatch(carried: Carried, wanted: Wanted, batch: Batch): Promise<Changed | undefined> {
-  // They leave the quarantine a few at a time, in transactions of their own, and whoever looks again does not find them.
+  // They leave the quarantine a few at a time, in transactions of their own, and the next look does not find them.
   const isReleased = carried.verb === 'retry' && batch.place.startsWith('quarantine')
   try {
     return isReleased ? await release(carried, wanted, batch) : await changeAtOnce(carried, wanted, batch)

@@ -219,7 +219,7 @@ async function pause(parts: CarryParts, hold: Hold, next: number): Promise<numbe
   return next
 }
 
-/** With its row in the audit: whoever sees that it has ended finds it there. */
+/** With its row in the audit: people who see that it has ended find it there. */
 async function end(
   { inside }: CarryParts,
   hold: Hold,

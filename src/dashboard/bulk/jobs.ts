@@ -29,7 +29,7 @@ export interface Order {
   readonly query: string
   readonly zone: number
   readonly readAt: number
-  /** How far messages had come when they were counted: whoever carries it takes nothing else. */
+  /** How far messages had come when they were counted: the process that carries it takes nothing else. */
   readonly counted: WalkEnd
   /** It may quote a payload. */
   readonly secret: boolean

@@ -1,4 +1,4 @@
-/** The stream: events for whoever keeps looking. */
+/** The stream: events for browsers that keep the page open. */
 import type { BoxCall } from '../desk.js'
 import { shownOverview } from '../overview.js'
 import { respond } from '../respond.js'

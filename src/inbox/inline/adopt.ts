@@ -79,7 +79,7 @@ async function runClaimed(
   return answers
 }
 
-/** Whoever sent them waits for all of them. */
+/** Their sender waits for all of them. */
 async function runToEnd(run: Run): Promise<void> {
   while (run.held.queue.length > 0 && !run.abort.aborted && !run.worker.stopping()) await runNext(run)
 }

@@ -61,7 +61,7 @@ export interface Company {
 }
 
 export class Watch {
-  /** The first error that a statement was answered with: whoever sent it may have swallowed it. */
+  /** The first error that a statement was answered with: the handler may have swallowed it. */
   failure: unknown
   /** True if one of several commands in a text may have ended the transaction, or nobody knows what was sent. */
   suspicious = false
@@ -166,7 +166,7 @@ export class Watch {
     }
   }
 
-  /** The same in two steps, for whoever tells of an answer once. */
+  /** The same in two steps, for a driver that tells of an answer once. */
   sent(cursor?: Cursor): void {
     this.#transaction?.sent(cursor)
     if (!this.#transaction && this.#owed === this.#read) this.#owedSince = performance.now()

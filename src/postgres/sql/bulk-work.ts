@@ -103,7 +103,7 @@ export const READ_BULK = statement<{ id: string }, BulkRow>(`
 select ${COLUMNS} from ob.bulk b where b.id = (select (given->>'id')::uuid from (select $1::text::jsonb given) input)`)
 
 /**
- * Cancels a change that runs, or gives it another rate; whoever carries it sees that. No row back: it has ended, or is none of
+ * Cancels a change that runs, or gives it another rate; the process that carries it sees that. No row back: it has ended, or is none of
  * this verb. Index: the primary key.
  */
 export const CHANGE_BULK = statement<

@@ -31,7 +31,7 @@ export interface ClaimedRow {
 
 /**
  * Claims due messages. Out: the claimed messages, with when the `earliest` of what was due had fallen due, in ms; the first ones whose bodies come to no more than `bytes` and the body that
- * passes them: whoever sends large ones must not choose how much a worker reads at once.
+ * passes them: a sender of large ones must not choose how much a worker reads at once.
  *
  * A claim counts nothing: it only notes that a token was still there (`suspect`), which means that the last worker
  * died. `ctid = any(array(…))` fixes the plan: as a join, a generic plan would hash a million rows. `low` skips the

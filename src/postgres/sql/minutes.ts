@@ -1,7 +1,4 @@
-/**
- * Statements of the minutes: what happened in each, by consumer. Consumer '' is the whole box. A sink has rows as well, in which what
- * it has published is `handled`: under its name behind U+001F, with which no consumer's name begins.
- */
+/** Statements of the minutes: what happened in each, by consumer, and what was published, by sink. Consumer '' is the whole box. */
 import { statement } from '../statement.js'
 
 /** The minute that a time is in, counted since 1970. */
@@ -16,19 +13,31 @@ export type MinuteRow = readonly [
   ...read: [pending: number | null, lagMs: number | null, dead: number | null, quarantined: number | null],
 ]
 
+/** What a process has published to a sink. */
+export type SinkMinuteRow = readonly [sink: string, published: number]
+
 /**
  * Adds what a process has counted to the minute that `agoMs` is in, the middle of the time it was counted in: any number of processes
- * add theirs. What was read is the same for all. In the order of names: two processes must not wait for each other. Index: the primary key.
+ * add theirs. What was read is the same for all. In the order of names: two processes must not wait for each other. Indexes: the primary keys.
  */
-export const ADD_MINUTE = statement<{ agoMs: number; rows: readonly MinuteRow[] }>(`
+export const ADD_MINUTE = statement<{
+  agoMs: number
+  consumers: readonly MinuteRow[]
+  sinks: readonly SinkMinuteRow[]
+}>(`
 with input as materialized (
   select given, ${beginOf(minuteOf(`(ob.now() - (given->>'agoMs')::float8 * interval '1 ms')`))} "at"
   from (select $1::text::jsonb given) x
+),
+published as (
+  insert into ob.sink_minute as m (sink, at, published)
+  select x->>0, input.at, (x->>1)::bigint from input, jsonb_array_elements(given->'sinks') x order by (x->>0) collate "C"
+  on conflict (sink, at) do update set published = m.published + excluded.published
 )
 insert into ob.minute as m (consumer, at, received, handled, failed, duplicates, pending, lag_ms, dead, quarantined)
 select x->>0, input.at, (x->>1)::bigint, (x->>2)::bigint, (x->>3)::bigint, (x->>4)::bigint,
   (x->>5)::bigint, (x->>6)::bigint, (x->>7)::bigint, (x->>8)::bigint
-from input, jsonb_array_elements(given->'rows') x order by (x->>0) collate "C"
+from input, jsonb_array_elements(given->'consumers') x order by (x->>0) collate "C"
 on conflict (consumer, at) do update set received = m.received + excluded.received, handled = m.handled + excluded.handled,
   failed = m.failed + excluded.failed, duplicates = m.duplicates + excluded.duplicates,
   pending = coalesce(excluded.pending, m.pending), lag_ms = coalesce(excluded.lag_ms, m.lag_ms),
@@ -61,7 +70,7 @@ stepped as materialized (
     sum(m.failed) failed, sum(m.duplicates) duplicates, max(m.pending) pending, max(m.lag_ms) lag
   from input cross join lateral (
     select * from ob.minute m where m.at >= ${beginOf('input.first')}
-      and m.at < ${beginOf('input.first + input.size * input.most')} and not starts_with(m.consumer, E'\\x1f') order by m.at) m
+      and m.at < ${beginOf('input.first + input.size * input.most')} order by m.at) m
   group by 1, 2
 ),
 shown as materialized (
@@ -80,10 +89,15 @@ export interface LastRow {
   readonly duplicates: string
 }
 
-/** What was counted within a minute, of sinks as well. In: which one, since 1970. No row of '': nobody recorded it. Index: minute_at. */
+/** What was counted within a minute. In: which one, since 1970. No row of '': nobody recorded it. Index: minute_at. */
 export const READ_MINUTE = statement<{ minute: number }, LastRow>(`
 select m.consumer, m.received::text, m.handled::text, m.failed::text, m.duplicates::text
 from ob.minute m where m.at = (select ${beginOf(`(given->>'minute')::bigint`)} from (select $1::text::jsonb given) x)`)
+
+/** What was published within a minute. In: which one, since 1970. No row: nothing was, or nobody recorded it. Index: sink_minute_at. */
+export const READ_PUBLISHED = statement<{ minute: number }, { sink: string; published: string }>(`
+select m.sink, m.published::text
+from ob.sink_minute m where m.at = (select ${beginOf(`(given->>'minute')::bigint`)} from (select $1::text::jsonb given) x)`)
 
 export interface SinceRow {
   readonly what: 'behind' | 'dead' | 'quarantined'
@@ -117,8 +131,8 @@ cross join lateral (
 ) began`)
 
 /**
- * Forgets minutes that are older than `keepMs`, the oldest first, no more than `limit`. Nobody writes to them any more. Index:
- * minute_at.
+ * Forgets minutes that are older than `keepMs`, the oldest first, no more than `limit` of consumers and of sinks. Out: how many, of
+ * those of which there were more. Nobody writes to them any more. Indexes: minute_at, sink_minute_at.
  */
 export const PRUNE_MINUTES = statement<{ keepMs: number; limit: number }, { gone: string }>(`
 with input as materialized (select $1::text::jsonb given),
@@ -126,5 +140,10 @@ gone as (
   delete from ob.minute m where m.ctid = any (array(select o.ctid from ob.minute o
     where o.at < (select ob.now() - (given->>'keepMs')::float8 * interval '1 ms' from input)
     order by o.at limit (select (given->>'limit')::int from input) for update of o skip locked)) returning 1
+),
+gone_of_sinks as (
+  delete from ob.sink_minute m where m.ctid = any (array(select o.ctid from ob.sink_minute o
+    where o.at < (select ob.now() - (given->>'keepMs')::float8 * interval '1 ms' from input)
+    order by o.at limit (select (given->>'limit')::int from input) for update of o skip locked)) returning 1
 )
-select count(*)::text gone from gone`)
+select greatest((select count(*) from gone), (select count(*) from gone_of_sinks))::text gone`)

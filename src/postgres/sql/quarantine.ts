@@ -140,7 +140,7 @@ message as materialized (
 ),${ROOM},${INSERT}${WIDEN}${ANSWER}`)
 
 /**
- * Keeps messages that were there already for as long as whoever brought them again wants; without `keepMs` until somebody decides.
+ * Keeps messages that were there already for as long as the source that brought them again wants; without `keepMs` until somebody decides.
  * Never for less. Index: quarantine_once.
  */
 export const QUARANTINE_LONGER = statement<readonly QuarantineRow[]>(`

@@ -19,7 +19,7 @@ with bounds as materialized (
 select r.one::text elected from bounds cross join ob.reading r
 where ${DUE} for update of r skip locked`)
 
-/** Keeps a reading. Whoever writes it has been elected in the same transaction. */
+/** Keeps a reading. Its writer has been elected in the same transaction. */
 export const WRITE_READING = statement<{ figures: string; everyMs: number }>(`
 update ob.reading r set figures = given->>'figures', taken_at = ob.now(),
   due_at = ob.now() + (given->>'everyMs')::float8 * interval '1 ms'

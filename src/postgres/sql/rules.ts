@@ -100,7 +100,7 @@ export function keptUntil(receivedAt: string, ms: string): string {
   return `${receivedAt} + ${ms}::float8 * interval '1 ms' + ob.margin(${ms})`
 }
 
-/** The time that a row `m` says of itself, by the clock of whoever sent it; null if it says none. */
+/** The time that a row `m` says of itself, by the clock of its sender; null if it says none. */
 export function ownTime(m: string): string {
   const written = '^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}[.]?[0-9]*Z$'
   return `substring(${m}.envelope::jsonb->>'time' from '${written}')::timestamptz`

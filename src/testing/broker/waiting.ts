@@ -126,7 +126,7 @@ function retries(promise: Add): void {
       await bench.until(() => done.size === good.length, 'those that do not fail')
       await bench.untilBacklog(failing.length)
 
-      // Those that wait are the broker's still: whoever comes next gets them.
+      // Messages that wait are still the broker's: the next source gets them.
       await source.stop()
       mended = true
       await source.start(recorder.deliver)

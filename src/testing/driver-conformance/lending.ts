@@ -68,7 +68,7 @@ export function lending<Tx, TxIn>(addCase: AddCase<Tx, TxIn>): void {
       floating.catch(() => {})
     })
     await rejectsWithCode('UNAWAITED_QUERY', early)
-    // A rejection would end the process of whoever does not look at it.
+    // A rejection that nobody handles would end the process.
     await floating
     assert.deepEqual(await bench.values(), [])
     await bench.recovers()

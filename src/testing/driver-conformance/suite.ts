@@ -1,4 +1,4 @@
-/** What whoever tests a driver gives and gets, and how a case is added. */
+/** What a test of a driver gives to the suite and gets from it, and how a case is added. */
 import type { Driver } from '../../postgres/driver.js'
 import type { Bench } from './bench.js'
 

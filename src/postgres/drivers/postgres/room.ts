@@ -20,7 +20,7 @@ export class Room {
 
   async enter(): Promise<void> {
     if (this.size === undefined || this.#inside < this.size) this.#inside += 1
-    // Whoever leaves hands over its place, so that nobody slips in between.
+    // A transaction that ends hands its place to the next one that waits, so that no other slips in between.
     else await new Promise<void>((resolve) => this.#waiting.push(resolve))
   }
 

@@ -1,7 +1,7 @@
 /**
  * One transaction inside `sql.begin`, which ends it in ways that need care: it does not look at the answer to COMMIT,
  * it cannot give up on a statement that hangs, and after its connection was lost it would send ROLLBACK or COMMIT to
- * nobody (which ends the process) or to whoever uses that connection next.
+ * nobody (which ends the process) or to the next user of that connection.
  */
 import { isReadOnly } from '../../errors.js'
 import { rolledBack } from '../loan-errors.js'
