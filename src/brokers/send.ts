@@ -37,6 +37,18 @@ export function enoughOf(limits: PublishLimits | undefined): () => { readonly er
     signal.aborted || performance.now() > until ? { error: new OnceboxError('PUBLISH_TIMEOUT', what) } : undefined
 }
 
+/** What `work` comes to, unless the time of the call is over before. Then `work` is left alone: it must publish nothing. */
+export function inTimeOf<T>(limits: PublishLimits | undefined, work: Promise<T>): Promise<T> {
+  if (!limits) return work
+  const { signal } = limits
+  return new Promise((resolve, reject) => {
+    const end = (): void => reject(signal.reason as Error)
+    if (signal.aborted) end()
+    signal.addEventListener('abort', end)
+    void work.then(resolve, reject).finally(() => signal.removeEventListener('abort', end))
+  })
+}
+
 /** So many refusals in a row that are the destination's, and no more is begun: at once if they take long. */
 const IN_A_ROW = 4
 const MOST_IN_A_ROW = 64

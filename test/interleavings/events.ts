@@ -18,6 +18,7 @@ import {
   ASSIGN,
   CATCH_UP,
   LOCK_SINKS,
+  RECLAIM,
   REGISTER_SINKS,
   REMOVE_DELIVERIES,
   REMOVE_SINK,
@@ -36,6 +37,8 @@ export interface EventDeed {
   readonly removed?: boolean
   /** What was still to be published to `one`, when it was no sink, was deleted. */
   readonly dropped?: boolean
+  /** What was to be published to `one`, which is no sink any more, is to find others. */
+  readonly reclaimed?: boolean
   readonly leased?: string
   /** Recorded something under this token, and gave the shard back. */
   readonly gaveBack?: string
@@ -174,6 +177,14 @@ export const EVENT_PARTIES: EventParty[] = [
     statements: ['REMOVE_DELIVERIES', 'FINISH_SHARED'],
     async act(hand) {
       return { dropped: await removeDeliveries(hand) }
+    },
+  },
+  {
+    name: 'RECLAIM',
+    statements: ['RECLAIM'],
+    async act(hand) {
+      const [row] = await hand.run(RECLAIM, [10])
+      return row!['found'] === '0' ? {} : { reclaimed: true }
     },
   },
   {
@@ -326,6 +337,7 @@ const unattached = (name: string, held: 'free' | 'held' | 'expired', token: stri
      ob.now() ${held === 'held' ? '+' : '-'} interval '1 minute');`
 
 const state = (name: string, sinks: EventState['sinks'], sql: string): EventState => ({ name, sinks, sql: () => sql })
+const marked = `insert into ob.removed_sink (sink, n) values ('one', ${N});`
 const LATER = `ob.now() + interval '1 minute'`
 const ELSE = `'{x}'`
 const catchUp = (holds: boolean) => `insert into ob.catch_up (sink, holds) values ('one', ${holds});`
@@ -356,6 +368,19 @@ export const EVENT_STATES: EventState[] = [
     'removed, delivery left, two sinks',
     ['one', 'two'],
     event() + delivery('one') + delivery('two') + sink('two', 'held', B),
+  ),
+  state('removed, committed late', ['one'], event() + delivery('one') + marked),
+  state('removed, committed late, unassigned', ['one'], event() + delivery('one') + delivery('') + marked),
+  state('removed, committed late, put aside', ['one'], event() + delivery('one') + aside + marked),
+  state(
+    'removed, committed late, unassigned, two sinks',
+    ['one', 'two'],
+    event() + delivery('one') + delivery('') + marked + sink('two', 'free', B),
+  ),
+  state(
+    'removed, committed late, unassigned, unwanted',
+    ['one', 'two'],
+    event() + delivery('one') + delivery('') + marked + unattached('two', 'free', B, 0, ELSE),
   ),
   state(
     'two sinks, one unattached',
@@ -429,7 +454,9 @@ function judgeDeliveries(before: Snapshot, after: Snapshot, deeds: readonly Even
     if (times > 1) wrong.push(`it was completed for ${sink} twice`)
     if (times > 0 && has(after, sink)) wrong.push(`it was completed for ${sink} and is still to be published`)
     const gone = has(before, sink) && !has(after, sink)
-    const given = deeds.some(({ pruned, dropped }) => (pruned ?? false) || (dropped && sink === 'one'))
+    const given = deeds.some(
+      ({ pruned, dropped, reclaimed }) => (pruned ?? false) || (sink === 'one' && (dropped ?? reclaimed)),
+    )
     if (gone && times === 0 && !given) wrong.push(`its delivery to ${sink} is lost`)
     const assigned = has(before, '') && !has(after, '')
     const asked =
@@ -437,10 +464,15 @@ function judgeDeliveries(before: Snapshot, after: Snapshot, deeds: readonly Even
     if (assigned && asked && times === 0 && !has(after, sink)) wrong.push(`it was assigned, and not to ${sink}`)
   }
   const dropped = deeds.some((deed) => deed.dropped)
+  const completed = deeds.some((deed) => deed.completed)
+  if (deeds.some(({ reclaimed }) => reclaimed) && !dropped && !completed && after.deliveries.length === 0) {
+    wrong.push('it was reclaimed, and is lost')
+  }
   if (has(before, '') && !has(after, '') && !has(after, 'one') && !has(after, 'two') && !dropped) {
     wrong.push('it was assigned to nobody')
   }
-  if (has(after, '') && has(after, 'one')) wrong.push('it is assigned and unassigned')
+  const both = (snapshot: Snapshot): boolean => has(snapshot, '') !== undefined && has(snapshot, 'one') !== undefined
+  if (both(after) && !both(before)) wrong.push('it is assigned and unassigned')
   if (has(after, '')?.waiting && after.sinks.some(({ wants, looks }) => wants && !looks)) {
     wrong.push('it is put aside, and a sink that wants it does not look')
   }
@@ -520,5 +552,5 @@ export const EVENTS: Domain<EventState, EventDeed, Snapshot> = {
   snapshot: SNAPSHOT,
   judge,
   clear: `delete from ob.delivery; delete from ob.outbox; delete from ob.sink; delete from ob.shard;
-    delete from ob.sink_declaration; delete from ob.catch_up;`,
+    delete from ob.sink_declaration; delete from ob.catch_up; delete from ob.removed_sink;`,
 }

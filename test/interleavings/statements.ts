@@ -164,7 +164,6 @@ export const OUTSIDE: Readonly<Record<string, string>> = {
   PRUNE_QUARANTINE: QUARANTINE,
   UNROUTED: QUARANTINE,
   COMPLETED: 'is asked once COMPLETE has ended',
-  RECLAIM: 'finds events whose sink is gone for good; ASSIGN judges them',
   MARK_REMOVED: 'ends what REMOVE_DELIVERIES has done',
   CRITERIA: PIECE,
   HELD_BACK: PIECE,

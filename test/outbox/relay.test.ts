@@ -249,3 +249,15 @@ test('keepMs keeps what was published, marked', async () => {
   await server.send(box, { id: 'a' })
   expect(await left(box.schema)).toEqual([])
 })
+
+test('after the clock of the database was set back, events are published at once', async () => {
+  const box = await server.open()
+  const sink = box.to(recordingSink({ name: 's' }))
+  await server.send(box, { id: 'before', key: 'k' })
+  await box.drain()
+  // What was given back an hour from now, by the clock that there is since.
+  await server.sql(box.schema, `update ob.shard set due_at = due_at + interval '1 h'`)
+  await server.send(box, { id: 'after', key: 'k' })
+  await box.drain()
+  expect(sink.ids).toEqual(['before', 'after'])
+})

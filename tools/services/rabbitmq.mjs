@@ -27,7 +27,7 @@ export async function start() {
   const [mapperPort, clusterPort] = await freePorts(2)
   /** Erlang would start a port mapper by itself, which would outlive us. */
   let mapper
-  return startService({
+  const service = await startService({
     name,
     variable,
     kind,
@@ -68,6 +68,12 @@ export async function start() {
         ready: () => greets(directory, port),
       }),
     dispose: () => mapper?.end('SIGKILL'),
+  })
+  return Object.assign(service, {
+    async control(...args) {
+      const env = { ...process.env, ...environment(service.directory, { port, mapperPort, clusterPort }) }
+      await run(path.join(path.dirname(program), 'rabbitmqctl'), args, { env })
+    },
   })
 }
 

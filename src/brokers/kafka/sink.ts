@@ -8,8 +8,8 @@ import { within } from '../../backoff.js'
 import { OnceboxError } from '../../errors.js'
 import { createTurns } from '../../in-turn.js'
 import type { Message } from '../../message.js'
-import { fromTheDestination, later, NO_PLACE_MS, untried, type Answer } from '../send.js'
-import type { Refusal, Sink } from '../sink.js'
+import { enoughOf, fromTheDestination, inTimeOf, later, NO_PLACE_MS, untried, type Answer } from '../send.js'
+import type { PublishLimits, Refusal, Sink } from '../sink.js'
 import { createProducer, send, type KafkaProducer, type KafkaRecord } from './client.js'
 import { refusalOf } from './errors.js'
 import { toRecord } from './message.js'
@@ -47,16 +47,20 @@ export function createSink(options: ResolvedSink): Sink & { readonly name?: stri
     await old?.then((producer) => producer.disconnect()).catch(() => undefined)
   }
 
-  const inTime = <T>(deadline: number, work: Promise<T>): Promise<T> =>
-    within(Math.max(0, deadline - performance.now()), work, () =>
+  const inTime = <T>(limits: PublishLimits | undefined, work: Promise<T>): Promise<T> =>
+    within(timeoutMs, inTimeOf(limits, work), () =>
       Object.assign(new Error(`kafka: no answer in ${timeoutMs} ms`), { code: 'ETIMEDOUT' }),
     )
 
-  const post = async (outgoing: readonly Outgoing[], deadline: number): Promise<void> => {
+  const post = async (outgoing: readonly Outgoing[], limits: PublishLimits | undefined): Promise<void> => {
+    let isOpen = false
     try {
-      const producer = await inTime(deadline, (connecting ??= connect()))
-      await inTime(deadline, send(client, producer, byTopic(outgoing), timeoutMs))
+      const producer = await inTime(limits, (connecting ??= connect()))
+      isOpen = true
+      await inTime(limits, send(client, producer, byTopic(outgoing), timeoutMs))
     } catch (error) {
+      // What is slow to open is there next time.
+      if (!isOpen && limits?.signal.aborted) throw error
       // Under idempotence kafkajs numbers the next records like those that failed, some of which may have arrived: the
       // broker would take the next ones for repetitions, and drop them. A new producer counts anew.
       if (options.idempotent || refusalOf(error) === undefined) void disconnect()
@@ -64,8 +68,8 @@ export function createSink(options: ResolvedSink): Sink & { readonly name?: stri
     }
   }
 
-  const publish = async (batch: readonly Message[]): Promise<Answer[]> => {
-    const deadline = performance.now() + timeoutMs
+  const publish = async (batch: readonly Message[], limits?: PublishLimits): Promise<Answer[]> => {
+    const enough = enoughOf(limits)
     const outgoing = batch.map((message) => toOutgoing(message, options))
     const answers = new Map<number, Answer>()
     const failedKeys = new Map<string, unknown>()
@@ -89,10 +93,12 @@ export function createSink(options: ResolvedSink): Sink & { readonly name?: stri
     const sendAll = async (positions: readonly number[]): Promise<void> => {
       const free = positions.filter(isFree)
       if (free.length === 0) return
+      const slow = enough()
+      if (slow) throw slow.error
       try {
         await post(
           free.map((at) => outgoing[at]!),
-          deadline,
+          limits,
         )
         for (const at of free) answers.set(at, undefined)
       } catch (error) {
@@ -122,7 +128,7 @@ export function createSink(options: ResolvedSink): Sink & { readonly name?: stri
   }
 
   const sink: Sink & { name?: string } = {
-    publish: (batch) => inTurn(() => publish(batch)).catch(fromTheDestination),
+    publish: (batch, limits) => inTurn(() => publish(batch, limits)).catch(fromTheDestination),
     close: () => inTurn(disconnect),
   }
   if (options.name !== undefined) sink.name = options.name

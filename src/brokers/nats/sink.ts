@@ -6,7 +6,7 @@
 import { OnceboxError } from '../../errors.js'
 import { createTurns } from '../../in-turn.js'
 import type { Message } from '../../message.js'
-import { createClosable, later, NO_PLACE_MS, sendInLanes, type Answer } from '../send.js'
+import { createClosable, inTimeOf, later, NO_PLACE_MS, sendInLanes, type Answer } from '../send.js'
 import type { PublishLimits, Sink } from '../sink.js'
 import { assertStream, codeOf, connect, type Connection } from './client.js'
 import { writeMessage } from './event.js'
@@ -71,7 +71,7 @@ export function createSink(options: ResolvedSink): Sink & { readonly name?: stri
   }
 
   const publish = async (batch: readonly Message[], limits?: PublishLimits): Promise<Answer[]> => {
-    const via = await open()
+    const via = await inTimeOf(limits, open())
     return sendInLanes(batch, options.concurrency, (message) => send(via, message), limits)
   }
 

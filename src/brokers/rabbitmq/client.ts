@@ -65,8 +65,12 @@ export interface Session<C extends RabbitChannel> {
   readonly lost: Promise<unknown>
   /** Why it is gone; undefined while it is not. */
   readonly problem: unknown
+  /** Why the broker reads nothing of what is published: it is short of memory or disk. Undefined while it does. */
+  readonly blocked: string | undefined
   /** It cannot be used any more, and this is why. */
   fail(problem: unknown): void
+  /** The same, at once: what the broker has not read by now it is not to read any more. */
+  abandon(problem: unknown): void
   /** Resolves in bounded time. What was sent before has then been read by the broker, if it is there. */
   close(): Promise<void>
 }
@@ -94,6 +98,9 @@ async function open<C extends RabbitChannel>(
   const fail = (why: unknown): void => settle((problem ??= explain(why) ?? new Error('the connection was closed')))
   connection.on('error', fail)
   connection.on('close', fail)
+  let blocked: string | undefined
+  connection.on('blocked', (reason: unknown) => (blocked = String(reason)))
+  connection.on('unblocked', () => (blocked = undefined))
 
   let closing: Promise<void> | undefined
   const closeConnection = async (): Promise<void> => {
@@ -113,7 +120,14 @@ async function open<C extends RabbitChannel>(
       get problem() {
         return problem
       },
+      get blocked() {
+        return blocked
+      },
       fail,
+      abandon(why) {
+        fail(why)
+        destroy(connection)
+      },
       close() {
         closing ??= (async () => {
           // The answer to the end of a channel comes after the broker has read all that was sent on it.

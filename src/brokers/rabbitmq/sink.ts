@@ -6,8 +6,8 @@
  */
 import type { Message } from '../../message.js'
 import { lanesOf } from '../lanes.js'
-import { createClosable, later, NO_PLACE_MS, untried, type Answer } from '../send.js'
-import type { Sink } from '../sink.js'
+import { createClosable, enoughOf, inTimeOf, later, NO_PLACE_MS, untried, type Answer } from '../send.js'
+import type { PublishLimits, Sink } from '../sink.js'
 import { inTime, openSink, type RabbitConfirmChannel, type RabbitMessage, type Session } from './client.js'
 import { toPublication, type Publication } from './event.js'
 import type { ResolvedSink } from './options.js'
@@ -35,6 +35,14 @@ const OPEN = Symbol('open')
 
 type Answers = (Answer | typeof OPEN)[]
 
+/** A call of publish, and its answers so far. */
+interface Call {
+  readonly batch: readonly Message[]
+  readonly answers: Answers
+  readonly limits: PublishLimits | undefined
+  readonly enough: ReturnType<typeof enoughOf>
+}
+
 export function createSink(options: ResolvedSink): Sink & { readonly name?: string } {
   let opening: Promise<Publishing> | undefined
 
@@ -48,16 +56,22 @@ export function createSink(options: ResolvedSink): Sink & { readonly name?: stri
     return open()
   }
 
-  const publish = async (batch: readonly Message[]): Promise<Answer[]> => {
+  const publish = async (batch: readonly Message[], limits?: PublishLimits): Promise<Answer[]> => {
     const lanes = lanesOf(batch)
     const answers: Answers = batch.map(() => OPEN)
-    const sending = { batch, answers }
-    let lost = await publishLanes(await open(), options, sending, lanes)
+    const call = { batch, answers, limits, enough: enoughOf(limits) }
+    let lost = await publishLanes(await inTimeOf(limits, open()), options, call, lanes)
     // The broker closes the channel for an event that it cannot take at all, such as one that is too large, and does
     // not say which it was. One lane after the other it is found, and the others get through.
     for (const lane of isRefusal(lost) ? lanes : []) {
       if (!lane.some((at) => answers[at] === OPEN)) continue
-      lost = await publishLanes(await open(), options, sending, [lane])
+      try {
+        lost = await publishLanes(await inTimeOf(limits, open()), options, call, [lane])
+      } catch (error) {
+        // Others have their answer.
+        lost = error
+        break
+      }
       const culprit = lane.find((at) => answers[at] === OPEN)
       if (isRefusal(lost) && culprit !== undefined) answers[culprit] = { error: lost, retry: true }
       else if (lost !== undefined) break
@@ -99,25 +113,30 @@ async function openPublishing(options: ResolvedSink): Promise<Publishing> {
 async function publishLanes(
   publishing: Publishing,
   options: ResolvedSink,
-  { batch, answers }: { readonly batch: readonly Message[]; readonly answers: Answers },
+  { batch, answers, limits, enough }: Call,
   lanes: readonly (readonly number[])[],
 ): Promise<unknown> {
   const { session } = publishing
-  const late = (): void => session.fail(new Error(`RabbitMQ did not confirm in ${options.timeoutMs} ms`))
-  const timer = setTimeout(late, options.timeoutMs)
+  // Not for all of them: a broker that confirms one after the other is slow, and there.
+  const silence = setTimeout(() => session.abandon(noAnswer(session, options)), options.timeoutMs)
+  const end = (): void => session.abandon(isBlocked(session) ?? limits?.signal.reason)
+  limits?.signal.addEventListener('abort', end)
   await Promise.all(
     lanes.map(async (lane) => {
       let failed: unknown
       for (const at of lane) {
         if (answers[at] !== OPEN) continue
+        failed ??= isBlocked(session) ?? enough()?.error
         if (failed === undefined) answers[at] = await publishOne(publishing, options, batch[at]!)
         else answers[at] = untried(failed)
         if (answers[at] === OPEN) return
+        silence.refresh()
         failed = answers[at]?.error
       }
     }),
   )
-  clearTimeout(timer)
+  clearTimeout(silence)
+  limits?.signal.removeEventListener('abort', end)
   return session.problem
 }
 
@@ -162,6 +181,15 @@ function confirm(
     session.channel.publish(exchange, routingKey, content, properties, settle)
     unconfirmed.add(settle)
   })
+}
+
+/** What is sent to a broker that does not read would be published when it does, and again by then. */
+function isBlocked({ blocked }: Publishing['session']): Error | undefined {
+  return blocked === undefined ? undefined : new Error(`RabbitMQ takes no messages for now: ${blocked}`)
+}
+
+function noAnswer(session: Publishing['session'], { timeoutMs }: ResolvedSink): Error {
+  return isBlocked(session) ?? new Error(`RabbitMQ did not confirm in ${timeoutMs} ms`)
 }
 
 /** The broker closed the channel because of what was published on it. */

@@ -16,6 +16,8 @@ import { createWindows } from './windows.js'
 interface Consuming {
   readonly session: Session<RabbitChannel>
   readonly consumption: Consumption
+  /** Resolves when a message could be read. */
+  readonly read: Promise<void>
   /** Asks the broker for no more. */
   cancel(): Promise<void>
 }
@@ -61,7 +63,10 @@ async function begin(options: ResolvedSource, box: Receiver): Promise<Run> {
       try {
         consuming = await openConsuming(options, box, kept)
         reopening.opened()
-        report()
+        // A message that cannot be read ends each connection at once: the source is back when one lasts, or another is read.
+        const { session, read } = consuming
+        await sleep(RECONNECTING.lastingMs, Promise.race([session.lost, read, stopped]))
+        if (session.problem === undefined && !stopping) report()
       } catch (error) {
         report(error)
       }
@@ -93,7 +98,10 @@ async function openConsuming(
 ): Promise<Consuming> {
   const session = await openSource(options)
   const { channel, version } = session
+  let isRead = (): void => undefined
+  const read = new Promise<void>((resolve) => (isRead = resolve))
   const take = (raw: RabbitMessage): void => {
+    isRead()
     if (!streams.allows(raw, session)) return
     warnOfCount(raw, warn)
     consumption.add(raw)
@@ -115,5 +123,5 @@ async function openConsuming(
     throw streams.explain(problem ?? error)
   }
   for (const line of warningsOf(options.topology, version)) warn(line)
-  return { session, consumption, cancel: windows.close }
+  return { session, consumption, read, cancel: windows.close }
 }

@@ -5,7 +5,7 @@
  */
 import { createTurns } from '../../in-turn.js'
 import type { Message } from '../../message.js'
-import { createClosable, later, NO_PLACE_MS, sendInLanes, type Answer } from '../send.js'
+import { createClosable, inTimeOf, later, NO_PLACE_MS, sendInLanes, type Answer } from '../send.js'
 import type { PublishLimits, Sink } from '../sink.js'
 import { codeOf, connect, type Argument, type Connection } from './client.js'
 import { writeFields } from './event.js'
@@ -58,10 +58,16 @@ export function createSink(options: ResolvedSink): Sink & { readonly name?: stri
   }
 
   const publish = async (batch: readonly Message[], limits?: PublishLimits): Promise<Answer[]> => {
-    const via = await open()
+    const via = await inTimeOf(limits, open())
+    // What has no reply by then is not waited for: sent on the same connection again, it would be there twice for sure.
+    const end = (): void => via.close()
+    limits?.signal.addEventListener('abort', end)
     try {
       return await sendInLanes(batch, options.concurrency, (message) => send(via, message), limits)
+    } catch (error) {
+      throw limits?.signal.aborted ? limits.signal.reason : error
     } finally {
+      limits?.signal.removeEventListener('abort', end)
       // Not before all answers are in: what had been taken would be published again.
       if (useless.has(via)) via.close()
     }

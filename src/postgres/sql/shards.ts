@@ -23,7 +23,7 @@ interface ClaimShardsAnswer {
 /**
  * Leases shards that have something to publish, those first that were served longest ago. Out: one row. Where nothing is due,
  * nothing is written. No shards where the sink must look first, or where so many events need a sink that to tell their keys
- * apart would take too long.
+ * apart would take too long. A shard that was given back is free whatever its time: the clock may have been set back since.
  *
  * Shards with events are found by jumping along delivery_live, from each to the next: asked for each shard in turn, the
  * planner would expect an event in every shard, and read the whole table for one that has none. A range of one shard in
@@ -61,7 +61,7 @@ claimed as (
       where d.sink = h.sink and d.shard >= live.shard and d.shard <= live.shard and d.parked is null and not d.waiting
         and${FREE}
       order by d.shard, d.n limit 1) d
-    where h.due_at <= ob.now() and (select it from open)
+    where (h.token is null or h.due_at <= ob.now()) and (select it from open)
     order by h.due_at, h.shard limit (select (given->>'limit')::int from input) for update of h skip locked))
   returning h.shard
 )

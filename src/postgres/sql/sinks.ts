@@ -98,7 +98,8 @@ select looked.n::text looked, looked.through::text through from looked, progress
 /**
  * Gives events that were sent before there was a sink, or by a snapshot older than the sinks, to the sinks that want them;
  * what nobody wants is put aside, unless it has a sink that is not registered yet. In: how many to look at. Out: how many it
- * looked at. None: there are none, others hold them, or the sinks have just changed.
+ * looked at. None: there are none, others hold them, or the sinks have just changed. The delivery to a sink that is not
+ * registered is locked: RECLAIM may just be taking it back, and leave the event to the row without a sink.
  * Indexes: delivery_unassigned, and the primary keys.
  */
 export const ASSIGN = statement<readonly [limit: number], { looked: string }>(`
@@ -112,7 +113,8 @@ wanted as materialized (
 ),
 settled as materialized (
   select n from wanted
-  union select seen.n from seen where (select 1 from ob.delivery d where d.n = seen.n and d.sink > '' limit 1) is not null
+  union select n from (select n from seen except select n from wanted) unwanted
+    where (select 1 from ob.delivery d where d.n = unwanted.n and d.sink > '' limit 1 for key share) is not null
 ),
 given_to as (
   insert into ob.delivery (n, sink, shard, key, due_at, waiting)

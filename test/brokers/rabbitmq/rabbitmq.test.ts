@@ -207,6 +207,17 @@ describe('a source', { timeout: TIMEOUT_MS }, () => {
     },
   )
 
+  test('is not back while what it is given ends each connection, and is when that is removed', async () => {
+    const { queue } = await fresh({}, '#', 'classic')
+    const { problems } = await started({ queue })
+    await publishRaw(queue, nested(20_000))
+    await waitUntil(() => problems.length > 4)
+    expect(problems.filter((problem) => problem === undefined)).toEqual([])
+    const isPurged = async (): Promise<boolean> => (await channel.purgeQueue(queue)).messageCount > 0
+    await waitUntil(isPurged, { timeoutMs: 90_000, everyMs: 1 })
+    await waitUntil(() => problems.at(-1) === undefined, { timeoutMs: 90_000 })
+  })
+
   test('waits longer each time while what it is given ends its connection at once', async () => {
     const { queue } = await fresh({}, '#', 'classic')
     await publishRaw(queue, nested(20_000))

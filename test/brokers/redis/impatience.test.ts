@@ -1,0 +1,3 @@
+import { impatience } from '../impatience.js'
+
+impatience(new URL('./adapter.mjs', import.meta.url))
