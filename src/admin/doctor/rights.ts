@@ -3,7 +3,7 @@ import { missingRights } from '../../postgres/rights.js'
 import type { RightsRow } from '../../postgres/sql/server.js'
 import { HIDDEN_SESSIONS } from '../../postgres/sql/doctor-server.js'
 import { check, family, type Look } from './check.js'
-import { counted } from './words.js'
+import { counted, identifier } from './words.js'
 
 interface Rights extends RightsRow {
   /** Sessions that it may not look at. */
@@ -36,10 +36,6 @@ function fixOf({ role, granted, unveil }: Rights, schema: string): string {
   if (unveil === null) return grant
   const seen = `as the owner of the tables: ${unveil}`
   return granted === 'true' ? `${grant} And ${seen}` : seen
-}
-
-function identifier(name: string): string {
-  return `"${name.replaceAll('"', '""')}"`
 }
 
 const SESSIONS_HIDDEN = check<Rights>({
