@@ -7,7 +7,7 @@ export { defineConfig, type Config, type ConfiguredBox } from './config.js'
 export type { PublishLimits, Refusal, Sink } from './brokers/sink.js'
 export type { Codec } from './brokers/codec.js'
 export type { Deliver, Source, Warn } from './brokers/source.js'
-export type { FromOptions, QuarantineLimits } from './inbox/origin.js'
+export type { FromArguments, FromOptions, QuarantineLimits } from './inbox/origin.js'
 export { OnceboxError, Reject, RetryLater, type OnceboxErrorCode } from './errors.js'
 export {
   batch,
@@ -29,6 +29,7 @@ export type {
   AuditRecord,
   Bulk,
   ConsumerInfo,
+  Counts,
   Criteria,
   DoctorOptions,
   Filter,
@@ -38,6 +39,7 @@ export type {
   Removal,
   Signed,
   SinkInfo,
+  Status,
 } from './admin/index.js'
 export type { ConsumerOptions } from './inbox/options.js'
 export type { StartOptions } from './inbox/running.js'

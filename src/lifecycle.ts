@@ -13,6 +13,8 @@
  */
 export interface Lifecycle {
   readonly state: 'idle' | 'starting' | 'started' | 'stopping'
+  /** A start is under way, or has succeeded, and no stop has come since: another start is the same one. */
+  readonly begun: boolean
   start(): Promise<void>
   stop(timeoutMs: number): Promise<void>
   /** Waits for a stop that is under way. Then `goesOn` answers true until the next one. */
@@ -93,6 +95,9 @@ export function createLifecycle({ prepare, begin, end }: Steps): Lifecycle {
   return {
     get state() {
       return state
+    },
+    get begun() {
+      return latest?.turn === current
     },
     start() {
       if (latest?.turn === current) return latest.done

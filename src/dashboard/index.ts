@@ -92,14 +92,24 @@ async function answer(desk: Desk, request: Request, intake: Intake): Promise<Res
 }
 
 function findRoute(request: Request, base: string): Matched {
-  const { pathname } = new URL(request.url)
-  if (pathname !== base && !pathname.startsWith(`${base}/`))
-    throw notFound('the dashboard is not here; see its option base')
-  const found = matchAll(pathname.slice(base.length) || '/')
+  const path = pathBelow(request, base)
+  if (path === undefined) throw notFound('the dashboard is not here; see its option base')
+  const found = matchAll(path)
   if (found.length === 0) throw notFound('there is nothing here')
   const fitting = found.find(({ route }) => route.method === request.method)
   if (!fitting) throw new WrongMethod(found.map(({ route }) => route.method).join(', '))
   return fitting
+}
+
+/**
+ * Below the base, which is what readers see, or below where the bridge says that the dashboard is mounted: a proxy between the two
+ * may take a part of the path away, or add one. Where the bridge says nothing the base alone is ours, for somebody may guard that path.
+ */
+function pathBelow(request: Request, base: string): string | undefined {
+  const { pathname } = new URL(request.url)
+  const places = [base, mountOf(request).base || base].toSorted((one, other) => other.length - one.length)
+  const place = places.find((one) => pathname === one || pathname.startsWith(`${one}/`))
+  return place === undefined ? undefined : pathname.slice(place.length) || '/'
 }
 
 const ON_THIS_MACHINE: Authorize = () => ({ may: 'all' })

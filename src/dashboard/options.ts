@@ -25,7 +25,7 @@ export interface DashboardOptions {
   readOnly?: boolean | undefined
   /** The names that it is reached under, such as `ops.example.com`, with a port or without. Default: any. */
   hosts?: readonly string[] | undefined
-  /** The path that it is mounted under, such as `/ops/inbox`. Default: as the bridge says. */
+  /** The path that readers see it under, such as `/ops/inbox`. Default: the one that it is mounted under, as the bridge says. */
   base?: string | undefined
   /** At least 32 characters, the same in every process that serves the dashboard. Default: random for each process. */
   secret?: string | undefined

@@ -26,7 +26,7 @@ import { isConflict, isUnavailable } from '../postgres/errors.js'
 import { fingerprintOf, readKey } from './key.js'
 import { resolveEndpoint, type IdempotentOptions } from './options.js'
 import { problem } from './problem.js'
-import { tryOnce, type Asked, type Endpoint, type IdempotentHandler, type Tried } from './run.js'
+import { tryOnce, type Asked, type Endpoint, type IdempotentHandler, type Kept, type Tried } from './run.js'
 import { toResponse } from './stored.js'
 
 export type { IdempotentOptions } from './options.js'
@@ -108,7 +108,6 @@ async function read({ options }: Endpoint, request: Request, intake: Intake): Pr
 type InFlight = Map<string, Running>
 
 interface Running {
-  readonly asked: Asked
   /** The handler is called: its response is not known yet. */
   readonly begun: Promise<void>
   /** Undefined if it failed. */
@@ -123,11 +122,9 @@ async function answer(endpoint: Endpoint, asked: Asked, inFlight: InFlight): Pro
   const own = asked.key === undefined ? undefined : `${asked.scope ?? ''}\0${asked.key}`
   for (let attempt = 0; ; attempt++) {
     const other = own === undefined ? undefined : inFlight.get(own)
-    const tried = other ? await learn(other, asked) : await track(inFlight, own, { endpoint, asked })
-    if (tried.status === 'answered') {
-      return toResponse(tried.response, tried.replayed ? { 'idempotent-replayed': 'true' } : {})
-    }
-    if (tried.status === 'other') return problem(422)
+    const tried = other ? await learn(other) : await track(inFlight, own, { endpoint, asked })
+    if (tried.status === 'answered') return toResponse(tried.response)
+    if (tried.status === 'known') return replay(tried.kept, asked)
     if (tried.status === 'withdrawn') return problem(422, { detail: 'its first request was withdrawn; use a new key' })
     if (left() === 0) return problem(409, { headers: BUSY })
     await (other ? sleep(left(), other.settled) : sleep(Math.min(left(), backoffMs(attempt, 20, 500))))
@@ -136,11 +133,18 @@ async function answer(endpoint: Endpoint, asked: Asked, inFlight: InFlight): Pro
 
 const BUSY_HERE: Tried = { status: 'busy' }
 
-/** What a copy that is ahead finds out serves for all, if the response was known before. */
-async function learn({ asked: ahead, begun, settled }: Running, asked: Asked): Promise<Tried> {
+/**
+ * What a request that is ahead finds out serves for all, whatever its payload is, if the key was known before. Its own response
+ * does not: it may be the first with the key, and fail.
+ */
+async function learn({ begun, settled }: Running): Promise<Tried> {
   const tried = (await Promise.race([begun, settled])) ?? BUSY_HERE
-  const isKnown = tried.status === 'answered' && tried.replayed
-  return isKnown && ahead.fingerprint.sha256 === asked.fingerprint.sha256 ? tried : BUSY_HERE
+  return tried.status === 'answered' ? BUSY_HERE : tried
+}
+
+function replay({ request, response }: Kept, { fingerprint }: Asked): Response {
+  if (request.sha256 !== fingerprint.sha256) return problem(422)
+  return toResponse(response, { 'idempotent-replayed': 'true' })
 }
 
 async function track(
@@ -152,7 +156,7 @@ async function track(
   const begun = new Promise<void>((resolve) => (tell = resolve))
   const running = tryPatiently(endpoint, asked, () => tell())
   if (own === undefined) return running
-  inFlight.set(own, { asked, begun, settled: running.catch(() => undefined) })
+  inFlight.set(own, { begun, settled: running.catch(() => undefined) })
   return running.finally(() => inFlight.delete(own))
 }
 

@@ -48,11 +48,12 @@ export interface Asked {
 }
 
 export type Tried =
-  | { readonly status: 'answered'; readonly response: Stored; readonly replayed: boolean }
+  /** The handler ran. */
+  | { readonly status: 'answered'; readonly response: Stored }
   /** A copy is in flight. */
   | { readonly status: 'busy' }
-  /** The key is known with another payload. */
-  | { readonly status: 'other' }
+  /** The key is known: with this payload or with another one, as whoever asks sees for themselves. */
+  | { readonly status: 'known'; readonly kept: Kept }
   /** It was decided otherwise, by a person. */
   | { readonly status: 'withdrawn' }
 
@@ -67,7 +68,7 @@ class Unstored extends Error {
  * What is kept of a request that was handled. Its payload is compared here: the box would keep another one under the same
  * key in quarantine, which a client could fill.
  */
-interface Kept {
+export interface Kept {
   readonly request: Fingerprint
   readonly response: Stored
 }
@@ -110,17 +111,15 @@ async function run(endpoint: Endpoint, asked: Asked & { begun(): void }, gaveUp:
       const { name, timeoutMs } = options
       if (key === undefined) {
         await host.limitIdle(tx, timeoutMs)
-        return { status: 'answered', response: await callHandler(endpoint, asked, tx), replayed: false }
+        return { status: 'answered', response: await callHandler(endpoint, asked, tx) }
       }
       const outcome = await host.once(tx, { name, source: scope ?? name, id: key, timeoutMs }, () => call(tx))
-      if (outcome.status === 'handled') return { status: 'answered', response: fresh!, replayed: false }
+      if (outcome.status === 'handled') return { status: 'answered', response: fresh! }
       const kept = outcome.status === 'duplicate' ? (outcome.result as Kept | undefined) : undefined
-      if (kept === undefined) return { status: 'withdrawn' }
-      if (kept.request.sha256 !== fingerprint.sha256) return { status: 'other' }
-      return { status: 'answered', response: kept.response, replayed: true }
+      return kept === undefined ? { status: 'withdrawn' } : { status: 'known', kept }
     }, options.isolation)
   } catch (error) {
-    if (error instanceof Unstored) return { status: 'answered', response: error.response, replayed: false }
+    if (error instanceof Unstored) return { status: 'answered', response: error.response }
     // Whatever the handler threw is its own.
     if (key !== undefined && !called && isBusy(error)) return { status: 'busy' }
     throw error

@@ -7,7 +7,7 @@ import type { OpenSpan } from '../telemetry/span.js'
 import { CallWithin, type Ends } from './call-within.js'
 import { CallContext } from './context.js'
 import type { HeldMessage } from './held.js'
-import { refuseError, toResult } from './outcome.js'
+import { refuseUndone, toResult } from './outcome.js'
 import type { Run, Worker } from './run.js'
 import type { Opened } from './transaction.js'
 
@@ -59,8 +59,8 @@ export const NO_EFFECTS: Effects = {
 /**
  * Calls the handler of these messages in an open transaction. Answers the JSON text of its result: none of a batch. Rejects
  * with what it throws, with HANDLER_TIMEOUT after the deadline, with UNAWAITED_CALL if it did not wait for what it sent or
- * called, with RESULT_INVALID if it returned an error, and with the driver's complaint if it misused the transaction. What
- * it sent is kept only if it returns.
+ * called, with RESULT_INVALID if it returned an error or what has not run yet, and with the driver's complaint if it misused the
+ * transaction. What it sent is kept only if it returns.
  */
 export function callHandler(
   run: Run,
@@ -144,7 +144,7 @@ class HandlerCall extends CallWithin<unknown> {
     this.#ran('ok')
     let text: string | undefined
     try {
-      refuseError(result)
+      refuseUndone(result)
       for (const sent of this.#context!.sent) outgoing.push(sent)
       text = batchRun(this.#handler) ? undefined : toResult(result)
       effects.check()

@@ -78,14 +78,19 @@ export abstract class CallContext {
       return work()
     }
     const call = new PendingCall<T>(what, begin())
-    if (this.#closed) this.log.error({ call: what }, 'a handler that had returned called it; await every call inside')
+    if (this.#closed)
+      this.log.error(
+        { call: what },
+        'it was called by a handler that had returned, or in an effect; await every call in the handler itself',
+      )
     else (this.#calls ??= []).push(call)
     return call
   }
 
   #mustBeOpen(what: string): void {
     if (!this.#closed) return
-    throw new OnceboxError('TRANSACTION_CLOSED', `${what} was called after the handler had returned; await it inside`)
+    const when = 'after the handler had returned, or in a call of an effect'
+    throw new OnceboxError('TRANSACTION_CLOSED', `${what} was called ${when}; await it in the handler itself`)
   }
 }
 

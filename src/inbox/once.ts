@@ -15,7 +15,7 @@ import type { Runtime } from '../runtime.js'
 import { identityUnknown, type ConsumerDeclaration } from './consumer.js'
 import { horizonOf, judgeKnown } from './known.js'
 import { mark, type Keyed, type Mark } from './inline/mark.js'
-import { fromResult, refuseError, toResult, type Ackable } from './outcome.js'
+import { fromResult, refuseUndone, toResult, type Ackable } from './outcome.js'
 import { PROPERTIES_TAKEN } from './envelope.js'
 import { prepare, type Prepared, type Refused } from './prepare.js'
 import { quarantine, refuse } from './quarantine.js'
@@ -95,7 +95,7 @@ async function runPrepared<R>(
   let text: string | undefined
   try {
     const result = await (where.owner === 'caller' ? runtime.traces.once(name, message, work) : work)()
-    refuseError(result)
+    refuseUndone(result)
     text = toResult(result)
   } catch (error) {
     await undo().catch(() => undefined)

@@ -59,11 +59,29 @@ export function parseFailure(error: string | null | undefined): Failure {
   return JSON.parse(error) as Failure
 }
 
-/** An error that is returned was meant to be thrown: taken for a result, it would be a message that is handled. */
-export function refuseError(result: unknown): void {
-  if (!(result instanceof Error)) return
-  throw new OnceboxError('RESULT_INVALID', `the handler returned a ${result.name}; throw it`, { cause: result })
+/**
+ * What shows that the handler has not done its work, and would be a message that is handled if it were taken for a result: an error,
+ * which was meant to be thrown, and what has not run yet.
+ */
+export function refuseUndone(result: unknown): void {
+  if (typeof result !== 'object' || result === null) return
+  if (result instanceof Error) {
+    throw new OnceboxError('RESULT_INVALID', `the handler returned a ${result.name}; throw it`, { cause: result })
+  }
+  const undone = undoneIn(result)
+  if (undone !== undefined) throw new OnceboxError('RESULT_INVALID', `the handler returned ${undone}`)
 }
+
+function undoneIn(result: object): string | undefined {
+  if (GENERATORS.includes(Object.prototype.toString.call(result))) {
+    return 'a generator, of which nothing has run: write the handler as an async function'
+  }
+  const { subscribe, pipe } = result as { subscribe?: unknown; pipe?: unknown }
+  if (typeof subscribe !== 'function' || typeof pipe !== 'function') return undefined
+  return 'an observable, to which nobody subscribes: return lastValueFrom(…) of it'
+}
+
+const GENERATORS = ['[object Generator]', '[object AsyncGenerator]']
 
 /** The JSON text of what a handler has returned; undefined if that is no result. */
 export function toResult(returned: unknown): string | undefined {

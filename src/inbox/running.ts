@@ -24,7 +24,7 @@ export const START = {
 }
 
 export interface Running {
-  /** Starts the box with the consumers that are named; an unknown name is refused. Another start is the same one. */
+  /** Starts the box with the consumers that are named; an unknown name is refused. Another start is the same one, or refused. */
   start(life: Lifecycle, options: StartOptions | undefined): Promise<void>
   has(name: string): boolean
   workers(): ReadonlyMap<string, ConsumerWorker>
@@ -37,11 +37,14 @@ export function createRunning(declared: ReadonlyMap<string, ConsumerWorker>): Ru
   const has = (name: string): boolean => chosen === undefined || chosen.has(name)
   return {
     async start(life, given) {
-      if (life.state === 'starting' || life.state === 'started') return life.start()
       // `server.on('listening', box.start)` may pass something else.
       const isGiven = typeof given === 'object' && given !== null
       const { consumers } = resolve('start', isGiven ? given : {}, START)
       for (const name of consumers ?? []) checkDeclared(name, [...declared.keys()])
+      if (life.begun) {
+        if (consumers) checkSame(consumers, [...declared.keys()].filter(has))
+        return life.start()
+      }
       chosen = consumers && new Set(consumers)
       await life.start()
     },
@@ -58,4 +61,15 @@ function checkDeclared(name: string, names: readonly string[]): void {
   const near = nearest(name, names)
   const hint = near ? `did you mean ${near}?` : `there ${names.length > 0 ? `are ${names.join(', ')}` : 'are none'}`
   throw invalid(`start: the box has no consumer ${JSON.stringify(name)}; ${hint}`)
+}
+
+/** Whoever starts a box that runs, with other consumers than it was started with, would be told that those run. */
+function checkSame(asked: readonly string[], running: readonly string[]): void {
+  const others = [
+    ...asked.filter((name) => !running.includes(name)),
+    ...running.filter((name) => !asked.includes(name)),
+  ]
+  if (others.length === 0) return
+  const runs = running.length > 0 ? running.join(', ') : 'no consumer'
+  throw invalid(`start: the box is started already, and runs ${runs}; stop it before it runs others`)
 }

@@ -4,7 +4,7 @@ import { batch, type BatchContext, type Context, type Handlers } from '../handle
 import type { Message, MessageMap } from '../message.js'
 import { invalid } from '../options.js'
 import type { FoundConsumer, FoundMethod } from './discover.js'
-import { FirstFailure } from './first-failure.js'
+import { FirstCall } from './first-call.js'
 
 /** What `context.getType()` says to guards and interceptors. */
 const CONTEXT_TYPE = 'oncebox'
@@ -61,7 +61,7 @@ function enhanced({ external }: Through, { instance, key, id, contextId }: Targe
   const method = (instance as Record<string, (...args: unknown[]) => unknown>)[key]!
   // A filter that swallows an error would make the message handled.
   const kinds = { guards: true, interceptors: true, filters: false }
-  const first = new FirstFailure()
+  const first = new FirstCall()
   const noting = first.noting(method)
   const call = external.create(instance, noting, key, undefined, undefined, contextId, id, kinds, CONTEXT_TYPE) as Call
   return (subject, ctx) => first.checked(ctx, call(subject, ctx))

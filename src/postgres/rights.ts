@@ -3,7 +3,7 @@ import { OnceboxError } from '../errors.js'
 import type { Database } from './database.js'
 import { isDenied, sqlState } from './errors.js'
 import { FUNCTIONS, GRANTS } from './roles.js'
-import { MISSING_RIGHTS } from './sql/server.js'
+import { MISSING_RIGHTS, type RightsRow } from './sql/server.js'
 
 export async function checkRights(db: Database): Promise<void> {
   const { role, missing } = await missingRights(db)
@@ -11,7 +11,7 @@ export async function checkRights(db: Database): Promise<void> {
 }
 
 /** What the role of the session lacks of a worker's rights, as a list for people; null if nothing. */
-export async function missingRights(db: Database): Promise<{ readonly role: string; readonly missing: string | null }> {
+export async function missingRights(db: Database): Promise<RightsRow> {
   const tables: Record<string, string[]> = {}
   for (const [table, rights] of Object.entries(GRANTS.worker)) {
     // A right on some columns alone is the audit's, and only a change by a person needs it.

@@ -1,6 +1,6 @@
 /** What a command says where a name is wrong, a right is missing, or the next step is another command. */
 import pg from 'pg'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { createBox, rolesSql } from 'oncebox'
 import { fromPg } from 'oncebox/pg'
 import { fixOf } from '../../src/cli/shared/remedies.js'
@@ -121,6 +121,25 @@ test('the doctor suggests no release that cannot work', () => {
   expect(fix('invalid')).toContain('quarantine release --why invalid')
   for (const cannot of [fix('conflict'), fix('unmapped'), fix('no-id', '')]) expect(cannot).not.toContain('release')
   expect(fix('conflict')).toMatch(/quarantine ls .*--whole[\s\S]*quarantine discard .*under another id/)
+})
+
+test('the doctor says of row-level security what turns it off, and names roles only where a grant is missing too', async () => {
+  await pool.query('alter table oncebox.work enable row level security')
+  onTestFinished(() => pool.query('alter table oncebox.work disable row level security').then(() => undefined))
+  const off = 'as the owner of the tables: alter table oncebox.work disable row level security;'
+  const fixesOf = async (): Promise<string[]> => {
+    const { stdout } = await oncebox(['doctor'], as('viewer'))
+    return stdout
+      .split('\n')
+      .filter((line) => line.includes('disable row level security;'))
+      .map((line) => line.trim())
+  }
+  expect(await fixesOf()).toEqual([
+    expect.stringMatching(/^oncebox migrate sql --roles +# prints SQL .* And as the owner/),
+  ])
+  await pool.query(`grant ${role('worker')} to ${role('viewer_login')}`)
+  onTestFinished(() => pool.query(`revoke ${role('worker')} from ${role('viewer_login')}`).then(() => undefined))
+  expect(await fixesOf()).toEqual([off])
 })
 
 test('the doctor counts one thing as one, and names no consumer that there is not', async () => {

@@ -63,6 +63,20 @@ test('on this machine it shows the box without a question, and Ctrl-C ends it: e
   await expect(fetch(url)).rejects.toThrow()
 })
 
+test('--base is the path that a proxy serves it under, which may take it away', async () => {
+  const { url, stop } = await serve(['--base', '/ops/inbox'])
+  expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/ops\/inbox\/$/)
+  const { origin } = new URL(url)
+  for (const at of ['/ops/inbox', '/ops/inbox/', '/ops/inbox?a=1', '/ops/inbox/messages', '/', '/?a=1', '/messages']) {
+    const page = await fetch(origin + at)
+    expect([at, page.status]).toEqual([at, 200])
+    expect(await page.text()).toContain('<base href="/ops/inbox/">')
+  }
+  for (const at of ['/ops/inboxes', '/ops', '/ops/inbox/ops/inbox']) expect((await fetch(origin + at)).status).toBe(404)
+  for (const at of [url, origin]) expect((await createClient({ url: at }).session({})).boxes).toHaveLength(1)
+  expect((await stop()).code).toBe(0)
+})
+
 test('without a token it answers no other name, and nothing that came through a proxy', async () => {
   const { url, stop } = await serve([])
   const statusOf = (headers: Record<string, string>): Promise<number | undefined> =>

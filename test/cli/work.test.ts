@@ -106,6 +106,20 @@ test('what runs for longer than the time to stop is aborted, and given back', as
   expect((await box.admin.status()).consumers['billing']).toMatchObject({ handled: 0, dead: 0 })
 })
 
+test('a box that has nothing to run says so', async () => {
+  await boxIn('idle')
+  const box = `createBox({ db: fromPg(new pg.Pool({ connectionString: process.env.DATABASE_URL })), schema: 'idle' })`
+  const imports = CONFIG.split('\n').filter((line) => line.startsWith('import '))
+  await using bare = await openProject({
+    'oncebox.config.mjs': [...imports, `export default { box: () => ${box} }`].join('\n'),
+  })
+  const command = bare.oncebox(['work'], { DATABASE_URL: database.url })
+  await command.saw('started')
+  expect(command.stderr).toContain('runs nothing: the box of the config has no consumer, source or sink')
+  command.kill('SIGTERM')
+  expect(await command.exited).toBe(0)
+})
+
 test('--consumers runs those alone, and the others keep their messages', async () => {
   const box = await boxIn('some')
   const command = await work('some', '--consumers', 'billing')

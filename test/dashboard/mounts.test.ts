@@ -222,6 +222,35 @@ describe.for(Object.keys(MOUNTS))('%s', (name) => {
   })
 })
 
+describe.for<[mounted: string, seen: string]>([
+  ['/ops/inbox', '/admin/ops/inbox'],
+  ['/ops/inbox', '/ops'],
+  ['/ops/inbox', ''],
+])('mounted under %s, behind a proxy that shows it under "%s/"', ([mounted, seen]) => {
+  test.for(['Express', 'Fastify', 'node:http', 'Koa'])('%s: pages, files and calls work', async (name) => {
+    const make = (): Dashboard => dashboard({ shop: box }, { authorize: AUTHORIZE, base: seen })
+    await using running = await MOUNTS[name]!(make, mounted)
+    const headers = { authorization: 'Bearer all' }
+    await using proxy = await listen((request, response) => {
+      const isOurs = request.url === seen || request.url!.startsWith(`${seen}/`)
+      if (!isOurs) return void response.writeHead(502).end()
+      const to = running.url + mounted + request.url!.slice(seen.length)
+      httpRequest(to, { headers: request.headers }, (answer) => {
+        response.writeHead(answer.statusCode!, answer.headers)
+        answer.pipe(response)
+      }).end()
+    })
+    const url = proxy.url + seen
+    for (const at of [`${url}/`, `${url}/messages/shop`]) {
+      const page = await fetch(at, { headers })
+      expect([at, page.status]).toEqual([at, 200])
+      expect(await page.text()).toContain(`<base href="${seen}/">`)
+    }
+    await expectFiles(`${url}/`, headers)
+    expect(await createClient({ url: `${url}/`, headers }).session({})).toMatchObject({ user: 'ines' })
+  })
+})
+
 test('a stream tells of changes that others make, once a second at most, and ends with its client', async () => {
   const ops = dashboard({ shop: box }, { authorize: AUTHORIZE })
   await using running = await listen(toNodeListener(ops))

@@ -131,6 +131,43 @@ describe('settings of a role', () => {
     expect(found).toMatchObject({ severity })
     expect(found.fix).toContain(`set ${setting} = `)
   })
+
+  test.for<[where: string, ill: (login: string, database: string) => string, as?: (owner: string) => string]>([
+    ['the role', (login) => `alter role ${login} set`],
+    ['the role in this database', (login, database) => `alter role ${login} in database ${database} set`],
+    [
+      'the role that has logged in and become another one',
+      (login) => `alter role ${login} set`,
+      (owner) => `-c role=${owner}`,
+    ],
+    ['the database', (_, database) => `alter database ${database} set`],
+  ])('of %s: what the doctor says mends them in new sessions', async ([, ill, as]) => {
+    const box = await ward.admit()
+    const database = `"${ward.database.name}"`
+    const login = `${box.schema}_login`
+    const settings = {
+      synchronous_commit: 'off',
+      idle_in_transaction_session_timeout: `'5s'`,
+      default_transaction_isolation: 'serializable',
+    }
+    onTestFinished(async () => {
+      await ward.pool.query(
+        `alter database ${database} reset all; alter database ${database} set synchronous_commit = on`,
+      )
+      await ward.pool.query(`drop role ${login}`)
+    })
+    await ward.pool.query(`create role ${login} login superuser`)
+    for (const [name, value] of Object.entries(settings))
+      await ward.pool.query(`${ill(login, database)} ${name} = ${value}`)
+    const url = new URL(ward.database.url)
+    const options = as?.(url.username)
+    url.username = login
+    const ask = () => again(box, { connectionString: url.href, ...(options && { options }) }).admin.doctor()
+    const found = await ask()
+    expect(found.map(({ code }) => code)).toEqual(['synchronous-commit-off', 'timeout-short', 'isolation-default'])
+    for (const { fix } of found) await ward.pool.query(fix)
+    expect(await ask()).toEqual([])
+  })
 })
 
 test('a clock that is off is named, and by how much', async () => {

@@ -1,6 +1,7 @@
 /** Effects: calls outside the database, with a crash between the call and its record. */
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Context, MessageMap } from 'oncebox'
 import { fromPg } from 'oncebox/pg'
 import { createTestBox } from 'oncebox/testing'
 import { scratchDatabase } from '../support/postgres.js'
@@ -60,6 +61,21 @@ async function crashing(onUnknown: 'retry' | 'park') {
   }
   return { box, cards, ids, results }
 }
+
+test.for<[string, (ctx: Context<MessageMap, pg.PoolClient>) => Promise<unknown>]>([
+  ['tx', ({ tx }) => tx.query('select 1')],
+  ['send', ({ send }) => send('order', 1)],
+  ['another effect', ({ effect }) => effect('inner', () => 1)],
+])('the call of an effect that uses %s fails, and is told that it is outside of the transaction', async ([, use]) => {
+  await using box = await createTestBox({ db: fromPg(pool) })
+  const order: Handler = (_, ctx) => ctx.effect('outer', async () => void (await use(ctx)))
+  box.consumer('pay', { order }, { retry: { attempts: 1 } })
+  const outcome = await box.handle({ id: '1', type: 'order', data: null })
+  const words = expect.stringContaining('in a call of an effect') as string
+  expect(outcome).toMatchObject({ status: 'dead', error: { code: 'TRANSACTION_CLOSED', message: words } })
+})
+
+type Handler = (message: unknown, ctx: Context<MessageMap, pg.PoolClient>) => Promise<unknown>
 
 describe('a process that dies between the call and its record', () => {
   test('calls again with the same key, and the gateway charges once', { timeout: 300_000 }, async () => {

@@ -257,6 +257,19 @@ describe('copies at the same time', () => {
     expect(others).toEqual(others.map(() => [first[0], first[1], 'true']))
   })
 
+  test('of a known key with two bodies, each is told at once what it would be told alone', async () => {
+    await using at = await open(charge)
+    const first = await seen(await at.post('k'))
+    const mixed = Array.from({ length: 20 }, (_, n) => (n % 2 ? '{"cents":500}' : `{"cents":${n}}`))
+    // The first of them looks the key up, and the others learn from it: once it is one that has another body.
+    for (const bodies of [mixed, [...mixed].reverse()]) {
+      const answers = await Promise.all(bodies.map(async (body) => seen(await at.post('k', body))))
+      const statuses = answers.map(([status, , replayed]) => [status, replayed])
+      expect(statuses).toEqual(bodies.map((body) => (body === '{"cents":500}' ? [first[0], 'true'] : [422, null])))
+    }
+    expect(await at.box.ids()).toEqual(['k'])
+  })
+
   test('with waitMs all get the response of the one', async () => {
     const running = gate()
     const finish = gate()

@@ -1,4 +1,5 @@
 /** `box.handle`: always runs now; dedup, run and record in one transaction, answered after the commit. */
+import { of } from 'rxjs'
 import { describe, expect, test } from 'vitest'
 import { batch, OnceboxError, Reject, RetryLater, type ConsumerOutcome, type Message, type Outcome } from 'oncebox'
 import { sumUp } from '../../src/inbox/outcome.js'
@@ -6,6 +7,13 @@ import { waitUntil } from '../support/wait.js'
 import { gate, note, notes, useServer } from './fixture.js'
 
 const server = useServer('handle')
+
+function* oneByOne() {
+  yield 1
+}
+async function* oneByOneLater() {
+  yield Promise.resolve(1)
+}
 
 describe('outcomes', () => {
   test('a handled message answers with its result, and may be acknowledged', async () => {
@@ -72,11 +80,14 @@ describe('outcomes', () => {
     expect(outcome).toMatchObject({ status: 'failed', ack: false, error: { code: 'RESULT_INVALID' } })
   })
 
-  test.for<[name: string, error: Error, words: string]>([
+  test.for<[name: string, error: unknown, words: string]>([
     ['RetryLater', new RetryLater({ afterMs: 1 }), 'returned a RetryLater; throw it'],
     ['Reject', new Reject('never'), 'returned a Reject; throw it'],
     ['an error', new TypeError('oops'), 'returned a TypeError; throw it'],
-  ])('%s that is returned, not thrown, fails its message', async ([, error, words]) => {
+    ['a generator', oneByOne(), 'returned a generator, of which nothing has run'],
+    ['an async generator', oneByOneLater(), 'returned a generator, of which nothing has run'],
+    ['an observable', of(1), 'returned an observable, to which nobody subscribes'],
+  ])('%s that is returned fails its message: it is nothing that was done', async ([, error, words]) => {
     await using box = await server.open()
     const invalid = { code: 'RESULT_INVALID', message: expect.stringContaining(words) as string }
     const retry = { attempts: 1 }

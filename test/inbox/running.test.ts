@@ -87,6 +87,25 @@ test.each([
   await expect(box.start({ consumers: consumers as string[] })).rejects.toMatchObject(refusal)
 })
 
+test('a box that is started refuses to be started with other consumers, and with what is misspelt', async () => {
+  await using box = await server.open()
+  box.consumer('a', { note() {} })
+  box.consumer('b', { note() {} })
+  const refused = (options: object) => expect(box.start(options)).rejects.toMatchObject({ code: 'OPTION_INVALID' })
+  const starting = box.start({ consumers: ['a'] })
+  await refused({ consumers: ['b'] })
+  await starting
+  for (const consumers of [['b'], ['a', 'b'], []]) await refused({ consumers })
+  await refused({ consumer: ['a'] })
+  await box.start({ consumers: ['a'] })
+  await box.start()
+  await box.stop()
+  await box.start()
+  await refused({ consumers: ['a'] })
+  await box.start({ consumers: ['b', 'a'] })
+  await box.stop()
+})
+
 test('a process is named as one that runs a consumer only where it does', async () => {
   await using box = await server.open()
   box.consumer('a', { note() {} })

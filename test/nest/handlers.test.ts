@@ -21,9 +21,11 @@ import {
   concat,
   defaultIfEmpty,
   defer,
+  forkJoin,
   map,
   of,
   race,
+  repeat,
   retry,
   Subject,
   take,
@@ -35,7 +37,7 @@ import {
   type OperatorFunction,
 } from 'rxjs'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { Reject, RetryLater, type BatchContext } from 'oncebox'
+import { Reject, RetryLater, type BatchContext, type MessageOf } from 'oncebox'
 import type { MessageRequest } from 'oncebox/nest'
 import type pg from 'pg'
 import { gate } from '../inbox/fixture.js'
@@ -283,6 +285,36 @@ describe('interceptors', () => {
     const app = await open({ imports: [bench.root()], providers: [HalfDone] })
     expect(await boxOf(app).handle(order())).toMatchObject({ status: 'dead', error: { message } })
     expect(await notes(bench.pool)).toEqual([])
+  })
+
+  test.each<[string, (handled: Observable<unknown>) => Observable<unknown>]>([
+    ['subscribe twice', (handled) => (handled.subscribe({ error: () => undefined }), handled)],
+    ['repeat it', (handled) => handled.pipe(repeat(3))],
+    ['join it to itself', (handled) => forkJoin([handled, handled]).pipe(map(([first]) => first))],
+  ])('that %s do not make a handler write twice', async (_, operator) => {
+    const around: NestInterceptor = { intercept: (__, next) => operator(next.handle()) }
+    @Consumer('doubled', ONCE)
+    @UseInterceptors(around)
+    class Doubled {
+      @Handle('order.placed') async placed({ data }: Placed, { tx, send }: Ctx) {
+        await write(tx, data.sku)
+        await send('stock.reserved', data)
+        return { calls: seen.push(data.sku) }
+      }
+      @HandleBatch('order.changed') async changed(
+        many: readonly MessageOf<Messages, 'order.changed'>[],
+        { tx }: BatchContext<Messages, pg.PoolClient>,
+      ) {
+        for (const { data } of many) await write(tx, data.sku)
+      }
+    }
+    const app = await open({ imports: [bench.root()], providers: [Doubled] })
+    expect(await boxOf(app).handle(order('tea'))).toMatchObject({ status: 'handled', result: { calls: 1 } })
+    expect(await boxOf(app).handle(order('milk'))).toMatchObject({ status: 'handled', result: { calls: 2 } })
+    const changed = { id: 'change', type: 'order.changed', data: { sku: 'rum', to: 1 } } as const
+    expect(await boxOf(app).handle(changed)).toMatchObject({ status: 'handled' })
+    expect(await notes(bench.pool)).toEqual(['tea', 'milk', 'rum'])
+    expect((await boxOf(app).admin.messages({ box: 'outbox' })).entries).toHaveLength(2)
   })
 
   const early = new Subject<string>()

@@ -1,6 +1,6 @@
 /** The packed package under the two checkers that the ecosystem goes by: are the types right, are the fields right. */
 import { execFile } from 'node:child_process'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -25,6 +25,17 @@ test('are the types wrong? not under any resolution, of any path', async () => {
   const looked = Object.keys(checked.entrypoints)
   expect(looked.sort()).toEqual(Object.keys(exports).sort())
   expect(checked.problems).toEqual([])
+})
+
+test('the types need no TypeScript above 5.4, for which buffers and arrays of bytes are not generic', async () => {
+  const dist = path.join(ROOT, 'dist')
+  const files = (await readdir(dist, { recursive: true })).filter((file) => file.endsWith('.d.ts'))
+  const texts = await Promise.all(
+    files.map(async (file) => [file, await readFile(path.join(dist, file), 'utf8')] as const),
+  )
+  const generic = texts.filter(([, text]) => /\b(Buffer|Uint8Array)</.test(text)).map(([file]) => file)
+  expect(files.length).toBeGreaterThan(100)
+  expect(generic).toEqual([])
 })
 
 test('publint has nothing to say', async () => {

@@ -167,6 +167,44 @@ describe('in a project that has nothing else', () => {
   })
 })
 
+/** What modules of a program give each other, without a type written down. */
+const EXPORTED = `
+import pg from 'pg'
+import { z } from 'zod'
+import { batch, createBox, defineMessages, unchecked } from 'oncebox'
+import { defineConfig } from 'oncebox/config'
+import { dashboard } from 'oncebox/dashboard'
+import { createClient } from 'oncebox/dashboard/client'
+import { toFastify, toKoa, toNodeListener } from 'oncebox/http'
+import { idempotent } from 'oncebox/idempotency'
+import { monitoring } from 'oncebox/monitoring'
+import { fromPg } from 'oncebox/pg'
+import { rabbitmq } from 'oncebox/rabbitmq'
+import { createTestBox } from 'oncebox/testing'
+import { webhook } from 'oncebox/webhook'
+export const messages = defineMessages({ a: z.object({ n: z.number() }), b: unchecked<{ x: 1 }>() })
+export const db = fromPg(new pg.Pool())
+export const box = createBox({ db, messages })
+export const { admin, from, to, consumer, handle, receive, send, once, start, stop, health, drain, migrate } = box
+export const declared = box.consumer('c', { a: async () => 5, b: batch(async () => undefined) })
+export const hook = box.from(webhook({ scheme: 'github', secret: 'x' }), { types: ['a'] })
+export const orders = box.from(rabbitmq({ url: '', queue: 'orders' }))
+export const mounted = [toNodeListener(hook), toFastify(hook), toKoa(hook)] as const
+export const endpoint = idempotent(box, { name: 'x', scope: 'shared' }, () => new Response())
+export const served = [dashboard(box, { dev: true }), monitoring(box)] as const
+export const handled = () => box.handle({ id: '1', type: 'b', data: { x: 1 } })
+export const stored = () => box.receive([{ id: '1', type: 'b', data: { x: 1 } }])
+export const status = () => admin.status()
+export const counts = async () => (await admin.status()).consumers['c']
+export const seen = () => Promise.all([admin.messages({}), admin.consumers(), admin.sinks(), admin.doctor(), box.health()])
+export const changed = () => Promise.all([admin.retry({ consumer: 'c' }), admin.prune(), admin.removeConsumer('c')])
+export const tested = () => createTestBox({ messages })
+export const sent = async () => (await tested()).sent()
+export const client = createClient({ url: '' })
+export const shown = () => Promise.all([client.session({}), client.overview({ box: 'b' }), client.doctor({ box: 'b' })])
+export default defineConfig({ box: () => box })
+`
+
 /** What people write who pass on what they may not have. */
 const UNDEFINED_OPTIONS = `
 import { createBox, type Driver, type Message } from 'oncebox'
@@ -199,6 +237,14 @@ describe('in a project with clients and schema libraries', () => {
     const program = `for (const name of ${JSON.stringify(specifiers())}) await import(name)`
     await node('--input-type=module', '--eval', program)
   })
+
+  test.each(['nodenext', 'bundler'])(
+    'what a program exports can be named in its declarations, under %s',
+    async (resolution) => {
+      const declares = { noEmit: false, declaration: true, emitDeclarationOnly: true, outDir: `declared-${resolution}` }
+      await compile({ 'exported.ts': EXPORTED }, resolution, declares)
+    },
+  )
 
   test("the README's first program compiles and runs as printed", async () => {
     const { program, sql, output } = helloWorld(await readFile(path.join(ROOT, 'README.md'), 'utf8'))

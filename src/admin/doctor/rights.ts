@@ -1,12 +1,11 @@
 /** Rights: what the role of this session may do, and see. */
 import { missingRights } from '../../postgres/rights.js'
+import type { RightsRow } from '../../postgres/sql/server.js'
 import { HIDDEN_SESSIONS } from '../../postgres/sql/doctor-server.js'
 import { check, family, type Look } from './check.js'
-import { counted } from './words.js'
+import { counted, identifier } from './words.js'
 
-interface Rights {
-  readonly role: string
-  readonly missing: string | null
+interface Rights extends RightsRow {
   /** Sessions that it may not look at. */
   readonly hidden: number
 }
@@ -15,7 +14,8 @@ const RIGHTS_MISSING = check<Rights>({
   code: 'rights-missing',
   severity: 'note',
   why: 'A box that is started under this role is refused. One that only looks needs no more.',
-  find({ role, missing }, { runtime: { db } }) {
+  find(rights, { runtime: { db } }) {
+    const { role, missing } = rights
     if (missing === null) return []
     const writes = !missing.includes('insert on message')
     return [
@@ -24,11 +24,19 @@ const RIGHTS_MISSING = check<Rights>({
         ...(writes && { severity: 'serious' as const }),
         what: `role ${role} may not run a box on schema ${db.schema}: it lacks ${missing}`,
         figures: { role, missing },
-        fix: `run rolesSql({ schema: ${JSON.stringify(db.schema)} }) again, then: grant "${`${db.schema}_worker`.replaceAll('"', '""')}" to "${role.replaceAll('"', '""')}";`,
+        fix: fixOf(rights, db.schema),
       },
     ]
   },
 })
+
+/** Sight of rows is nothing that can be granted: row-level security has to go. */
+function fixOf({ role, granted, unveil }: Rights, schema: string): string {
+  const grant = `run rolesSql({ schema: ${JSON.stringify(schema)} }) again, then: grant ${identifier(`${schema}_worker`)} to ${identifier(role)};`
+  if (unveil === null) return grant
+  const seen = `as the owner of the tables: ${unveil}`
+  return granted === 'true' ? `${grant} And ${seen}` : seen
+}
 
 const SESSIONS_HIDDEN = check<Rights>({
   code: 'sessions-hidden',
@@ -41,7 +49,7 @@ const SESSIONS_HIDDEN = check<Rights>({
           {
             what: `role ${role} may not look at ${counted(hidden, 'session')} of other roles`,
             figures: { role, sessions: hidden },
-            fix: `grant pg_read_all_stats to "${role.replaceAll('"', '""')}";`,
+            fix: `grant pg_read_all_stats to ${identifier(role)};`,
           },
         ],
 })

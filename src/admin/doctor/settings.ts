@@ -3,7 +3,7 @@ import { LOOK_SETTINGS, type SettingsFacts } from '../../postgres/sql/doctor-ser
 import { takesAllText } from '../../postgres/encoding.js'
 import { readJson } from '../../postgres/statement.js'
 import { check, family, type Look } from './check.js'
-import { span } from './words.js'
+import { identifier, span } from './words.js'
 
 interface Facts extends SettingsFacts {
   /** The database's clock less that of this process. */
@@ -12,16 +12,28 @@ interface Facts extends SettingsFacts {
   readonly tripMs: number
 }
 
+/**
+ * What changes a setting where it was made, since a narrower place wins over a wider one. Settings are those of the role that has
+ * logged in, whichever it has become, and are read when a session begins.
+ */
+function setting({ sources, login, database }: Facts, name: string, value: string): string {
+  const where = sources[name] === 'database user' ? ` in database ${identifier(database)}` : ''
+  const change = `alter role ${identifier(login)}${where} set ${name} = ${value};   -- then restart what has sessions of the role`
+  if (sources[name] !== 'client' && sources[name] !== 'session') return change
+  return `take ${name} out of the options of the connection, or of what your program sets in its sessions, which win over: ${change}`
+}
+
 const READ_ONLY = check<Facts>({
   code: 'database-read-only',
   severity: 'serious',
   why: 'Nothing can be stored or handled: the connection leads to a standby, or the server was told to take no writes.',
-  find({ inRecovery, readOnly }) {
+  find(facts) {
+    const { inRecovery, readOnly } = facts
     if (!inRecovery && !readOnly) return []
     const what = inRecovery ? 'the database is a standby' : 'transactions of this role are read-only'
     const fix = inRecovery
       ? 'connect to the primary: target_session_attrs=read-write in the connection string of libpq, or the address of the primary'
-      : 'alter role current_user set default_transaction_read_only = off;'
+      : setting(facts, 'default_transaction_read_only', 'off')
     return [{ what, figures: { inRecovery: String(inRecovery) }, fix }]
   },
 })
@@ -49,14 +61,14 @@ const COMMIT_ASYNCHRONOUS = check<Facts>({
   code: 'synchronous-commit-off',
   severity: 'serious',
   why: 'A message is acknowledged before its commit is on disk: a crash of the server forgets it, and its source does not send it again.',
-  find: ({ synchronousCommit, role }) =>
-    synchronousCommit !== 'off'
+  find: (facts) =>
+    facts.synchronousCommit !== 'off'
       ? []
       : [
           {
-            what: `synchronous_commit is off for role ${role}`,
-            figures: { synchronous_commit: 'off', role },
-            fix: `alter role "${role.replaceAll('"', '""')}" set synchronous_commit = on;`,
+            what: `synchronous_commit is off for role ${facts.role}`,
+            figures: { synchronous_commit: 'off', role: facts.role },
+            fix: setting(facts, 'synchronous_commit', 'on'),
           },
         ],
 })
@@ -68,18 +80,18 @@ const TIMEOUT_SHORT = check<Facts>({
   code: 'timeout-short',
   severity: 'warning',
   why: 'The server ends transactions of handlers that wait for something else; the message fails, and is tried again.',
-  find: ({ idleInTransactionMs, transactionMs, role }) =>
+  find: (facts) =>
     (
       [
-        ['idle_in_transaction_session_timeout', idleInTransactionMs],
-        ['transaction_timeout', transactionMs],
+        ['idle_in_transaction_session_timeout', facts.idleInTransactionMs],
+        ['transaction_timeout', facts.transactionMs],
       ] as const
     )
       .filter(([, ms]) => ms > 0 && ms < AMPLE_MS)
       .map(([name, ms]) => ({
-        what: `${name} of role ${role} is ${ms} ms, less than the ${AMPLE_MS} ms that a handler may take`,
-        figures: { [name]: ms, role },
-        fix: `alter role "${role.replaceAll('"', '""')}" set ${name} = '${AMPLE_MS / 1_000 + 30}s';`,
+        what: `${name} of role ${facts.role} is ${ms} ms, less than the ${AMPLE_MS} ms that a handler may take`,
+        figures: { [name]: ms, role: facts.role },
+        fix: setting(facts, name, `'${AMPLE_MS / 1_000 + 30}s'`),
       })),
 })
 
@@ -87,14 +99,14 @@ const ISOLATION = check<Facts>({
   code: 'isolation-default',
   severity: 'note',
   why: 'Statements of oncebox need READ COMMITTED, and ask for it, which costs a trip for each of them.',
-  find: ({ isolation, role }) =>
-    isolation === 'read committed'
+  find: (facts) =>
+    facts.isolation === 'read committed'
       ? []
       : [
           {
-            what: `sessions of role ${role} begin with ${isolation}`,
-            figures: { default_transaction_isolation: isolation, role },
-            fix: `alter role "${role.replaceAll('"', '""')}" set default_transaction_isolation = 'read committed';`,
+            what: `sessions of role ${facts.role} begin with ${facts.isolation}`,
+            figures: { default_transaction_isolation: facts.isolation, role: facts.role },
+            fix: setting(facts, 'default_transaction_isolation', `'read committed'`),
           },
         ],
 })

@@ -49,3 +49,8 @@ export function quoted(text: string): string {
 export function literal(text: string): string {
   return `'${text.replaceAll("'", "''")}'`
 }
+
+/** A name in SQL, whatever is in it. */
+export function identifier(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`
+}

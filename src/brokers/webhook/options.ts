@@ -1,4 +1,5 @@
 /** The options of a webhook, source or sink. */
+import { createSecretKey, type KeyObject } from 'node:crypto'
 import { checkInteger } from '../../check-options.js'
 import { DAY_MS, MIB } from '../../figures.js'
 import { warning } from '../../http/report.js'
@@ -185,10 +186,11 @@ export function resolveSink(given: WebhookSinkOptions) {
   return { ...options, keys: keysOf('standard', secret), headers, name, fetch: send, now }
 }
 
-function keysOf(scheme: Scheme, secrets: readonly string[]): Buffer[] {
+/** Objects of their own, which show nothing of the secret where somebody prints them. */
+function keysOf(scheme: Scheme, secrets: readonly string[]): readonly KeyObject[] {
   return secrets.map((one) => {
-    if (scheme === 'standard') return standardKey(one)
-    if (one.length >= LEAST_CHARACTERS) return Buffer.from(one)
+    if (scheme === 'standard') return createSecretKey(standardKey(one))
+    if (one.length >= LEAST_CHARACTERS) return createSecretKey(Buffer.from(one))
     throw invalid(`webhook: secret must have at least ${LEAST_CHARACTERS} characters; this one has ${one.length}`)
   })
 }

@@ -4,7 +4,7 @@
  * `readSignature` looks at headers alone, so a request without a proper signature is refused before its body is read.
  * Headers that came twice are joined with a comma by every HTTP stack, so a comma where none belongs means: refuse.
  */
-import { createHmac, timingSafeEqual } from 'node:crypto'
+import { createHmac, timingSafeEqual, type KeyObject } from 'node:crypto'
 import type { Scheme } from './options.js'
 
 export interface Signature {
@@ -41,7 +41,7 @@ export function readSignature(scheme: Scheme, headers: Headers, clock: Clock): S
 }
 
 /** Whether one of the candidates is the signature of the body under one of the keys. */
-export function isSigned(signature: Signature, body: Uint8Array, keys: readonly Buffer[]): boolean {
+export function isSigned(signature: Signature, body: Uint8Array, keys: readonly KeyObject[]): boolean {
   const { prefix, encoding, candidates } = signature
   let found = false
   for (const key of keys) {
@@ -55,8 +55,8 @@ export function isSigned(signature: Signature, body: Uint8Array, keys: readonly 
 }
 
 /** What Standard Webhooks writes into `webhook-signature`. */
-export function signStandard(id: string, timestamp: number, body: Uint8Array, keys: readonly Buffer[]): string {
-  const sign = (key: Buffer): string =>
+export function signStandard(id: string, timestamp: number, body: Uint8Array, keys: readonly KeyObject[]): string {
+  const sign = (key: KeyObject): string =>
     createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest('base64')
   return keys.map((key) => `v1,${sign(key)}`).join(' ')
 }

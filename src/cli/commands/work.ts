@@ -151,5 +151,6 @@ export function whatRuns(box: object, only: readonly string[] | undefined): stri
   const sinks = parts.runtime.outbox.sinks.map(
     ({ name, types }) => `sink ${name}${types ? ` (${types.join(', ')})` : ''}`,
   )
-  return [...consumers, ...sources, ...sinks]
+  const all = [...consumers, ...sources, ...sinks]
+  return all.length > 0 ? all : ['nothing: the box of the config has no consumer, source or sink']
 }

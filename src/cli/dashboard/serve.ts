@@ -1,5 +1,5 @@
 /** Serves a dashboard over HTTP until it is told to stop. */
-import { createServer, type Server } from 'node:http'
+import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Dashboard } from '../../dashboard/index.js'
 import { toNodeListener } from '../../http/index.js'
@@ -20,7 +20,7 @@ export interface Place {
 }
 
 export async function serve(ops: Dashboard, place: Place): Promise<Served> {
-  const server = createServer(toNodeListener(ops))
+  const server = createServer(belowBase(place.base, toNodeListener(ops)))
   await listen(server, place)
   const { port } = server.address() as AddressInfo
   return {
@@ -30,6 +30,16 @@ export async function serve(ops: Dashboard, place: Place): Promise<Served> {
       server.closeAllConnections()
       await new Promise((resolve) => server.close(resolve))
     },
+  }
+}
+
+/** A proxy sends the path with the base, or takes it away, as nginx does where its `proxy_pass` ends with a slash. */
+function belowBase(base: string, listener: ReturnType<typeof toNodeListener>): RequestListener {
+  return (request, response) => {
+    const { url = '/' } = request
+    const isBelow = url === base || url.startsWith(`${base}/`) || url.startsWith(`${base}?`)
+    if (url.startsWith('/') && !isBelow) request.url = base + url
+    listener(request, response)
   }
 }
 

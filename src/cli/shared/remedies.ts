@@ -22,9 +22,11 @@ export const REMEDIES: Readonly<Record<string, Prescribe>> = {
   'schema-outdated': migrate,
   'object-missing': rebuilt,
   'object-changed': rebuilt,
-  'rights-missing': (_, { fix }) => [
-    ['migrate sql --roles', `prints SQL to run again, then: ${fix.slice(fix.indexOf('grant '))}`],
-  ],
+  // Where no grant helps, as with row-level security, the doctor has said SQL.
+  'rights-missing': (_, { fix }) =>
+    fix.includes('grant ')
+      ? [['migrate sql --roles', `prints SQL to run again, then: ${fix.slice(fix.indexOf('grant '))}`]]
+      : undefined,
   'consumer-unattended': (name) => [
     run(name('consumer')),
     [`consumer rm ${name('consumer')}`, 'if it is gone for good; says what waits'],

@@ -11,7 +11,8 @@ export function transactionRequired(got: string, [expected, advice]: Expected): 
 export function transactionClosed(): OnceboxError {
   return new OnceboxError(
     'TRANSACTION_CLOSED',
-    'this transaction was used after its handler had returned: await every statement inside the handler',
+    'this transaction was used after its handler had returned, or in a call of an effect, which is outside of it: await every ' +
+      'statement inside the handler, and before or after an effect',
   )
 }
 

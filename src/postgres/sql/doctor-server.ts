@@ -22,6 +22,10 @@ export interface SettingsFacts {
   /** The database's clock, and what the process that asks took for the time when it did. */
   readonly clockMs: number
   readonly role: string
+  /** The role that the session began with, whose settings it has. */
+  readonly login: string
+  /** By setting: where it was made, as pg_settings says. */
+  readonly sources: Readonly<Record<string, string>>
   /** It runs inside a process, as PGlite does: its settings say nothing of files, which that process writes. */
   readonly embedded: boolean
 }
@@ -29,8 +33,9 @@ export interface SettingsFacts {
 /** What the settings of this session are. In: nothing. Out: one row. */
 export const LOOK_SETTINGS = statement<null, { facts: Json<SettingsFacts> }>(`
 with input as (select $1::text),
-setting as materialized (select s.name, s.setting from pg_settings s where s.name in ('fsync', 'full_page_writes', 'autovacuum',
-  'track_counts', 'idle_in_transaction_session_timeout', 'transaction_timeout', 'default_transaction_read_only'))
+setting as materialized (select s.name, s.setting, s.source from pg_settings s where s.name in ('fsync', 'full_page_writes', 'autovacuum',
+  'track_counts', 'idle_in_transaction_session_timeout', 'transaction_timeout', 'default_transaction_read_only', 'synchronous_commit',
+  'default_transaction_isolation'))
 select jsonb_build_object('fsync', (select setting from setting where name = 'fsync'),
   'fullPageWrites', (select setting from setting where name = 'full_page_writes'),
   'synchronousCommit', current_setting('synchronous_commit'), 'autovacuum', (select setting from setting where name = 'autovacuum'),
@@ -40,8 +45,8 @@ select jsonb_build_object('fsync', (select setting from setting where name = 'fs
   'transactionMs', coalesce((select setting::bigint from setting where name = 'transaction_timeout'), 0),
   'encoding', current_setting('server_encoding'), 'database', pg_catalog.current_database(),
   'readOnly', current_setting('transaction_read_only') = 'on', 'inRecovery', pg_is_in_recovery(),
-  'clockMs', extract(epoch from clock_timestamp()) * 1000.0, 'role', current_user,
-  'embedded', strpos(pg_catalog.version(), 'emcc') > 0)::text facts from input`)
+  'clockMs', extract(epoch from clock_timestamp()) * 1000.0, 'role', current_user, 'login', session_user,
+  'sources', (select jsonb_object_agg(name, source) from setting), 'embedded', strpos(pg_catalog.version(), 'emcc') > 0)::text facts from input`)
 
 export interface ConnectionFacts {
   /** Sessions of clients on the whole server, and how many of them it takes of roles that are no superusers. */

@@ -9,10 +9,12 @@ export const SEARCH_PATH = statement<null, { path: string }>(`
 select pg_catalog.current_setting('search_path'::pg_catalog.text) path where $1::pg_catalog.text is not null`)
 
 /**
- * Which of these rights the session's role lacks: those on `tables`, by name, and to `functions`; and sight of all rows of these tables. Out, in one row: the `role`, and what is `missing`, as a list for people; null if nothing is. Sequences that others have added to the
- * schema, and their functions, are not asked for.
+ * Which of these rights the session's role lacks: those on `tables`, by name, and to `functions`; and sight of all rows of these
+ * tables. Out, in one row: the `role`; what is `missing`, as a list for people; whether some of that can be `granted`, for sight
+ * cannot; and what lets it see, as statements, `unveil`. Null if nothing is. Sequences that others have added to the schema, and
+ * their functions, are not asked for.
  */
-export const MISSING_RIGHTS = statement<RightsInput, { role: string; missing: string | null }>(`
+export const MISSING_RIGHTS = statement<RightsInput, RightsRow>(`
 with input as (select $1::text::jsonb given),
 missing as (
   select 1 place, asked.name, right_to.it || ' on ' || asked.name what
@@ -33,7 +35,17 @@ missing as (
     || ('ob.' || asked.name)::regclass::text || ' disable row level security, or alter role ' || quote_ident(current_user::text) || ' bypassrls)'
   from input, jsonb_object_keys(given->'tables') asked(name) where row_security_active('ob.' || asked.name)
 )
-select current_user::text "role", (select string_agg(m.what, ', ' order by m.place, m.name, m.what) from missing m) missing`)
+select current_user::text "role", (select string_agg(m.what, ', ' order by m.place, m.name, m.what) from missing m) missing,
+  (select string_agg('alter table ' || ('ob.' || m.name)::regclass::text || ' disable row level security;', ' ' order by m.name)
+   from missing m where m.place = 4) unveil,
+  (select bool_or(m.place < 4)::text from missing m) granted`)
+
+export interface RightsRow {
+  readonly role: string
+  readonly missing: string | null
+  readonly unveil: string | null
+  readonly granted: 'true' | 'false' | null
+}
 
 interface RightsInput {
   readonly tables: Readonly<Record<string, readonly string[]>>

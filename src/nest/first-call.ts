@@ -1,31 +1,30 @@
 /**
- * What a handler has thrown, and whether it still runs, whatever interceptors make of it: one that catches an error, calls the
- * handler again in the same transaction, or answers in its place after a while, would make a message handled of which half was
- * done.
+ * The one call of a handler: what it has thrown, and whether it still runs, whatever interceptors make of it. One that catches an
+ * error, or answers in the handler's place after a while, would make a message handled of which half was done. One that calls the
+ * handler again, as a second `subscribe` of `next.handle()` does, would commit what it writes twice: it gets the first answer.
  */
 import { OnceboxError } from '../errors.js'
 
 type Method = (...args: unknown[]) => unknown
 
-export class FirstFailure {
-  /** By the context that a call was made with. */
-  readonly #failures = new WeakMap<object, { readonly error: unknown }>()
-  readonly #running = new WeakMap<object, number>()
+interface Called {
+  answer: Promise<unknown>
+  running: boolean
+  failure?: { readonly error: unknown }
+}
+
+export class FirstCall {
+  /** By the context that it was made with: each attempt has its own. */
+  readonly #calls = new WeakMap<object, Called>()
 
   /** The method, to Nest too: with its metadata, by which guards and interceptors are found. */
   noting(method: Method): Method {
     const noted = new Proxy(method, {
-      apply: async (_, self, args: unknown[]) => {
+      apply: (_, self, args: unknown[]) => {
         const ctx = args[1] as object
-        this.#count(ctx, 1)
-        try {
-          return await lastOf(await Reflect.apply<unknown, unknown[], unknown>(method, self, args))
-        } catch (error) {
-          if (!this.#failures.has(ctx)) this.#failures.set(ctx, { error })
-          throw error
-        } finally {
-          this.#count(ctx, -1)
-        }
+        let called = this.#calls.get(ctx)
+        if (!called) this.#calls.set(ctx, (called = begin(() => Reflect.apply(method, self, args))))
+        return called.answer
       },
     })
     const { getMetadataKeys, getMetadata, defineMetadata } = Reflect as unknown as Metadata
@@ -36,18 +35,30 @@ export class FirstFailure {
   /** The answer of a call, if its handler has returned. What an interceptor throws in its place counts. */
   async checked(ctx: object, answer: Promise<unknown>): Promise<unknown> {
     const result = await answer
-    const failure = this.#failures.get(ctx)
-    if (failure) throw failure.error
-    if (this.#running.get(ctx)) {
+    const called = this.#calls.get(ctx)
+    if (called?.failure) throw called.failure.error
+    if (called?.running) {
       const advice = 'let it wait for the handler, or throw; timeoutMs of the consumer is a deadline'
       throw new OnceboxError('UNAWAITED_CALL', `an interceptor answered while the handler still ran; ${advice}`)
     }
     return result
   }
+}
 
-  #count(ctx: object, change: 1 | -1): void {
-    this.#running.set(ctx, (this.#running.get(ctx) ?? 0) + change)
+function begin(call: () => unknown): Called {
+  const run = async (): Promise<unknown> => {
+    try {
+      return await lastOf(await call())
+    } catch (error) {
+      called.failure = { error }
+      throw error
+    } finally {
+      called.running = false
+    }
   }
+  const called: Called = { answer: Promise.resolve(), running: true }
+  called.answer = run()
+  return called
 }
 
 /** A handler may answer an observable, which runs until it completes: Nest takes its last value. */
