@@ -14,7 +14,7 @@ import { OnceboxError, ownError } from '../errors.js'
 import { causes, toFailure } from '../failure.js'
 import type { EffectOptions } from '../handler.js'
 import type { Json } from '../message.js'
-import { notTheDatabase } from '../postgres/errors.js'
+import { isUnavailable, notTheDatabase } from '../postgres/errors.js'
 import {
   FORGET_EFFECT,
   INTEND,
@@ -40,8 +40,10 @@ export class JournalFailed extends Error {
   }
 }
 
-/** How long what is known of a call is kept in memory while it cannot be written. */
+/** For so long a message waits for what is known of its call to be written. */
 const PATIENCE_MS = 60_000
+/** How often it is tried after that, with nobody waiting. */
+const AGAIN_MS = 1_000
 
 /** A committed intent to call. */
 interface Intent {
@@ -257,7 +259,10 @@ export class EffectJournal {
   }
 }
 
-/** What is known of a call is worth waiting for a database that is away, or will not take it yet. */
+/**
+ * What is known of a call is worth waiting for a database that is away, or will not take it yet. After a while the message
+ * goes on without it, and it is kept for as long as the process lives.
+ */
 async function patiently<R>(write: () => Promise<R>): Promise<R> {
   const end = performance.now() + PATIENCE_MS
   for (let attempt = 0; ; attempt++) {
@@ -266,10 +271,24 @@ async function patiently<R>(write: () => Promise<R>): Promise<R> {
     } catch (error) {
       const { cause } = error as JournalFailed
       // What JavaScript cannot build will not be built later either.
-      const hopeless = cause instanceof RangeError || cause instanceof TypeError
-      if (hopeless || performance.now() > end) throw error
+      if (cause instanceof RangeError || cause instanceof TypeError) throw error
+      if (performance.now() > end) {
+        if (isUnavailable(cause)) void writeLate(write)
+        throw error
+      }
       await sleep(backoffMs(attempt, 50, 1_000))
     }
+  }
+}
+
+/** Its timer keeps no process alive. Anything but a database that cannot serve ends it. */
+async function writeLate(write: () => Promise<unknown>): Promise<void> {
+  for (let away = true; away;) {
+    await new Promise((resolve) => setTimeout(resolve, AGAIN_MS).unref())
+    away = await write().then(
+      () => false,
+      (error: unknown) => isUnavailable((error as JournalFailed).cause),
+    )
   }
 }
 

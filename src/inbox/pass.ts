@@ -11,14 +11,8 @@ import type { PassTrace } from '../telemetry/pass.js'
 import { failpoint } from '../worker/failpoints.js'
 import type { Done, HeldMessage } from './held.js'
 import type { Run } from './run.js'
-import {
-  CommitFailed,
-  CommitUnknown,
-  openTransaction,
-  resolveUnknown,
-  type Opened,
-  type Settlement,
-} from './transaction.js'
+import { CommitFailed, CommitUnknown, openTransaction, type Opened, type Settlement } from './transaction.js'
+import { resolveUnknown } from './unknown.js'
 
 /** What is to happen in the transaction: which messages enter it, and how their handlers are called. */
 export interface Pass {

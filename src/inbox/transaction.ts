@@ -15,10 +15,9 @@ import {
   sqlState,
 } from '../postgres/errors.js'
 import type { Outgoing } from '../outbox/send.js'
-import { ALIVE, OPEN, RIGHTS, TRANSACTION_STATUS } from '../postgres/sql/settle.js'
-import { backoffMs, sleep } from '../backoff.js'
+import { ALIVE, OPEN, RIGHTS } from '../postgres/sql/settle.js'
 import { failpoint, SimulatedCrash } from '../worker/failpoints.js'
-import type { Done, Lease } from './held.js'
+import type { Lease } from './held.js'
 import type { Run } from './run.js'
 import { explainLoss } from './session.js'
 
@@ -267,32 +266,4 @@ export function isAway(error: unknown): boolean {
   // Judged already: the server was there, and short of something.
   if (error instanceof Blameless && error.called) return false
   return someCause(error, isUnavailable)
-}
-
-/**
- * Finds out what became of a COMMIT without an answer: waits until the transaction is over. Aborted, it has
- * settled nothing; else the rows decide, and an unlocked read right away could miss a commit that is still under way.
- * Rejects with it if there is no time to wait.
- */
-export async function resolveUnknown(
-  { worker, held, abort }: Run,
-  unknown: CommitUnknown,
-  done: readonly Done[],
-): Promise<boolean> {
-  const { db } = worker.runtime
-  const end = performance.now() + held.commitWaitMs
-  for (let attempt = 0; ; attempt++) {
-    try {
-      const [row] = await db.run(TRANSACTION_STATUS, { xid: unknown.xid })
-      // After a failover the number may be another transaction's, but then ours is not there either.
-      if (row?.status === 'aborted') return false
-      if (row?.status !== 'in progress') return await held.isSettled(done, row?.status)
-    } catch (error) {
-      if (!isConnectionLoss(error) && sqlState(error) !== '22023') throw error
-      // 22023: the transaction id is in the future, so this is another server after a failover; only rows count.
-      if (sqlState(error) === '22023') return held.isSettled(done, undefined)
-    }
-    if (abort.aborted || performance.now() > end) throw unknown
-    await sleep(backoffMs(attempt, 20, 500))
-  }
 }

@@ -1,6 +1,6 @@
 /** Effects: calls outside the database, with a crash between the call and its record. */
 import pg from 'pg'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, onTestFinished, vi } from 'vitest'
 import type { Context, MessageMap } from 'oncebox'
 import { fromPg } from 'oncebox/pg'
 import { createTestBox } from 'oncebox/testing'
@@ -229,4 +229,34 @@ test('an outcome that the database will not take yet is recorded later, and noth
   await draining
   expect(calls).toBe(1)
   expect((await box.admin.status()).consumers['pay']).toMatchObject({ handled: 1 })
+})
+
+test('an outcome that the database does not take for minutes is recorded when it does, and nobody has to answer for it', async () => {
+  await using box = await createTestBox({ db: fromPg(pool) })
+  let calls = 0
+  await pool.query(`create function ${box.schema}.disk_is_full() returns trigger language plpgsql as $$
+    begin raise exception using errcode = '53100'; end $$`)
+  const now = performance.now.bind(performance)
+  const charge = async (): Promise<string> => {
+    calls++
+    await pool.query(`create trigger "full" before insert or update on ${box.schema}.effect for each row
+      when (new.state = 'done') execute function ${box.schema}.disk_is_full()`)
+    // The second refusal comes a minute after the first.
+    setTimeout(() => vi.spyOn(performance, 'now').mockImplementation(() => now() + 61_000), 20)
+    return 'done'
+  }
+  onTestFinished(() => void vi.restoreAllMocks())
+  box.consumer('pay', { order: (_message, { effect }) => effect('charge', charge, { onUnknown: 'park' }) })
+  await box.receive({ id: 'a', type: 'order', data: null })
+  const state = async () => (await box.admin.messages({})).entries[0]?.state
+  await waitUntil(async () => {
+    await box.drain().catch(() => undefined)
+    return (await state()) === 'quarantined'
+  })
+  await pool.query(`drop trigger "full" on ${box.schema}.effect`)
+  await waitUntil(async () => {
+    await box.drain().catch(() => undefined)
+    return (await state()) === 'handled'
+  })
+  expect(calls).toBe(1)
 })

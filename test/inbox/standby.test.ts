@@ -5,7 +5,7 @@ import { fromPg } from 'oncebox/pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type PostgresServer, startPostgres } from '../support/postgres.js'
 import { waitUntil } from '../support/wait.js'
-import { note } from './fixture.js'
+import { gate, note } from './fixture.js'
 
 let server: PostgresServer
 let pool: pg.Pool
@@ -19,6 +19,7 @@ beforeAll(async () => {
   const url = new URL(server.url)
   url.username = 'box'
   pool = new pg.Pool({ connectionString: url.href, max: 5 })
+  pool.on('error', () => {})
 }, 120_000)
 afterAll(async () => {
   await pool?.end()
@@ -33,6 +34,25 @@ async function setStandby(names: string): Promise<void> {
   const shown = async (): Promise<unknown> =>
     (await admin.query<{ now: string }>(`select current_setting('synchronous_standby_names') now`)).rows[0]!.now
   await waitUntil(async () => (await shown()) === names, { what: 'the setting' })
+}
+
+/** Sets a standby that is away, and waits until a commit does: the process of the server that says so hears of it late. */
+async function stall(): Promise<void> {
+  await setStandby('nobody')
+  const probe = new pg.Client({ connectionString: server.url })
+  probe.on('error', () => {})
+  await probe.connect()
+  const { rows } = await probe.query<{ pid: number }>('select pg_backend_pid() pid')
+  const waits = async (): Promise<boolean> => {
+    let over = false
+    const end = (): void => void (over = true)
+    probe.query(`select pg_logical_emit_message(true, 'probe', '')`).then(end, end)
+    await waitUntil(async () => over || (await waiting()).includes(rows[0]!.pid), { what: 'the probe' })
+    return !over
+  }
+  await waitUntil(waits, { what: 'commits to wait' })
+  await admin.query('select pg_terminate_backend($1)', [rows[0]!.pid])
+  await waitUntil(async () => (await waiting()).length === 0, { what: 'the probe to end' })
 }
 
 /** Who waits for the standby. */
@@ -74,6 +94,41 @@ test.each(['stored', 'inline', 'inline group', 'quarantined'] as const)(
       await setStandby('')
       expect(await copy).toMatchObject({ ack: true })
       expect((await first)?.ack ?? false).toBe(false)
+    } finally {
+      await setStandby('')
+    }
+  },
+)
+
+test.each(['inline', 'inline group', 'redelivered'] as const)(
+  'a message whose COMMIT lost its connection while it waited is not acknowledged before the standby has it: %s',
+  async (how) => {
+    const box = createBox({ db: fromPg(pool), schema: `standby_lost_${how.replace(' ', '_')}` })
+    const ids = how === 'inline group' ? ['1', '2'] : ['1']
+    const ran: string[] = []
+    const stalled = gate()
+    const run = async ({ id }: { id: string }): Promise<void> => {
+      // What is redelivered is taken into the box before, by a commit of its own.
+      if (ran.push(id) === 1) await stall().finally(stalled.open)
+    }
+    box.consumer('a', { note: run }, { mode: 'inline' })
+    await box.migrate()
+    try {
+      let answered = false
+      const outcomes = box.handle(ids.map((id) => note(id, { redelivered: how === 'redelivered' })))
+      void outcomes.finally(() => (answered = true))
+      await stalled.opened
+      const [pid] = await waitUntil(async () => ((await waiting()).length > 0 ? await waiting() : undefined), {
+        what: 'the commit to wait for the standby',
+      })
+      await admin.query('select pg_terminate_backend($1)', [pid])
+      await waitUntil(async () => answered || (await waiting()).some((one) => one !== pid), {
+        what: 'the answer to wait for the standby',
+      })
+      expect(answered).toBe(false)
+      await setStandby('')
+      expect(await outcomes).toMatchObject(ids.map(() => ({ status: 'handled', ack: true })))
+      expect(ran).toEqual(ids)
     } finally {
       await setStandby('')
     }

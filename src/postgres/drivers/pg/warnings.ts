@@ -27,7 +27,16 @@ export async function heedWarnings<R>(
  * operator who cancelled the wait for a synchronous standby, 25P01 says that there was nothing to commit.
  */
 function isWarning({ severity, code = '' }: Notice): boolean {
+  if (isFarewell(code)) return false
   return severity === 'WARNING' || code.startsWith('01') || code.startsWith('57') || code === '25P01'
+}
+
+/**
+ * The server ends the session: it was told to stop, or another of its processes crashed. Where that is said no answer comes
+ * any more, so whatever was answered was answered before.
+ */
+function isFarewell(code: string): boolean {
+  return code.startsWith('57P')
 }
 
 function uncertain(warning: Notice): OnceboxError {
