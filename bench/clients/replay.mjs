@@ -1,7 +1,7 @@
 /**
  * The server's answers from memory: what was asked once on a socket, byte for byte, is answered as it was then. So CPU time is that of
- * Node.js alone. A system call that wakes the server takes 5 or 50 µs, by which core it sleeps on, and that differs from one
- * connection to the next for as long as both live.
+ * Node.js alone. On a server, what a statement takes depends on where the scheduler has put the process at the other end, and
+ * two connections differ by more than what is measured, for as long as both live.
  *
  * Only for one statement after the other: all that comes before the next is written is taken for the answer.
  */
