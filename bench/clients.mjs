@@ -8,8 +8,11 @@
  * - bind: lend and give back, without a statement
  * - handled: a message through a box, stored and then handled in groups, with that insert
  *
- * Each client has a process of its own, and works by turns with the others; what counts are medians over the rounds, of
- * differences and of ratios to pg's rate in the same round. BENCH_MESSAGES (2000) and BENCH_ROUNDS (5) say how much.
+ * Each client has a process of its own, and works by turns with the others. In it, own and lent take turns of ten messages, on answers
+ * from memory (clients/replay.mjs), and what counts is the median of the differences between neighbours, with the range in
+ * which it is by 95 %. Handled is on the server; its rates are compared with pg's in the same round.
+ *
+ * BENCH_WARM (10000), BENCH_MESSAGES (2000) and BENCH_ROUNDS (5) say how much.
  */
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
@@ -18,6 +21,7 @@ import pg from 'pg'
 import { installedClient } from '../tools/installed.mjs'
 import { describeMachine } from './machine.mjs'
 import { startServer } from './server.mjs'
+import { median } from './spread.mjs'
 import { clientTable } from './page/clients.mjs'
 
 /** A module of test/clients/subjects; the µs over its own that the binding may cost; packages that package.json has not. */
@@ -43,8 +47,21 @@ const wanted = Object.entries(CLIENTS).filter(
   ([, { subject }]) => only.length === 0 || subject === 'pg' || only.includes(subject),
 )
 
-const median = (values) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]
 const rounded = (value, digits = 1) => Number(value.toFixed(digits))
+
+/** The quarter of the pairs that was done soonest, own and lent together: what else the machine does can only add to them. */
+function undisturbed({ own, lent }) {
+  const pairs = own.map((figure, at) => ({ own: figure, lent: lent[at], over: lent[at] - figure }))
+  return pairs.toSorted((a, b) => a.own + a.lent - b.own - b.lent).slice(0, Math.ceil(pairs.length / 4))
+}
+
+/** The median, and the range that holds the true one in 95 of 100 runs: by ranks, whatever the distribution. */
+function withRange(values) {
+  const sorted = values.toSorted((a, b) => a - b)
+  const rank = Math.max(0, Math.floor((sorted.length - 1.96 * Math.sqrt(sorted.length)) / 2))
+  const [middle, low, high] = [median(sorted), sorted[rank], sorted.at(-1 - rank)].map((figure) => rounded(figure))
+  return { over: middle, range: [low, high] }
+}
 
 /** A process that measures one round whenever it is asked to. */
 async function start(url, { subject, packages }) {
@@ -54,8 +71,8 @@ async function start(url, { subject, packages }) {
   const child = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'inherit'] })
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
   return {
-    async measure() {
-      child.stdin.write('measure\n')
+    async measure(round) {
+      child.stdin.write(`${round}\n`)
       const { value, done } = await lines.next()
       if (done) throw new Error(`${subject} has ended`)
       return JSON.parse(value)
@@ -74,28 +91,36 @@ for (const [name, client] of wanted) {
   sides.push({ name, ...client, process: await start(server.url, client), samples: [] })
 }
 
-// The first round warms up.
 for (let round = 0; round <= ROUNDS; round++) {
   const first = round % sides.length
   for (const { name, process: child, samples } of [...sides.slice(first), ...sides.slice(0, first)]) {
-    const sample = await child.measure()
+    const sample = await child.measure(round === 0 ? 'warm' : 'measure')
     if (round === 0) continue
     samples.push(sample)
-    console.error(`${round}/${ROUNDS} ${name}: ${JSON.stringify(sample)}`)
+    const pairs = undisturbed(sample)
+    const figures = ['own', 'lent', 'over'].map(
+      (figure) => `${figure} ${rounded(median(pairs.map((pair) => pair[figure])))}`,
+    )
+    console.error(`${round}/${ROUNDS} ${name}: ${figures.join(', ')}`)
   }
 }
 for (const { process: child } of sides) child.end()
 
 const [yardstick] = sides
 const clients = sides.map(({ name, target, samples }) => {
-  const middle = (figure) => median(samples.map(figure))
-  const [own, lent, bind] = ['own', 'lent', 'bind'].map((figure) => rounded(middle((sample) => sample[figure])))
-  const over = rounded(middle((sample) => sample.lent - sample.own))
+  const middle = (figure) => median(samples.flatMap(figure))
+  const pairs = undisturbed({
+    own: samples.flatMap((sample) => sample.own),
+    lent: samples.flatMap((sample) => sample.lent),
+  })
+  const [own, lent] = ['own', 'lent'].map((figure) => rounded(median(pairs.map((pair) => pair[figure]))))
+  const { over, range } = withRange(pairs.map((pair) => pair.over))
+  const bind = rounded(middle((sample) => sample.bind))
   const cpu = rounded(middle((sample) => sample.handledCpu))
   const rates = samples.map(({ rate }) => rate).sort((a, b) => a - b)
   const rate = { median: Math.round(median(rates)), min: Math.round(rates[0]), max: Math.round(rates.at(-1)) }
   const ofPg = rounded(median(samples.map((sample, at) => sample.rate / yardstick.samples[at].rate)), 2)
-  return { client: name, version: samples[0].version, own, lent, over, target, bind, cpu, rate, ofPg }
+  return { client: name, version: samples[0].version, own, lent, over, range, target, bind, cpu, rate, ofPg }
 })
 const command = ['npm run bench:clients', ...(only.length > 0 ? ['--', ...only] : [])].join(' ')
 const report = { command, ...(await describeMachine(server)), repeats: ROUNDS, clients }

@@ -17,7 +17,7 @@ import {
   peerCharts,
   roundTable,
 } from './page/charts.mjs'
-import { clientTable } from './page/clients.mjs'
+import { clientMethod, clientTable } from './page/clients.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const [peers, limit, brokers, clients] = ['peers', 'limit', 'brokers', 'clients'].map((name) =>
@@ -125,7 +125,7 @@ ${brokerTable(brokers)}
 
 CPU time of Node.js for one INSERT, as users of the client write it: in a transaction that the client has begun (own), and on a
 loan, as handlers do it (lent). What is over its own is what the binding costs; to lend and give back alone is bind. Handled is a
-message in a group, claimed, handled with that INSERT and settled. Each client has a process of its own.
+message in a group, claimed, handled with that INSERT and settled. Each client has a process of its own. ${clientMethod(clients)}
 ${measured(clients)}${inUse(clients)}
 
 ${clientTable(clients)}

@@ -10,7 +10,7 @@
  */
 import type { Driver, Loan, StatementOptions, TransactionOptions } from '../postgres/driver.js'
 import { type Expected, transactionRequired } from '../postgres/drivers/loan-errors.js'
-import { ignore, refused, whenSent } from '../postgres/drivers/watch.js'
+import { ignore, onceSent, refused } from '../postgres/drivers/watch.js'
 
 export type Rows = readonly Record<string, unknown>[]
 
@@ -19,8 +19,8 @@ export interface Bound<Tx> {
   readonly tx: Tx
   /** Calls the handler: in an async context of the client's own, and sends what it kept back. See `Loan.run`. */
   run?<R>(handler: () => Promise<R>): Promise<R>
-  /** About to be given back: rejects if the handler has left something behind that the handle cannot know of. */
-  leave?(): void | Promise<void>
+  /** About to be given back: a promise that rejects if the handler has left something behind that the handle cannot know of. */
+  leave?(): undefined | Promise<void>
   /** It was given back, or the transaction is over. */
   close?(): void
 }
@@ -151,27 +151,13 @@ class BoundDriver<Tx extends object> implements Driver<Tx> {
     if (!handle) throw transactionRequired('a transaction that is over', this.#binding.expected)
     // A handle that was given back refuses every use by itself.
     const loan = lend(handle)
-    const { tx: lent, run, leave, close } = this.#bind(loan.tx, handle)
-    const giveBack = (): void | Promise<void> => {
-      close?.()
-      return loan.giveBack()
+    const made = this.#bind(loan.tx, handle)
+    const end = (): void | Promise<void> => {
+      const left = made.leave?.()
+      return left ? leaveFirst(left, made, loan) : giveBack(made, loan)
     }
-    const leaveFirst = async (): Promise<void> => {
-      try {
-        await leave!()
-      } catch (error) {
-        // Its own complaint would be about the same.
-        await Promise.resolve(giveBack()).catch(ignore)
-        throw error
-      }
-      return giveBack()
-    }
-    const end = leave ? leaveFirst : giveBack
-    return {
-      tx: lent,
-      ...(run && { run }),
-      giveBack: this.#binding.late ? () => whenSent().then(end) : end,
-    }
+    const { tx: lent, run } = made
+    return { tx: lent, ...(run && { run }), giveBack: this.#binding.late ? () => onceSent(end) : end }
   }
 
   #bind(handle: object, of?: object): Bound<Tx> {
@@ -184,4 +170,20 @@ class BoundDriver<Tx extends object> implements Driver<Tx> {
     await this.#prepare()
     return this.#base.listen!(channel, wake)
   }
+}
+
+function giveBack(made: Bound<object>, loan: Loan<object>): void | Promise<void> {
+  made.close?.()
+  return loan.giveBack()
+}
+
+async function leaveFirst(left: Promise<void>, made: Bound<object>, loan: Loan<object>): Promise<void> {
+  try {
+    await left
+  } catch (error) {
+    // Its own complaint would be about the same.
+    await Promise.resolve(giveBack(made, loan)).catch(ignore)
+    throw error
+  }
+  return giveBack(made, loan)
 }

@@ -3,7 +3,7 @@
  * or that is under way when the handler has returned, fails the message; its rejection must not end the process.
  */
 import { unawaitedQuery } from '../postgres/drivers/loan-errors.js'
-import { ignore, whenSent } from '../postgres/drivers/watch.js'
+import { whenSent } from '../postgres/drivers/watch.js'
 
 const HEEDS = new Set<string | symbol>(['then', 'catch', 'finally', 'asCallback'])
 
@@ -19,7 +19,9 @@ export class Heeded {
 
   /** How much is under way, or was awaited by nobody. */
   get count(): number {
-    return new Set([...this.#pending, ...this.#unheeded]).size
+    let count = this.#pending.size
+    for (const work of this.#unheeded) if (!this.#pending.has(work)) count += 1
+    return count
   }
 
   /** The same promise; `await` asks for its `then`, which it would not do of a native one. */
@@ -40,14 +42,18 @@ export class Heeded {
   begun(work: PromiseLike<unknown>): void {
     this.#pending.add(work)
     const settled = (): boolean => this.#pending.delete(work)
-    work.then(settled, settled).then(ignore, ignore)
+    void work.then(settled, settled)
   }
 
-  /** Rejects if anything is under way, or was awaited by nobody: once it has ended, or the transaction is over. */
-  async leave(): Promise<void> {
+  /** A promise that rejects if anything is under way, or was awaited by nobody: once it has ended, or the transaction is over. */
+  leave(): undefined | Promise<void> {
     const { count } = this
+    return count > 0 ? this.#refuse(count) : undefined
+  }
+
+  async #refuse(count: number): Promise<never> {
     await this.settled(() => this.#isOver)
-    if (count > 0) throw unawaitedQuery(count)
+    throw unawaitedQuery(count)
   }
 
   /** The transaction is over: nothing is waited for any longer. */

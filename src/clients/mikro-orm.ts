@@ -100,17 +100,16 @@ class MikroBinding implements Binding<Manager> {
     return {
       tx,
       close: () => void (current.isOpen = false),
-      run: async (handler) => {
-        try {
-          return await this.#current.run(current, async () => {
+      run: (handler) =>
+        this.#current.run(current, async () => {
+          try {
             const result = await handler()
             await tx.flush()
             return result
-          })
-        } catch (error) {
-          throw withCauses(error, connection.failures, isOf)
-        }
-      },
+          } catch (error) {
+            throw withCauses(error, connection.failures, isOf)
+          }
+        }),
     }
   }
 

@@ -83,6 +83,17 @@ describe('Knex, in a handler', () => {
     expect([state, accounts]).toEqual(['handled', ['ada 9', 'eve 9']])
   })
 
+  test('its own functions are of use without it, as those of Knex are', async () => {
+    let isCompleted: (() => boolean) | undefined
+    const { state, accounts } = await handling(async (tx) => {
+      const { savepoint } = tx
+      ;({ isCompleted } = tx)
+      expect(isCompleted()).toBe(false)
+      await savepoint((nested) => nested('account').insert(ada))
+    })
+    expect([state, accounts, isCompleted!()]).toEqual(['handled', ['ada 5'], true])
+  })
+
   test('listeners of the instance hear its statements, listeners of tx no others, and nobody the box’s', async () => {
     const [ofRoot, ofTx]: [string[], string[]] = [[], []]
     const listen = (heard: string[]) => ({ sql }: { sql: string }) => void heard.push(sql) // prettier-ignore

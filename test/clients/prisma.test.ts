@@ -70,6 +70,22 @@ describe('in a handler', () => {
     expect(await ids()).toEqual(['a'])
   })
 
+  test('what it gets looks as Prisma’s own does', async () => {
+    const look = async (tx: Prisma.TransactionClient) => {
+      const found = tx.order.findMany()
+      await found
+      return {
+        names: Object.keys(tx),
+        isThere: ['order' in tx, '$queryRaw' in tx, '$connect' in tx, 'nothing' in tx, 'create' in tx.order],
+        isListed: Object.getOwnPropertyDescriptor(tx, 'order')?.enumerable,
+        classes: [Object.getPrototypeOf(tx), Object.getPrototypeOf(tx.order)] as unknown[],
+        model: Object.keys(tx.order),
+        promise: Object.prototype.toString.call(found),
+      }
+    }
+    expect(await handled(look)).toEqual(await prisma.$transaction(look, { timeout: 5_000 }))
+  })
+
   test('Prisma’s own timeouts end nothing', async () => {
     await handled(async (tx: Prisma.TransactionClient) => {
       // Longer than the client's timeout; nobody waits for a condition here.

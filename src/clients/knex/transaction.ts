@@ -1,6 +1,7 @@
 /**
  * A transaction of Knex on a connection that is lent: what `knex.transaction()` would make, without its BEGIN and COMMIT. It
- * inherits from the instance, since making one anew copies some two hundred methods for each message.
+ * inherits from the instance, since making one anew copies some two hundred methods for each message; and what all loans
+ * of an instance have in common is made once, between the two.
  */
 import { refuse } from '../../postgres/drivers/loan-errors.js'
 import type { Bound } from '../bound.js'
@@ -11,75 +12,154 @@ import type { KnexBuilder, KnexClient, KnexInstance, KnexSchemaBuilder } from '.
 const WRITES = new Set(['insert', 'update', 'del', 'upsert', 'truncate'])
 
 export function transactionOn(root: KnexInstance, connection: object): Bound<KnexInstance> {
-  const built: KnexBuilder[] = []
-  const schemas: KnexSchemaBuilder[] = []
-  const compiled = new Set<object>()
-  const within = new Heeded()
-
-  const client = Object.assign(Object.create(root.client) as KnexClient, {
-    transacting: true,
-    config: configOf(root.client),
-    // Listeners of its own: those of the instance are not added to.
-    ...{ _events: undefined, _eventsCount: 0 },
-    acquireConnection: () => Promise.resolve(connection),
-    releaseConnection: () => Promise.resolve(),
-    destroy: refuse('destroy'),
-    emit(event: string, ...args: unknown[]): boolean {
-      const isHeard = root.client.emit(event, ...args)
-      return tx.emit(event, ...args) || isHeard
-    },
-    queryBuilder(): KnexBuilder {
-      const builder = root.client.queryBuilder.call(client)
-      built.push(builder)
-      return builder
-    },
-    queryCompiler(builder: object, formatter?: unknown): unknown {
-      compiled.add(builder)
-      return root.client.queryCompiler.call(client, builder, formatter)
-    },
-    schemaBuilder(): KnexSchemaBuilder {
-      const builder = root.client.schemaBuilder.call(client)
-      schemas.push(builder)
-      return builder
-    },
-    schemaCompiler(builder: object): unknown {
-      compiled.add(builder)
-      return root.client.schemaCompiler.call(client, builder)
-    },
-  })
-
-  const open = (table: unknown, options?: unknown): unknown => client.queryBuilder().table(table, options)
-  const tx = Object.setPrototypeOf(open, root) as KnexInstance
-  const context = Object.create(root.context) as KnexInstance['context']
-  // Transactions within this one follow each other, as savepoints must.
-  const outer = { _lastChild: Promise.resolve(), isCompleted: () => within.isOver, transactor: tx }
-  const transaction = (work: unknown, config?: object) => within.watch(nested(context, outer, [work, config]))
-  Object.assign(context, {
-    client,
-    transaction,
-    batchInsert: (...batch: unknown[]) => within.watch(root.context.batchInsert!.apply(context, batch)),
-    withUserParams: refuseParams,
-  })
-  const own = {
-    ...{ context, isTransaction: true, _events: undefined, _eventsCount: 0, _internalListeners: [] },
-    isCompleted: () => within.isOver,
-    savepoint: transaction,
-    ...{ commit: refuse('commit'), rollback: refuse('rollback') },
-  }
-  for (const [name, value] of Object.entries(own)) {
-    Object.defineProperty(tx, name, { value, writable: true, configurable: true, enumerable: true })
-  }
-
+  const lent = new Lent(modelsOf(root), connection)
   return {
-    tx,
-    run: refusingForgotten(() => {
-      const written = [...built.filter((builder) => isForgotten(builder, client)), ...schemas.filter(isChange)]
-      return written.filter((builder) => !compiled.has(builder)).length
-    }),
-    leave: () => within.leave(),
-    close: () => within.close(),
+    tx: lent.tx,
+    run: refusingForgotten(() => lent.forgotten),
+    leave: () => lent.within.leave(),
+    close: () => lent.within.close(),
   }
 }
+
+/** One loan. The three objects that Knex knows it by lead to it. */
+class Lent {
+  readonly connection: object
+  readonly within = new Heeded()
+  readonly built: KnexBuilder[] = []
+  readonly schemas: KnexSchemaBuilder[] = []
+  readonly compiled = new Set<object>()
+  readonly client: KnexClient
+  readonly tx: KnexInstance
+  readonly #context: KnexInstance['context']
+  #outer: object | undefined
+
+  constructor(models: Models, connection: object) {
+    this.connection = connection
+    const client = (this.client = on(models.client, this))
+    const context = (this.#context = Object.assign(on(models.context, this), { client }))
+    const open = (table: unknown, options?: unknown): unknown => client.queryBuilder().table(table, options)
+    this.tx = Object.assign(Object.setPrototypeOf(open, models.tx) as KnexInstance, { [LENT]: this, context })
+  }
+
+  get forgotten(): number {
+    const written = [
+      ...this.built.filter((builder) => isForgotten(builder, this.client)),
+      ...this.schemas.filter(isChange),
+    ]
+    return written.filter((builder) => !this.compiled.has(builder)).length
+  }
+
+  transaction(work: unknown, config?: object): PromiseLike<unknown> {
+    // Those within this one follow each other, as savepoints must.
+    this.#outer ??= { _lastChild: Promise.resolve(), isCompleted: () => this.within.isOver, transactor: this.tx }
+    return this.within.watch(nested(this.#context, this.#outer, [work, config]))
+  }
+}
+
+const LENT = Symbol('oncebox.lent')
+
+interface OnLoan {
+  readonly [LENT]: Lent
+}
+
+function on<Model extends object>(model: Model, lent: Lent): Model {
+  return Object.assign(Object.create(model) as Model, { [LENT]: lent })
+}
+
+/** What the loans of an instance inherit from, each on top of what the instance has itself. */
+interface Models {
+  readonly client: KnexClient
+  readonly context: KnexInstance['context']
+  readonly tx: KnexInstance
+}
+
+const models = new WeakMap<KnexInstance, Models>()
+
+function modelsOf(root: KnexInstance): Models {
+  let made = models.get(root)
+  if (!made) models.set(root, (made = { client: clientModel(root), context: contextModel(root), tx: txModel(root) }))
+  return made
+}
+
+/** Listeners of its own: those of the instance are not added to. */
+const NO_LISTENERS = { _events: undefined, _eventsCount: 0 }
+
+function clientModel({ client: root }: KnexInstance): KnexClient {
+  return Object.assign(Object.create(root) as KnexClient, {
+    transacting: true,
+    config: Object.create(root.config ?? {}, NO_VALUES) as object,
+    ...NO_LISTENERS,
+    acquireConnection(this: OnLoan) {
+      return Promise.resolve(this[LENT].connection)
+    },
+    releaseConnection: () => Promise.resolve(),
+    destroy: refuse('destroy'),
+    emit(this: OnLoan, event: string, ...args: unknown[]): boolean {
+      const isHeard = root.emit(event, ...args)
+      return this[LENT].tx.emit(event, ...args) || isHeard
+    },
+    queryBuilder(this: KnexClient & OnLoan): KnexBuilder {
+      const builder = root.queryBuilder.call(this)
+      this[LENT].built.push(builder)
+      return builder
+    },
+    queryCompiler(this: KnexClient & OnLoan, builder: object, formatter?: unknown): unknown {
+      this[LENT].compiled.add(builder)
+      return root.queryCompiler.call(this, builder, formatter)
+    },
+    schemaBuilder(this: KnexClient & OnLoan): KnexSchemaBuilder {
+      const builder = root.schemaBuilder.call(this)
+      this[LENT].schemas.push(builder)
+      return builder
+    },
+    schemaCompiler(this: KnexClient & OnLoan, builder: object): unknown {
+      this[LENT].compiled.add(builder)
+      return root.schemaCompiler.call(this, builder)
+    },
+  })
+}
+
+/** By default Knex puts the values of a row into the message of an error. */
+const NO_VALUES = { compileSqlOnError: { value: false, enumerable: true } }
+
+function contextModel({ context: root }: KnexInstance): KnexInstance['context'] {
+  return Object.assign(Object.create(root) as KnexInstance['context'], {
+    transaction(this: OnLoan, work: unknown, config?: object) {
+      return this[LENT].transaction(work, config)
+    },
+    batchInsert(this: OnLoan, ...batch: unknown[]) {
+      return this[LENT].within.watch(root.batchInsert!.apply(this, batch))
+    },
+    withUserParams: refuseParams,
+  })
+}
+
+/** Defined, for the instance has some of them read-only. What is asked for `this` is of use without it too, as Knex's own is. */
+function txModel(root: KnexInstance): KnexInstance {
+  const own = {
+    ...{ isTransaction: true, ...NO_LISTENERS, _internalListeners: [] },
+    ...{ commit: refuse('commit'), rollback: refuse('rollback') },
+  }
+  const values = Object.entries(own).map(([name, value]) => [name, { ...PLAIN, value, writable: true }] as const)
+  return Object.create(root, {
+    ...Object.fromEntries(values),
+    context: { ...PLAIN, value: undefined, writable: true },
+    isCompleted: {
+      ...PLAIN,
+      get(this: OnLoan) {
+        return () => this[LENT].within.isOver
+      },
+    },
+    savepoint: {
+      ...PLAIN,
+      get(this: OnLoan) {
+        return (work: unknown, config?: object) => this[LENT].transaction(work, config)
+      },
+    },
+  }) as KnexInstance
+}
+
+const PLAIN = { configurable: true, enumerable: true }
 
 /** Written to be sent, and neither sent nor made a part of another: builders are sent when they are awaited. */
 function isForgotten({ client, _method }: KnexBuilder, own: object): boolean {
@@ -99,17 +179,6 @@ function nested(
   const config = { doNotRejectOnRollback: true, ...(isConfig ? work : given) }
   return context._transaction!(isConfig ? null : work, config, outer)
 }
-
-const configs = new WeakMap<KnexClient, object>()
-
-/** By default Knex puts the values of a row into the message of an error. */
-function configOf(client: KnexClient): object {
-  let config = configs.get(client)
-  if (!config) configs.set(client, (config = Object.create(client.config ?? {}, NO_VALUES) as object))
-  return config
-}
-
-const NO_VALUES = { compileSqlOnError: { value: false, enumerable: true } }
 
 function refuseParams(): never {
   throw new Error('a transaction has the user params of its instance, and takes no others')

@@ -3,6 +3,7 @@
  * transaction is what it keeps as "transaction context": one is made of Kysely's own class, with a connection that is ours.
  */
 import { handlerCalled } from '../../postgres/drivers/loan-errors.js'
+import { ignore } from '../../postgres/drivers/watch.js'
 import { needed } from '../needed.js'
 
 export const VERSIONS = ['MikroORM', '7.2 or newer'] as const
@@ -99,6 +100,9 @@ const DRIVER = {
   releaseSavepoint: command('release savepoint'),
 }
 
+/** What all of them are made of, but for their executor. */
+const SHARED = { config: {}, dialect: {}, driver: DRIVER }
+
 export class Contexts {
   readonly #executor: Executor
   readonly #kysely: Kysely
@@ -114,7 +118,8 @@ export class Contexts {
   /** Learns Kysely's class from a transaction on nothing. */
   async learn(): Promise<void> {
     const Root = this.#kysely.constructor as New<Kysely>
-    const model = await new Root(this.#props(new Connection({ query: async () => ({}) }))).startTransaction!().execute()
+    const executor = this.#executorOn(new Connection({ query: async () => ({}) }))
+    const model = await new Root({ ...SHARED, executor }).startTransaction!().execute()
     this.#Class = model.constructor as New<Context>
     const probe = this.on(new Connection({ query: async () => ({ rows: [{ probe: 1 }] }) }))
     const { rows } = await probe.executeQuery(compiled('select 1', []))
@@ -123,15 +128,16 @@ export class Contexts {
 
   on(connection: Connection): Context {
     return new this.#Class!({
-      ...this.#props(connection),
-      connection: { connection, release: () => undefined },
+      ...SHARED,
+      executor: this.#executorOn(connection),
+      connection: { connection, release: ignore },
       // Under its name in later versions of Kysely.
       transactionState: { status: 'active' },
     })
   }
 
-  #props(connection: Connection): object {
+  #executorOn(connection: Connection): Executor {
     const provider = { provideConnection: async (use: (on: Connection) => unknown) => use(connection) }
-    return { config: {}, dialect: {}, driver: DRIVER, executor: this.#executor.withConnectionProvider!(provider) }
+    return this.#executor.withConnectionProvider!(provider)
   }
 }

@@ -273,4 +273,18 @@ export function whenSent(): Promise<void> {
   return new Promise(setImmediate)
 }
 
+/** The same for what ends a loan, with one promise in place of a chain of them: there is one for each call of a handler. */
+export function onceSent(end: () => void | Promise<void>): Promise<void> {
+  return new Promise((resolve, reject) => {
+    setImmediate(() => {
+      try {
+        resolve(end())
+      } catch (error) {
+        // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- whatever it was thrown
+        reject(error)
+      }
+    })
+  })
+}
+
 export function ignore(): void {}
