@@ -20,8 +20,8 @@ export interface Fetching {
   request(): Promise<void>
   /** After a request that failed: the consumer may be gone, so it is looked for again. */
   failed(error: unknown): void
-  /** Ends the request that is under way. */
-  cut(): void
+  /** Ends the request that is under way, once what the server has sent for it is here: to be given back, it has to be. */
+  cut(): Promise<void>
   /** Makes sure that the server gives nothing more to a request that was cut. */
   forget(): Promise<void>
   close(): Promise<void>
@@ -35,8 +35,8 @@ export interface Taker extends Omit<Receiver, 'deliver'> {
 
 /** A request for messages ends after so long, and is made anew. The server sends heartbeats in between. */
 export const FETCH_MS = 10_000
-/** For the server to look at the requests that it has, before anything is given back. */
-const FORGET_MS = 2_000
+/** How long an answer of the server may take before a stop goes on without it. */
+const ANSWER_MS = 2_000
 
 export async function openFetching(
   options: ResolvedSource,
@@ -94,6 +94,13 @@ export async function openFetching(
     }
   }
 
+  /** The server has answered: all that it had sent before is here. */
+  const hearServer = async (): Promise<void> => {
+    if (!connection.isUp || !found) return
+    const heard = connection.untilLost(found.consumer.info()).catch(() => undefined)
+    await sleep(ANSWER_MS, heard)
+  }
+
   return {
     get found() {
       return found
@@ -109,16 +116,15 @@ export async function openFetching(
       found = undefined
       tell(error)
     },
-    cut: () => closeFetch(),
+    async cut() {
+      if (isFetching) await hearServer()
+      closeFetch()
+    },
     /**
      * A server that has not seen yet that our last request is closed takes what is given back for that, and then gives it to
      * nobody for `ack_wait`. It sees it when it is asked how many requests wait.
      */
-    async forget() {
-      if (!connection.isUp || !found) return
-      const seen = connection.untilLost(found.consumer.info()).catch(() => undefined)
-      await sleep(FORGET_MS, seen)
-    },
+    forget: hearServer,
     close: () => connection.close(),
   }
 }

@@ -101,9 +101,9 @@ async function begin(options: ResolvedSource, { deliver, report, warn }: Receive
   return {
     async end() {
       turn.end()
-      fetching.cut()
       arrival.give()
       room.give()
+      await fetching.cut()
       await working
       clearTimeout(timer)
       gap.close()
