@@ -126,7 +126,9 @@ async function open<C extends RabbitChannel>(
       fail,
       abandon(why) {
         fail(why)
-        destroy(connection)
+        // There is nobody to say goodbye to; amqplib hears of an error, and ends its heartbeats.
+        closing ??= Promise.resolve()
+        destroy(connection, new Error('the connection to RabbitMQ was given up'))
       },
       close() {
         closing ??= (async () => {
@@ -212,7 +214,7 @@ function versionOf(connection: RabbitConnection): string | undefined {
 }
 
 /** amqplib ends its half of a socket and waits; a peer that is gone without a word would keep it open for minutes. */
-function destroy(connection: RabbitConnection): void {
-  const { stream } = (connection as { connection?: { stream?: { destroy?: () => void } } }).connection ?? {}
-  stream?.destroy?.()
+function destroy(connection: RabbitConnection, why?: Error): void {
+  const { stream } = (connection as { connection?: { stream?: { destroy?: (why?: Error) => void } } }).connection ?? {}
+  stream?.destroy?.(why)
 }
