@@ -3,14 +3,17 @@
  *
  * A call that comes alone waits for nobody. While `FLIGHTS` statements are under way, calls wait for the first of them to come
  * back, though not for long, and are stored by one statement then: a commit takes as long for a hundred messages as for one. A
- * caller sees nothing of its neighbours: if what they share fails, each message is received by itself.
+ * caller sees nothing of its neighbours: they share that statement and nothing else. What is left to do, for a message that is known
+ * or that nobody takes, each does by itself, in its own context; and all of it if what they share fails.
  */
 import { carried } from '../carried.js'
 import type { Outcome } from '../message.js'
 import type { Runtime } from '../runtime.js'
+import { isConnectionLoss } from '../postgres/errors.js'
+import type { ReceiveAnswer } from '../postgres/sql/receive.js'
 import type { ConsumerDeclaration } from './consumer.js'
-import type { Prepared, Refused } from './prepare.js'
-import { receive, sizeOf, type ReceiveOptions } from './receive.js'
+import { sizeOf, type Prepared, type Refused } from './prepare.js'
+import { answerAll, receive, store, type ReceiveOptions } from './receive.js'
 
 /** So many statements are under way before calls wait: one is planned and run while the other waits for the disk. */
 const FLIGHTS = 2
@@ -26,7 +29,8 @@ type Doorway = Pick<ReceiveOptions, 'consumers' | 'only' | 'unrouted'>
 interface Waiting {
   readonly message: Prepared
   readonly how: Doorway
-  stored(outcome: Outcome): void
+  /** Its turn is over: the rest is its own. */
+  goOn(rest: () => Promise<Outcome>): void
   failed(error: unknown): void
 }
 
@@ -46,11 +50,10 @@ export class Gathering {
       return receive(this.#runtime, messages, how)
     }
     if (this.#flights < FLIGHTS) return [await this.#fly(() => this.#alone({ message, how }))]
-    return [
-      await new Promise<Outcome>((stored, failed) => {
-        this.#waiting.push({ message, how, stored, failed })
-      }),
-    ]
+    const rest = await new Promise<() => Promise<Outcome>>((goOn, failed) => {
+      this.#waiting.push({ message, how, goOn, failed })
+    })
+    return [await rest()]
   }
 
   async #fly<R>(work: () => Promise<R>): Promise<R> {
@@ -92,21 +95,47 @@ export class Gathering {
   async #together(calls: readonly Waiting[]): Promise<void> {
     const started = performance.now()
     try {
-      const outcomes = await this.#shared(calls)
-      calls.forEach(({ stored }, at) => stored(outcomes[at]!))
+      const rest = await this.#shared(calls)
+      calls.forEach(({ goOn }, at) => goOn(rest[at]!))
     } catch (error) {
-      if (performance.now() - started > PATIENCE_MS) return calls.forEach(({ failed }) => failed(error))
-      await Promise.all(calls.map((call) => this.#alone(call).then(call.stored, call.failed)))
+      // What the server refuses is some neighbour's, however long it took.
+      if (isConnectionLoss(error) && performance.now() - started > PATIENCE_MS) {
+        return calls.forEach(({ failed }) => failed(error))
+      }
+      const over = (call: Waiting): Promise<void> =>
+        new Promise((done) => call.goOn(() => this.#alone(call).finally(done)))
+      await Promise.all(calls.map(over))
     }
   }
 
-  /** In no caller's trace. */
-  #shared(calls: readonly Waiting[]): Promise<Outcome[]> {
+  /** Stores them by one statement, in no caller's trace. Answers what is left to do for each: it may fail, or wait for a lock. */
+  async #shared(calls: readonly Waiting[]): Promise<(() => Promise<Outcome>)[]> {
+    const { how } = calls[0]!
     const messages = calls.map(({ message }) => message)
     // One that waits for a lock must not keep the others: whatever is in its way ends what they share.
-    const how = { ...calls[0]!.how, alone: true, atomic: true }
-    return this.#runtime.traces.detached(() => receive(this.#runtime, messages, how))
+    const shared = { ...how, alone: true, heldBack: new Set<string>() }
+    const answer = await this.#runtime.traces.detached(() => store(this.#runtime, messages, shared))
+    const answers = byMessage(answer, messages.length)
+    return messages.map((message, at) => async () => {
+      const [outcome] = await answerAll(this.#runtime, [message], answers[at]!, { ...how, heldBack: new Set() })
+      return outcome!
+    })
   }
+}
+
+/** The answer as each message would have got it alone. */
+function byMessage({ targets, ...lists }: ReceiveAnswer, count: number): ReceiveAnswer[] {
+  type Pairs = [position: number, consumer: string][]
+  const answers = Array.from({ length: count }, () => ({
+    targets,
+    rest: [] as Pairs,
+    old: [] as Pairs,
+    ahead: [] as Pairs,
+  }))
+  for (const name of ['rest', 'old', 'ahead'] as const) {
+    for (const [position, consumer] of lists[name]) answers[position - 1]![name].push([1, consumer])
+  }
+  return answers
 }
 
 function isSameWay(one: Doorway, other: Doorway): boolean {

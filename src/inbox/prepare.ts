@@ -249,3 +249,8 @@ function decodeText(bytes: Uint8Array): string | undefined {
     return undefined
   }
 }
+
+/** About as many bytes as it takes in a statement. */
+export function sizeOf({ body, envelope }: Prepared): number {
+  return body.length + (envelope?.length ?? 0)
+}

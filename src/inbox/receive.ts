@@ -13,7 +13,7 @@ import { failpoint } from '../worker/failpoints.js'
 import { inParts } from '../carried.js'
 import { asReceiverSeesIt, identityUnknown, type ConsumerDeclaration } from './consumer.js'
 import { quarantined, quarantinedOutcome, storedOutcome, sumUp, type Ackable } from './outcome.js'
-import type { Prepared, Refused } from './prepare.js'
+import { sizeOf, type Prepared, type Refused } from './prepare.js'
 import { identityOf } from './identity.js'
 import { classify, confirmKnown, CONFLICT, knownOutcome, tooOld } from './known.js'
 import { NO_CONSUMER, quarantine, refuse, type Quarantined } from './quarantine.js'
@@ -110,6 +110,16 @@ async function receiveBatch(runtime: Runtime, batch: readonly Prepared[], option
     if (!isConflict(error) || options.atomic) throw error
     return oneByOne(runtime, batch, options)
   }
+  return answerAll(runtime, batch, answer, options)
+}
+
+/** What is left to do when a statement has stored what is new. */
+export async function answerAll(
+  runtime: Runtime,
+  batch: readonly Prepared[],
+  answer: ReceiveAnswer,
+  options: Reception,
+): Promise<Outcome[]> {
   const targets = new Map(Object.entries(answer.targets))
   if (answer.rest.length === 0 && batch.every(({ type, unfit }) => targets.has(type) && !unfit)) {
     return batch.map(({ id, type }) => storedOutcome(id, targets.get(type)!))
@@ -187,7 +197,7 @@ async function storeCalmly(runtime: Runtime, batch: readonly Prepared[], options
   }
 }
 
-async function store(runtime: Runtime, batch: readonly Prepared[], options: Reception): Promise<ReceiveAnswer> {
+export async function store(runtime: Runtime, batch: readonly Prepared[], options: Reception): Promise<ReceiveAnswer> {
   const rows = batch.map((message) => rowOf(message, options))
   const param = receiveParam(rows, {
     consumers: options.consumers.map(asReceiverSeesIt),
@@ -195,7 +205,9 @@ async function store(runtime: Runtime, batch: readonly Prepared[], options: Rece
     not: options.except ?? [],
     wait: options.alone ? LOCK_WAIT.alone : LOCK_WAIT.batch,
   })
-  const statement = rows.length === 1 && rows[0]!.rare === undefined ? RECEIVE_ONE : RECEIVE
+  // The function takes the locks of its tables under its own limit: what has met one waits for it, in the statement.
+  const isPlain = rows.length === 1 && rows[0]!.rare === undefined && !options.alone
+  const statement = isPlain ? RECEIVE_ONE : RECEIVE
   const [stored] = await runtime.db.run(statement, param).catch((error: unknown) => {
     throw sqlState(error) === 'OB003' ? identityUnknown((error as Error).message) : error
   })
@@ -284,9 +296,4 @@ function heldByArrival(consumer: string): Ackable {
 
 function stored(consumer: string): Ackable {
   return { outcome: { consumer, status: 'stored' } satisfies ConsumerOutcome }
-}
-
-/** About as many bytes as it takes in a statement. */
-export function sizeOf({ body, envelope }: Prepared): number {
-  return body.length + (envelope?.length ?? 0)
 }

@@ -2,9 +2,19 @@
  * Calls of `receive` with one message each, at the same moment: they are stored together where that is quicker, and nobody can tell
  * by what is answered.
  */
+import { AsyncLocalStorage } from 'node:async_hooks'
 import pg from 'pg'
 import { describe, expect, test } from 'vitest'
-import { createBox, defineMessages, unchecked, type Outcome } from 'oncebox'
+import {
+  createBox,
+  defineMessages,
+  unchecked,
+  type Deliver,
+  type Hooks,
+  type Incoming,
+  type MessageMap,
+  type Outcome,
+} from 'oncebox'
 import { fromPg } from 'oncebox/pg'
 import { createTestBox } from 'oncebox/testing'
 import { scratchDatabase } from '../support/postgres.js'
@@ -116,6 +126,107 @@ describe('calls at the same moment', () => {
     expect((await told).every(({ ack }) => ack)).toBe(true)
     await box.drain()
     expect(ran.sort()).toEqual(['before', ...ids(20)].sort())
+  })
+})
+
+/** A source by hand: what it is given to post goes to the box. */
+function byHand(name: string) {
+  let deliver: Deliver = () => Promise.reject(new Error('not started'))
+  return {
+    name,
+    push: true as const,
+    start: (given: Deliver) => Promise.resolve(void (deliver = given)),
+    stop: () => Promise.resolve(),
+    post: async (message: Incoming): Promise<Outcome> => (await deliver([message]))[0]!,
+  }
+}
+
+describe('calls that share a statement share nothing else', () => {
+  /** Two that are on their way: those behind them meet. */
+  const ahead = (box: Bench): Promise<Outcome>[] => ['x1', 'x2'].map((id) => box.receive(note(id)))
+
+  test('a copy that waits for its row keeps nobody but itself', async () => {
+    await using box = await server.open()
+    box.consumer('a', { note: () => undefined })
+    box.consumer('b', { job: () => Promise.reject(new Error('not yet')) }, { mode: 'inline' })
+    const source = byHand('jobs')
+    box.from(source, { types: ['job'] })
+    const job = { id: 'j', type: 'job', data: {} }
+    await waitUntil(async () => (await source.post(job)).status === 'failed')
+    const holder = await server.pool.connect()
+    await holder.query('begin')
+    await holder.query(`select from "${box.schema}".work where id = 'j' for update`)
+    const [row] = await box.sql(`select source from ob.message where id = 'j'`)
+    let copied = false
+    try {
+      const first = ahead(box)
+      const copy = box.receive({ ...job, source: row!['source'] as string }).then((outcome) => {
+        copied = true
+        return outcome
+      })
+      const others = await Promise.all([...first, ...ids(10).map((id) => box.receive(note(id)))])
+      expect(statuses(others)).toEqual(new Array(12).fill('stored'))
+      expect(copied).toBe(false)
+      await holder.query('rollback')
+      expect((await copy).ack).toBe(true)
+    } finally {
+      holder.release()
+    }
+  })
+
+  test('a quarantine that is full is full for its own source alone', async () => {
+    await using box = await server.open()
+    box.consumer('a', { note: () => undefined })
+    const [full, other] = [byHand('full'), byHand('other')]
+    box.from(full, { types: ['note', 'strange'], quarantine: { maxRows: 1 } })
+    box.from(other, { types: ['note', 'strange'] })
+    await waitUntil(async () => (await full.post(note('k'))).ack)
+    expect((await full.post(note('k', { n: 2 }))).status).toBe('quarantined')
+    const outcomes = await Promise.all([
+      ...ahead(box),
+      other.post({ id: 's', type: 'strange', data: {} }),
+      ...ids(5).map((id) => full.post({ id, type: 'strange', data: {} })),
+      full.post(note('k', { n: 3 })),
+      ...ids(10)
+        .slice(5)
+        .map((id) => other.post(note(id))),
+    ])
+    expect(statuses(outcomes)).toEqual([
+      ...['stored', 'stored', 'quarantined'],
+      ...new Array<string>(6).fill('busy'),
+      ...new Array<string>(5).fill('stored'),
+    ])
+    const rows = await box.sql(`select messages::int from ob.quarantine_account where via = 'full'`)
+    expect(rows).toEqual([{ messages: 1 }])
+  })
+
+  test('each goes on in the context of its own call', async () => {
+    const context = new AsyncLocalStorage<string>()
+    const told: [id: string, of: string | undefined][] = []
+    const hooks: Hooks<MessageMap> = { quarantined: ({ message: { id } }) => told.push([id, context.getStore()]) }
+    await using box = await server.open({ hooks })
+    box.consumer('a', { note: () => undefined })
+    const calls = ids(8).map((id) => context.run(id, () => box.receive({ id, type: 'strange', data: {} })))
+    await Promise.all(calls)
+    expect(told.map(([id]) => id).sort()).toEqual(ids(8))
+    expect(told.filter(([id, of]) => id !== of)).toEqual([])
+  })
+
+  test('one message waits for a table that is locked, as a batch does', async () => {
+    await using box = await server.open()
+    box.consumer('a', { note: () => undefined })
+    const holder = await server.pool.connect()
+    await holder.query('begin')
+    await holder.query(`lock table "${box.schema}".message in share mode`)
+    const received = box.receive(note('1'))
+    try {
+      const waiting = `select from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock' and query like '%split_part%'`
+      await waitUntil(async () => (await box.sql(waiting)).length > 0)
+    } finally {
+      await letGo(holder)
+    }
+    expect((await received).status).toBe('stored')
   })
 })
 
