@@ -1,6 +1,6 @@
 #!/bin/sh
 # Moves a box, which is a schema, to another server:  sh move.sh <schema> <from URL> <to URL>
-# Stop the processes that run the box first. Whoever still uses it fails from the first step on, and loses nothing.
+# Stop the processes that run the box first. A process that still uses it fails from the first step on, and loses nothing.
 set -eu
 schema=$1 from=$2 to=$3
 dump=$(mktemp)
