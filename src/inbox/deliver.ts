@@ -10,7 +10,7 @@ import type { Origin, Runtime } from '../runtime.js'
 import type { Choose } from './compare.js'
 import { identityUnknown, type ConsumerDeclaration } from './consumer.js'
 import { runDirect } from './direct.js'
-import type { Gathering } from './gather.js'
+import type { Doorway, Gathering } from './gather.js'
 import { handleFor } from './inline/handle.js'
 import { OthersMet, type Elsewhere, type OthersQuestion } from './others.js'
 import { quarantined, type Ackable } from './outcome.js'
@@ -58,9 +58,21 @@ async function take(runtime: Runtime, incoming: readonly Incoming[], options: De
   )
   const outcomes =
     now.length === 0
-      ? await options.gathering.receive(messages, { consumers: declared, only, unrouted })
+      ? await store(runtime, messages, options.gathering, { consumers: declared, only, unrouted })
       : await withoutRefused(runtime, messages, only, (accepted) => deliverNow(runtime, accepted, options, now))
   return reroute(runtime, messages, outcomes, { consumers: declared, only })
+}
+
+/** What comes in a call of its own may be stored together with others. */
+async function store(
+  runtime: Runtime,
+  messages: readonly (Prepared | Refused)[],
+  gathering: Gathering,
+  how: Doorway,
+): Promise<Outcome[]> {
+  const [first] = messages
+  if (messages.length !== 1 || 'reason' in first!) return receive(runtime, messages, how)
+  return [await gathering.receive(first!, how)]
 }
 
 /** A source of the user's may hand over anything: what cannot even be looked at is refused, and its neighbours are not. */

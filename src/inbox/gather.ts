@@ -11,8 +11,9 @@ import type { Outcome } from '../message.js'
 import type { Runtime } from '../runtime.js'
 import { isConnectionLoss } from '../postgres/errors.js'
 import type { ReceiveAnswer } from '../postgres/sql/receive.js'
+import { failpoint } from '../worker/failpoints.js'
 import type { ConsumerDeclaration } from './consumer.js'
-import { sizeOf, type Prepared, type Refused } from './prepare.js'
+import { sizeOf, type Prepared } from './prepare.js'
 import { answerAll, receive, store, type ReceiveOptions } from './receive.js'
 
 /** So many statements are under way before calls wait: one is planned and run while the other waits for the disk. */
@@ -23,7 +24,7 @@ const MOST_MESSAGES = 1_000
 /** A statement that took longer has used up the time of its callers: they are told of its failure. */
 const PATIENCE_MS = 2_000
 
-type Doorway = Pick<ReceiveOptions, 'consumers' | 'only' | 'unrouted'>
+export type Doorway = Pick<ReceiveOptions, 'consumers' | 'only' | 'unrouted'>
 
 /** A call that waits for its turn. */
 interface Waiting {
@@ -43,17 +44,13 @@ export class Gathering {
     this.#runtime = runtime
   }
 
-  /** Receives the messages of one call. */
-  async receive(messages: readonly (Prepared | Refused)[], how: Doorway): Promise<Outcome[]> {
-    const [message] = messages
-    if (message === undefined || messages.length > 1 || 'reason' in message) {
-      return receive(this.#runtime, messages, how)
-    }
-    if (this.#flights < FLIGHTS) return [await this.#fly(() => this.#alone({ message, how }))]
+  /** Receives the message of one call. */
+  async receive(message: Prepared, how: Doorway): Promise<Outcome> {
+    if (this.#flights < FLIGHTS) return this.#fly(() => this.#alone({ message, how }))
     const rest = await new Promise<() => Promise<Outcome>>((goOn, failed) => {
       this.#waiting.push({ message, how, goOn, failed })
     })
-    return [await rest()]
+    return rest()
   }
 
   async #fly<R>(work: () => Promise<R>): Promise<R> {
@@ -118,6 +115,7 @@ export class Gathering {
     const answers = byMessage(answer, messages.length)
     return messages.map((message, at) => async () => {
       const [outcome] = await answerAll(this.#runtime, [message], answers[at]!, { ...how, heldBack: new Set() })
+      failpoint('received', this.#runtime.db)
       return outcome!
     })
   }
