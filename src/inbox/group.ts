@@ -130,6 +130,7 @@ async function runShared(run: Run, group: readonly HeldMessage[]): Promise<void>
   if (abort.aborted) return
   // No handler was called: nothing would come of trying again at once, unless one of them is held by others.
   if (isUncalled(failure.error)) throw failure.error
+  if (!isConflict(failure.error)) pace.abandoned()
   for (const message of failure.begun.length > 0 ? failure.begun : group) {
     // A failure before it in its lane has taken it out of the queue.
     if (!held.queue.includes(message) || worker.stopping()) continue

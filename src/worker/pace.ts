@@ -97,7 +97,17 @@ export class Pace {
   collided(): void {
     this.#calm = 0
     if (this.#permits > 1) this.#permits = Math.ceil(this.#permits / 2)
-    else this.#limit = Math.max(1, Math.ceil(this.#limit / 2))
+    else this.#shrink()
+  }
+
+  /** A group came to nothing because of one of its messages, and all of them run alone: the next ones are smaller. */
+  abandoned(): void {
+    this.#shrink()
+  }
+
+  /** Not to one: what runs alone would never show that groups go through again. */
+  #shrink(): void {
+    this.#limit = Math.min(this.#max.messages, Math.max(2, Math.ceil(this.#limit / 2)))
   }
 
   /** A group went through: after a while without collisions, try more again. */

@@ -1,5 +1,5 @@
 /** Groups: handlers share a transaction, and none of them can hurt, double or take down its neighbours. */
-import { type Message } from 'oncebox'
+import { type Message, Reject } from 'oncebox'
 import type pg from 'pg'
 import { describe, expect, test } from 'vitest'
 import { type Bench, expectOnlySecondDead, misbehave, note, notes, useServer } from './fixture.js'
@@ -72,6 +72,28 @@ describe('sharing', () => {
     await expectOnlySecondDead(box, 'MINE')
     expect((await box.fate('n2')).error).toMatchObject({ name: 'Error', message: 'no' })
   })
+
+  test.for([false, true])(
+    'where many fail, groups become small enough to go through (together: %s)',
+    async (together) => {
+      await using box = await server.open()
+      box.consumer(
+        'a',
+        {
+          note(message, { tx }) {
+            if (Number(message.id.slice(1)) % 10 === 0) throw new Reject('every tenth')
+            return writeXid(box, tx, message)
+          },
+        },
+        { group: { messages: 40, ms: 10_000, together }, concurrency: 1 },
+      )
+      await box.receive(notes(200))
+      await box.drain()
+      const sizes = (await transactions(box)).map((ids) => ids.length)
+      expect(sizes.reduce((sum, size) => sum + size, 0)).toBe(180)
+      expect(sizes.filter((size) => size > 1).length).toBeGreaterThan(5)
+    },
+  )
 
   test('what a failed message sent is not sent, what its neighbours sent is, once', async () => {
     await using box = await server.open()

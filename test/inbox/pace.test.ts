@@ -110,3 +110,14 @@ test('side by side, a slow type takes no time from the quick ones beside it', ()
   expect(runTogether(pace, quick, () => 1)).toBeGreaterThan(15)
   expect(runTogether(pace, ['quick', 'slow'], () => 1)).toBe(1)
 })
+
+test.for([1, 2, 100, 300])('groups of %i that fail become small, and grow again once they go through', (messages) => {
+  const pace = new Pace({ messages, ms: 20 }, 1)
+  for (let failed = 0; failed < 20; failed++) pace.abandoned()
+  expect(pace.limit).toBe(Math.min(2, messages))
+  for (let collided = 0; collided < 20; collided++) pace.collided()
+  // One message would run alone, and nobody would hear of a group that succeeds.
+  expect(pace.limit).toBe(Math.min(2, messages))
+  for (let went = 0; went < 20; went++) pace.succeeded()
+  expect(pace.limit).toBe(messages)
+})
