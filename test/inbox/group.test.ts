@@ -95,6 +95,56 @@ describe('sharing', () => {
     },
   )
 
+  test.for(['none', 'key'] as const)(
+    'one that has failed before takes no others down with it (order: %s)',
+    async (order) => {
+      await using box = await server.open()
+      const calls = new Map<string, number>()
+      box.consumer(
+        'a',
+        {
+          note({ id }) {
+            calls.set(id, (calls.get(id) ?? 0) + 1)
+            if (id === 'z') throw new Error('no')
+          },
+        },
+        { order, group: { ms: 10_000 }, concurrency: 1, retry: { attempts: 5, baseMs: 1_000, jitter: 'none' } },
+      )
+      // The last of its group, by its key.
+      await box.receive([note('a', { key: 'a' }), note('z', { key: 'z' })])
+      await box.drain()
+      const fresh = notes(6).map((one) => ({ ...one, key: one.id }))
+      await box.receive(fresh)
+      await box.clock.advance(60_000)
+      await box.drain()
+      expect(await box.fate('z')).toMatchObject({ state: 'pending', attempts: 2 })
+      expect(fresh.map(({ id }) => calls.get(id))).toEqual([1, 1, 1, 1, 1, 1])
+    },
+  )
+
+  test('the heads of lanes that have failed before share a transaction, ahead of what is behind them', async () => {
+    await using box = await server.open()
+    box.consumer(
+      'a',
+      {
+        async note(message, { tx }) {
+          if (message.id.endsWith('1') && message.attempt === 1) throw new Error('the first time')
+          await writeXid(box, tx, message)
+        },
+      },
+      { order: 'key', group: { ms: 10_000 }, concurrency: 1, retry: { attempts: 5, baseMs: 1_000, jitter: 'none' } },
+    )
+    const keys = ['a', 'b', 'c', 'd']
+    await box.receive(keys.flatMap((key) => [1, 2, 3].map((n) => note(`${key}${n}`, { key }))))
+    await box.drain()
+    expect(await box.ids()).toEqual([])
+    await box.clock.advance(60_000)
+    await box.drain()
+    const ran = await box.ids()
+    for (const key of keys) expect(ran.filter((id) => id.startsWith(key))).toEqual([`${key}1`, `${key}2`, `${key}3`])
+    expect((await transactions(box)).map((ids) => ids.length)).toEqual([4, 8])
+  })
+
   test('what a failed message sent is not sent, what its neighbours sent is, once', async () => {
     await using box = await server.open()
     box.consumer(

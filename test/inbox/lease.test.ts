@@ -159,7 +159,8 @@ test('a settlement whose answer is late is not taken for a lost lease', async ()
         suspects.push(...(await box.sql(`select suspect from ob.work`)).map(({ suspect }) => suspect))
       },
     },
-    { leaseMs: 300, concurrency: 1, group: { messages: 10 } },
+    // Long enough for a busy machine to extend it in time.
+    { leaseMs: 1_500, concurrency: 1, group: { messages: 10 } },
   )
   try {
     await slow.receive([
