@@ -72,11 +72,11 @@ async function runQueue(run: Run): Promise<void> {
 
 /**
  * Suspects wait for each other: other messages go first. A lane has either none or nothing else. What has failed before comes
- * behind what has not, where there is no order to keep.
+ * together where there is no order to keep: first, or it would be given back again and again with the rest of slow claims.
  */
 function turnOf({ suspect, attempts, lane }: HeldMessage): number {
   if (suspect) return 2
-  return attempts > 0 && lane === undefined ? 1 : 0
+  return attempts > 0 && lane === undefined ? 0 : 1
 }
 
 /** Gives back what was not run. */
@@ -147,7 +147,8 @@ async function runShared(run: Run, group: readonly HeldMessage[]): Promise<void>
   if (abort.aborted) return
   // No handler was called: nothing would come of trying again at once, unless one of them is held by others.
   if (isUncalled(failure.error)) throw failure.error
-  if (!isConflict(failure.error)) pace.abandoned()
+  // What has failed before is expected to, and says nothing of the others.
+  if (!isConflict(failure.error) && group[0]!.attempts === 0) pace.abandoned()
   for (const message of failure.begun.length > 0 ? failure.begun : group) {
     // A failure before it in its lane has taken it out of the queue.
     if (!held.queue.includes(message) || worker.stopping()) continue

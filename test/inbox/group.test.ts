@@ -122,6 +122,28 @@ describe('sharing', () => {
     },
   )
 
+  // Behind the others it would be given back, uncounted, with the rest of every claim that turns out slow.
+  test('what has failed before runs ahead of the rest of its claim, where there is no order', async () => {
+    await using box = await server.open()
+    const ran: string[] = []
+    box.consumer(
+      'a',
+      {
+        note({ id, attempt }) {
+          ran.push(id)
+          if (id === 'z' && attempt === 1) throw new Error('the first time')
+        },
+      },
+      { group: { ms: 10_000 }, concurrency: 1, retry: { attempts: 5, baseMs: 1_000, jitter: 'none' } },
+    )
+    await box.receive(note('z', { key: 'z' }))
+    await box.drain()
+    await box.receive(notes(6).map((one) => ({ ...one, key: one.id })))
+    await box.clock.advance(60_000)
+    await box.drain()
+    expect(ran).toEqual(['z', 'z', 'n1', 'n2', 'n3', 'n4', 'n5', 'n6'])
+  })
+
   test('the heads of lanes that have failed before share a transaction, ahead of what is behind them', async () => {
     await using box = await server.open()
     box.consumer(
