@@ -155,8 +155,8 @@ test('a settlement whose answer is late is not taken for a lost lease', async ()
     {
       first: batch(async () => void calls++),
       async second() {
-        calls++
         suspects.push(...(await box.sql(`select suspect from ob.work`)).map(({ suspect }) => suspect))
+        calls++
       },
     },
     // Long enough for a busy machine to extend it in time.
