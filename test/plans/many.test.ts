@@ -71,14 +71,15 @@ const CONSUMER = {
   types: ['t'],
   identity: false,
 }
-const FAILED = LIVE.map((n) => ({ n, delayMs: 10, error: '{}' }))
+const FAILED = LIVE.map((n) => ({ n, id: n, delayMs: 10, error: '{}' }))
+const DONE = LIVE.map((n) => [n, n])
 
 const PUBLISHING: [name: string, text: string, given: unknown][] = [
   ['CLAIM_SHARDS', CLAIM_SHARDS, { ...SHARDS, lease: 1_000, limit: 8 }],
   ['READ_SHARDS', READ_SHARDS, READING],
   ['MOVE', MOVE, { ...READING, token: TOKEN, wait: '1s', consumers: [CONSUMER] }],
   ['COMPLETE of refusals', COMPLETE, { ...SHARDS, done: [], failed: FAILED }],
-  ['COMPLETE of what was published', COMPLETE, { ...SHARDS, done: LIVE, failed: [] }],
+  ['COMPLETE of what was published', COMPLETE, { ...SHARDS, done: DONE, failed: [] }],
   ['COMPLETED', COMPLETED, { ...SHARDS, done: [], failed: FAILED }],
   ['FINISH_SHARED', FINISH_SHARED, LIVE],
   ['EXTEND', EXTEND, { consumer: 'orders', token: TOKEN, leaseMs: 1_000, messages: LIVE.map((n) => ['s', n]) }],
