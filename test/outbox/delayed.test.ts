@@ -1,5 +1,8 @@
 /** Events with a `deliverAt`, and batches of events with large headers. */
+import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
+import { bindTo } from '../../src/postgres/database.js'
+import { CLAIM_SHARDS } from '../../src/postgres/sql/shards.js'
 import { recordingSink, useServer } from './fixture.js'
 
 const server = useServer('delayed')
@@ -45,6 +48,32 @@ test('events of one key that fall due at the same time are published in the orde
   )
   await box.drain()
   expect(sink.ids.filter((id) => !id.startsWith('other'))).toEqual(['first', 'second'])
+})
+
+test('events of one key that fall due by two relays are published in the order in which they were sent', async () => {
+  const box = await server.open()
+  const sink = box.to(recordingSink({ name: 's' }))
+  const deliverAt = new Date(Date.now() + DAY_MS)
+  const others = Array.from({ length: 1_200 }, (_, at) => ({ id: `other-${at}`, deliverAt }))
+  await server.send(box, { id: 'first', key: 'k', deliverAt }, ...others, { id: 'second', key: 'k', deliverAt })
+  await box.drain()
+  await server.sql(box.schema, `update ob.delivery set due_at = now() - interval '1 minute'`)
+  // Something else keeps the shard busy.
+  await server.send(box, { id: 'now', key: 'k' })
+  const another = await server.pool.connect()
+  try {
+    await another.query('begin')
+    // Its eight shards are others.
+    const claim = { sink: 's', token: randomUUID(), lease: 10_000, limit: 0 }
+    await another.query(bindTo(box.schema)(CLAIM_SHARDS), [JSON.stringify(claim)])
+    await box.drain()
+    await another.query('commit')
+  } finally {
+    another.release()
+  }
+  await box.drain()
+  expect(sink.ids.filter((id) => !id.startsWith('other'))).toEqual(['now', 'first', 'second'])
+  expect(sink.ids.length).toBe(1_203)
 })
 
 test('a batch is bounded by its headers too', async () => {

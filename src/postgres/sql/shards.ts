@@ -25,6 +25,10 @@ interface ClaimShardsAnswer {
  * nothing is written. No shards where the sink must look first, or where so many events need a sink that to tell their keys
  * apart would take too long. A shard that was given back is free whatever its time: the clock may have been set back since.
  *
+ * Events fall due by one relay at a time, who has the row of the sink: of two, the second would skip what the first has just
+ * locked, and later events of a key would be read before the first has committed the earlier ones. A process that stands still
+ * before it commits loses its session, and with it the lock.
+ *
  * Shards with events are found by jumping along delivery_live, from each to the next: asked for each shard in turn, the
  * planner would expect an event in every shard, and read the whole table for one that has none. A range of one shard in
  * place of an equation, here and where events are read, because only that index then has the order. Indexes: delivery_live,
@@ -32,11 +36,17 @@ interface ClaimShardsAnswer {
  */
 export const CLAIM_SHARDS = statement<ClaimShardsInput, ClaimShardsAnswer>(`
 with recursive input as materialized (select $1::text::jsonb given),${HELD_BACK},
+promoting as materialized (
+  select set_config('idle_in_transaction_session_timeout', '5000', true) from ob.sink k where k.name = (select given->>'sink' from input)
+    and exists (select 1 from ob.delivery d where d.sink = k.name and d.parked is null and d.waiting and d.due_at <= ob.now())
+  for no key update of k skip locked
+),
 promoted as (
   update ob.delivery d set waiting = false
   where d.ctid = any (array(
     select ctid from ob.delivery
-    where sink = (select given->>'sink' from input) and parked is null and waiting and due_at <= ob.now()
+    where exists (select 1 from promoting)
+      and sink = (select given->>'sink' from input) and parked is null and waiting and due_at <= ob.now()
     order by due_at, n limit 1000 for update skip locked))
   returning 1
 ),
