@@ -17,6 +17,25 @@ test('an event that is to be delivered in the past is of now: its receiver does 
   expect(sink.published[0]!.time!.getTime()).toBeGreaterThan(before - DAY_MS)
 })
 
+test('an event that is to be delivered in the past is behind from now on, not since then', async () => {
+  const box = await server.open()
+  box.to(recordingSink({ name: 's' }))
+  await server.send(box, { id: 'a', deliverAt: new Date(Date.now() - DAY_MS) }, { id: 'b', deliverAt: new Date(0) })
+  expect((await box.health()).lagMs).toBeLessThan(DAY_MS / 2)
+})
+
+test('an event that falls due is behind from then on, however long before it was sent', async () => {
+  const box = await server.open()
+  box.to(recordingSink({ name: 's' }))
+  await server.send(box, { id: 'a', deliverAt: new Date(Date.now() + DAY_MS) })
+  await server.sql(box.schema, `update ob.outbox set created_at = now() - interval '7 days'`)
+  await server.sql(box.schema, `update ob.delivery set due_at = now() - interval '1 minute'`)
+  const { outbox } = await box.admin.status()
+  expect(outbox['event']!.lagMs).toBeGreaterThan(59_000)
+  expect(outbox['event']!.lagMs).toBeLessThan(DAY_MS)
+  expect((await box.health()).lagMs).toBeLessThan(DAY_MS)
+})
+
 test('an event that was discarded before its time, and is retried, waits for its time', async () => {
   const box = await server.open()
   const sink = box.to(recordingSink({ name: 's' }))
