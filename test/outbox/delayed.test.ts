@@ -50,6 +50,21 @@ test('an event that was discarded before its time, and is retried, waits for its
   expect(sink.ids).toEqual(['a'])
 })
 
+test('an event that was discarded before there was a sink, and is retried before its time, finds the sink', async () => {
+  const box = await server.open()
+  await server.send(box, { id: 'a', deliverAt: new Date(Date.now() + DAY_MS) })
+  await box.admin.discard({ box: 'outbox', state: 'pending' }, { reason: 'nobody wants it' })
+  const other = await server.open({ schema: box.schema })
+  const sink = other.to(recordingSink({ name: 's' }))
+  await other.drain()
+  await box.admin.retry({ box: 'outbox', state: 'discarded' })
+  await other.drain()
+  expect(await server.sql(box.schema, `select sink, waiting from ob.delivery`)).toEqual([{ sink: 's', waiting: true }])
+  await server.sql(box.schema, `update ob.delivery set due_at = now()`)
+  await other.drain()
+  expect(sink.ids).toEqual(['a'])
+})
+
 test('events of one key that fall due at the same time are published in the order in which they were sent', async () => {
   const box = await server.open()
   const sink = box.to(recordingSink({ name: 's' }))
