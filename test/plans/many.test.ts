@@ -42,6 +42,18 @@ insert into ob.catch_up (sink, holds) values ('broker', false);
 insert into ob.delivery (n, sink, shard, key, due_at, waiting)
 select n, '', n % 16, key, now(), n > ${3 * ROWS} from ob.outbox where n > ${2 * ROWS}`
 
+/** So many keys that wait that their index has a level more than others, and a few events of keys that do not. */
+const KEYS = 80_000
+const EVENTS = 300
+const FILL_KEYS = `
+alter table ob.delivery set (autovacuum_enabled = off);
+insert into ob.sink (name) values ('broker');
+insert into ob.shard (sink, shard, due_at) select 'broker', g, now() from generate_series(0, 31) g;
+insert into ob.outbox (source, id, type, body, envelope) select 'box', i::text, 't', '{}', '{}' from generate_series(1, ${EVENTS}) i;
+insert into ob.delivery (n, sink, shard, key, due_at) select n, 'broker', n % 16, 'free' || n, now() from ob.outbox;
+insert into ob.delivery (n, sink, shard, key, due_at, waiting, attempts)
+select ${EVENTS} + i, 'broker', i % 16, 'k' || i, now() + interval '1 hour', true, 1 from generate_series(1, ${KEYS}) i`
+
 let database: ScratchDatabase
 let client: pg.Client
 
@@ -98,6 +110,22 @@ test.each(PICTURES)('what publishes goes through each of many rows a few times, 
   const most: Record<string, number> = {}
   for (const [name, text, given] of PUBLISHING) most[name] = (await explain(client, bound(text), given)).most
   expect(Object.entries(most).filter(([, rows]) => rows > MOST)).toEqual([])
+})
+
+test('many keys that wait are looked up by their index though nobody has analyzed the table', async () => {
+  const pool = new pg.Pool({ connectionString: database.url })
+  await createBox({ db: fromPg(pool), schema: 'keys' }).migrate()
+  await pool.end()
+  const own = bindTo('keys')
+  await client.query(own(FILL_KEYS))
+  for (const [text, given] of [
+    [READ_SHARDS, READING],
+    [CLAIM_SHARDS, { ...SHARDS, lease: 1_000, limit: 8 }],
+  ] as const) {
+    const { most, rows } = await explain(client, own(text), given)
+    expect(most).toBeLessThan(10 * EVENTS)
+    expect(rows.get('delivery')).toBeLessThan(10 * EVENTS)
+  }
 })
 
 test('what finds sinks goes through each of many rows a few times', async () => {
