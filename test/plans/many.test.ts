@@ -9,6 +9,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { bindTo } from '../../src/postgres/database.js'
 import { EXTEND } from '../../src/postgres/sql/claim.js'
 import { MOVE } from '../../src/postgres/sql/link.js'
+import { SETTLE_MARKED } from '../../src/postgres/sql/marks.js'
 import { CLAIM_SHARDS, COMPLETE, COMPLETED, FINISH_SHARED, READ_SHARDS } from '../../src/postgres/sql/shards.js'
 import { ASSIGN, CATCH_UP } from '../../src/postgres/sql/sinks.js'
 import { type ScratchDatabase, scratchDatabase } from '../support/postgres.js'
@@ -35,7 +36,13 @@ insert into ob.consumer (name, ordered, retain_ms) values ('orders', false, 8640
 insert into ob.message (consumer, source, id, type, body, hash, envelope)
 select 'orders', 's', i::text, 't', '{}', '', '{}' from generate_series(1, ${ROWS}) i;
 insert into ob.work (consumer, source, id, seq, due_at, token)
-select consumer, source, id, n, now() + interval '1 hour', '${TOKEN}' from ob.message`
+select consumer, source, id, n, now() + interval '1 hour', '${TOKEN}' from ob.message;
+insert into ob.consumer (name, ordered, retain_ms) values ('ledger', true, 86400000);
+insert into ob.message (consumer, source, id, type, key, body, hash, envelope)
+select 'ledger', 's', i::text, 't', 'k' || i, '{}', '', '{}' from generate_series(1, ${ROWS}) i;
+insert into ob.work (consumer, source, id, seq, lane, due_at)
+select consumer, source, id, n, key, now() from ob.message where consumer = 'ledger';
+insert into ob.lane (consumer, key, due_at) select consumer, key, now() from ob.message where consumer = 'ledger'`
 
 const UNASSIGNED = `
 insert into ob.catch_up (sink, holds) values ('broker', false);
@@ -100,6 +107,11 @@ const ASSIGNING: typeof PUBLISHING = [
   ['ASSIGN', ASSIGN, [ROWS]],
   ['CATCH_UP', CATCH_UP, { sink: 'broker', limit: ROWS }],
 ]
+
+test('what marks messages as handled goes through each of many rows a few times', async () => {
+  const keys = Array.from({ length: ROWS }, (_, at) => ['ledger', 's', String(at + 1)])
+  expect((await explain(client, bound(SETTLE_MARKED), { keys })).most).toBeLessThan(MOST)
+})
 
 /** The picture of the tables, as it may be: drawn before they were filled, or after. */
 const PICTURES = ['never', 'just now']
