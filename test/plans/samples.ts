@@ -173,7 +173,7 @@ export const SAMPLES: ReadonlyMap<string, Sample> = new Map<string, Sample>([
   ['BEHIND', sample(dashboard.BEHIND, { lanes: [['ledger', 'k7'], ['ledger', 'k9']], limit: 11 }, 'work_lane message_pkey')],
   ['QUARANTINE_REASONS', sample(dashboard.QUARANTINE_REASONS, { limit: 500 }, 'quarantine_reason work_parked')],
   ['PARKED_SINCE', sample(parked.PARKED_SINCE, { limit: 100 }, 'work_parked quarantine_reason')],
-  ['DELIVERIES', sample(dashboard.DELIVERIES, { limit: 500, goneMs: 1_000 }, 'delivery_live delivery_waiting delivery_parked delivery_failed outbox_pkey')],
+  ['DELIVERIES', sample(dashboard.DELIVERIES, { limit: 500, goneMs: 1_000 }, 'delivery_live delivery_waiting delivery_parked delivery_failed')],
   ['CAUSED_EVENTS', sample(dashboard.CAUSED_EVENTS, { id: '1', from: Date.now() - 60_000, limit: 500 }, 'outbox_pkey')],
   ['CAUSED', sample(dashboard.CAUSED, { ids: ['1'], from: Date.now() - 60_000, limit: 500 }, 'message_received')],
 
