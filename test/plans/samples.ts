@@ -262,7 +262,7 @@ export const SAMPLES: ReadonlyMap<string, Sample> = new Map<string, Sample>([
   ['ADD_MINUTE', sample(minutes.ADD_MINUTE, { agoMs: 30_000, consumers: [['orders', 1, 1, 0, 0, 2, 3, 0, 0]], sinks: [['broker', 1]] }, '')],
   ['READ_MINUTES', sample(minutes.READ_MINUTES, { from: Math.floor(Date.now() / 60_000) - 60, step: 1, count: 60, limit: 100 }, 'minute_at')],
   ['READ_MINUTE', sample(minutes.READ_MINUTE, { minute: Math.floor(Date.now() / 60_000) - 2 }, 'minute_at')],
-  ['READ_PUBLISHED', sample(minutes.READ_PUBLISHED, { minute: Math.floor(Date.now() / 60_000) - 2 }, 'sink_minute_at')],
+  ['READ_PUBLISHED', sample(minutes.READ_PUBLISHED, { minute: Math.floor(Date.now() / 60_000) - 2 }, 'sink_minute_at minute_pkey')],
   ['READ_SINCE', sample(minutes.READ_SINCE, { consumers: ['orders'], limitMs: 120_000 }, 'minute_pkey')],
   ['PRUNE_MINUTES', sample(minutes.PRUNE_MINUTES, { keepMs: 7 * DAY, limit: 1_000 }, 'minute_at sink_minute_at')],
   ['READ_READING', sample(reading.READ_READING, null, '')],
