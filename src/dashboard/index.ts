@@ -70,9 +70,9 @@ class WrongMethod extends Problem {
 
 async function answer(desk: Desk, request: Request, intake: Intake): Promise<Response> {
   const { settings } = desk
-  const base = settings.base ?? mountOf(request).base
+  const base = settings.base ?? settings.mount ?? mountOf(request).base
   checkHost(request, settings.hosts)
-  const matched = findRoute(request, base)
+  const matched = findRoute(request, [base, settings.mount ?? (mountOf(request).base || base)])
   const { route, name } = matched
   checkSite(request, route, settings.hosts)
   const access = await letIn(desk, request)
@@ -91,9 +91,9 @@ async function answer(desk: Desk, request: Request, intake: Intake): Promise<Res
   return isResponse(answered) ? answered : json(answered)
 }
 
-function findRoute(request: Request, base: string): Matched {
-  const path = pathBelow(request, base)
-  if (path === undefined) throw notFound('the dashboard is not here; see its option base')
+function findRoute(request: Request, places: readonly string[]): Matched {
+  const path = pathBelow(request, places)
+  if (path === undefined) throw notFound('the dashboard is not here; see its options base and mount')
   const found = matchAll(path)
   if (found.length === 0) throw notFound('there is nothing here')
   const fitting = found.find(({ route }) => route.method === request.method)
@@ -102,13 +102,15 @@ function findRoute(request: Request, base: string): Matched {
 }
 
 /**
- * Below the base, which is what readers see, or below where the bridge says that the dashboard is mounted: a proxy between the two
- * may take a part of the path away, or add one. Where the bridge says nothing the base alone is ours, for somebody may guard that path.
+ * Below the base, which is what readers see, or below where the dashboard is mounted, by its option or by what the bridge says: a
+ * proxy between the two may take a part of the path away, or add one. Where nobody says it the base alone is ours, for somebody
+ * may guard that path.
  */
-function pathBelow(request: Request, base: string): string | undefined {
+function pathBelow(request: Request, places: readonly string[]): string | undefined {
   const { pathname } = new URL(request.url)
-  const places = [base, mountOf(request).base || base].toSorted((one, other) => other.length - one.length)
-  const place = places.find((one) => pathname === one || pathname.startsWith(`${one}/`))
+  const place = places
+    .toSorted((one, other) => other.length - one.length)
+    .find((one) => pathname === one || pathname.startsWith(`${one}/`))
   return place === undefined ? undefined : pathname.slice(place.length) || '/'
 }
 

@@ -27,6 +27,11 @@ export interface DashboardOptions {
   hosts?: readonly string[] | undefined
   /** The path that readers see it under, such as `/ops/inbox`. Default: the one that it is mounted under, as the bridge says. */
   base?: string | undefined
+  /**
+   * The path that requests have when they get here, where a proxy makes it another than `base`. Default: as the bridge says; of a
+   * server that none of them is for, such as Hono, Next.js or Bun, `base`.
+   */
+  mount?: string | undefined
   /** At least 32 characters, the same in every process that serves the dashboard. Default: random for each process. */
   secret?: string | undefined
   /** Told of what the reader is not: why something failed here. Default: a process warning. */
@@ -42,6 +47,7 @@ export const DASHBOARD = {
   readOnly: boolean(false),
   hosts: optional(checked(checkHosts), 'any'),
   base: { ...MOUNT.base, byDefault: { words: 'as the bridge says' } },
+  mount: { ...MOUNT.base, byDefault: { words: 'as the bridge says, else base' } },
   secret: optional(
     checked((where, given: string) => {
       if (typeof given === 'string' && given.length >= 32) return given

@@ -143,7 +143,7 @@ async function readSinks({ db }: Runtime, failing: ReadonlyMap<string, number>):
   })
 }
 
-function toSink({ sink, types, hosts, ready, delayed, dead, died, oldest, error, fatal, held }: SinkRow): SinkStatus {
+function toSink({ sink, types, hosts, ready, delayed, dead, died, lag, error, fatal, held }: SinkRow): SinkStatus {
   const [failure, last] = [headOf(error), headOf(fatal)]
   return {
     name: sink,
@@ -154,7 +154,7 @@ function toSink({ sink, types, hosts, ready, delayed, dead, died, oldest, error,
     dead: Number(dead),
     ...(died !== null && { deadSince: time(died) }),
     most: MOST_EVENTS,
-    lagMs: oldest === null ? 0 : Math.max(0, Date.now() - Number(oldest)),
+    lagMs: Number(lag),
     held: held === 'true',
     ...(failure && { error: failure }),
     ...(last && { deadError: last }),

@@ -12,8 +12,9 @@ import { readAnswers } from './answers.js'
 
 /** An event, on its way to one sink. */
 export interface OutgoingEvent {
-  /** Its number in the outbox. */
+  /** Its number in the outbox, and its id: a sink may change its message. */
   readonly n: string
+  readonly id: string
   readonly shard: number
   readonly attempts: number
   readonly message: Message
@@ -51,7 +52,7 @@ export function toEvent({ n, shard, body, created, ...row }: EventRow): Outgoing
   const envelope = { ...row, key: row.key ?? undefined, receivedMs: createdMs, attempts }
   const message = { time: new Date(createdMs), ...toMessage(envelope, JSON.parse(body)) }
   rememberBody(message, body)
-  return { n, shard: Number(shard), attempts, message }
+  return { n, id: row.id, shard: Number(shard), attempts, message }
 }
 
 export interface PublishOptions {

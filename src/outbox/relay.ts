@@ -178,36 +178,38 @@ async function complete(
   const given: CompleteInput = {
     sink: name,
     token: lease.token,
-    done: published.map(({ n }) => n),
+    done: published.map(({ n, id }) => [n, id] as const),
     failed: [
-      ...failed.map(({ event: { n }, failure, delayMs }) => ({
-        ...{ n, delayMs, error: JSON.stringify(failure) },
+      ...failed.map(({ event: { n, id }, failure, delayMs }) => ({
+        ...{ n, id, delayMs, error: JSON.stringify(failure) },
         parked: delayMs === null ? ('dead' as const) : undefined,
       })),
       // Attempts are what holds back its key, so there is one, which does not count.
-      ...later.map(({ event: { n, attempts }, failure, delayMs }) => ({
-        ...{ n, delayMs, later: true as const },
+      ...later.map(({ event: { n, id, attempts }, failure, delayMs }) => ({
+        ...{ n, id, delayMs, later: true as const },
         error: JSON.stringify(attempts === 0 ? { uncounted: true, ...failure } : failure),
       })),
     ],
   }
-  const { recorded, shared } = await persistently(lease, async (isRepeat) => {
+  const { recorded, dead, shared } = await persistently(lease, async (isRepeat) => {
     const [row] = await runtime.db.run(COMPLETE, given)
-    if (!isRepeat || row!.recorded !== '0') return { recorded: row!.recorded, shared: readJson(row!.shared) }
+    if (!isRepeat || row!.recorded !== '0') return { ...row!, shared: readJson(row!.shared) }
     // The answer was lost, not the statement: what it shared is not known any more, and FINISH_SHARED judges each.
     const [done] = await runtime.db.run(COMPLETED, given)
-    return { recorded: done!.recorded, shared: given.done }
+    return { ...done!, shared: given.done.map(([n]) => n) }
   })
-  await finishShared(runtime, shared)
   const lost = given.done.length + given.failed.length - Number(recorded)
   if (lost > 0) {
     runtime.log.warn(
       { sink: name, lost },
       `another relay took over before a batch was recorded, and publishes it again; raise leaseMs above ${options.leaseMs}`,
     )
-    return
   }
-  tellDead(runtime, name, failed)
+  // Some shards may be another relay's, and the others ours still.
+  const numbers = new Set(readJson(dead))
+  tellDead(runtime, name, failed.filter(({ event: { n } }) => numbers.has(n))) // prettier-ignore
+  // Last: where it fails, everything else is on record, and has been told.
+  await finishShared(runtime, shared)
 }
 
 async function finishShared({ db }: Runtime, shared: readonly string[]): Promise<void> {
@@ -226,10 +228,9 @@ async function persistently<T>(lease: ShardLease, record: (isRepeat: boolean) =>
   }
 }
 
-function tellDead(runtime: Runtime, sink: string, failed: Verdicts['failed']): void {
+function tellDead(runtime: Runtime, sink: string, dead: Verdicts['failed']): void {
   const { log, metrics } = runtime
-  for (const { event, failure, delayMs } of failed) {
-    if (delayMs !== null) continue
+  for (const { event, failure } of dead) {
     metrics.sink(sink).gaveUp(1)
     const { message } = event
     log.error({ ...aboutMessage(message), sink, error: wordsOf(failure) }, 'an event could not be published')

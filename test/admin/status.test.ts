@@ -96,7 +96,7 @@ test('events that no sink wants are counted and make no lag: nothing is behind w
   await box.send(client, 'unwanted', 1)
   await client.query('commit')
   client.release()
-  await opened.sql(box.schema, `update ob.outbox set created_at = created_at - interval '60 s'`)
+  await opened.sql(box.schema, `update ob.delivery set due_at = due_at - interval '60 s'`)
   const { outbox } = await box.admin.status()
   expect(outbox).toMatchObject({ wanted: { pending: 1 }, unwanted: { pending: 1, lagMs: 0 } })
   expect(outbox['wanted']!.lagMs).toBeGreaterThanOrEqual(60_000)

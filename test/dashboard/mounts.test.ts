@@ -222,6 +222,31 @@ describe.for(Object.keys(MOUNTS))('%s', (name) => {
   })
 })
 
+/** A proxy that shows the dashboard under `seen`, where its server has it under `mounted`. */
+function behindProxy(running: Running, mounted: string, seen: string): Promise<Running> {
+  return listen((request, response) => {
+    const isOurs = request.url === seen || request.url!.startsWith(`${seen}/`)
+    if (!isOurs) return void response.writeHead(502).end()
+    const to = running.url + mounted + request.url!.slice(seen.length)
+    httpRequest(to, { headers: request.headers }, (answer) => {
+      response.writeHead(answer.statusCode!, answer.headers)
+      answer.pipe(response)
+    }).end()
+  })
+}
+
+async function expectWorks(proxy: Running, seen: string): Promise<void> {
+  const headers = { authorization: 'Bearer all' }
+  const url = proxy.url + seen
+  for (const at of [`${url}/`, `${url}/messages/shop`]) {
+    const page = await fetch(at, { headers })
+    expect([at, page.status]).toEqual([at, 200])
+    expect(await page.text()).toContain(`<base href="${seen}/">`)
+  }
+  await expectFiles(`${url}/`, headers)
+  expect(await createClient({ url: `${url}/`, headers }).session({})).toMatchObject({ user: 'ines' })
+}
+
 describe.for<[mounted: string, seen: string]>([
   ['/ops/inbox', '/admin/ops/inbox'],
   ['/ops/inbox', '/ops'],
@@ -230,26 +255,31 @@ describe.for<[mounted: string, seen: string]>([
   test.for(['Express', 'Fastify', 'node:http', 'Koa'])('%s: pages, files and calls work', async (name) => {
     const make = (): Dashboard => dashboard({ shop: box }, { authorize: AUTHORIZE, base: seen })
     await using running = await MOUNTS[name]!(make, mounted)
-    const headers = { authorization: 'Bearer all' }
-    await using proxy = await listen((request, response) => {
-      const isOurs = request.url === seen || request.url!.startsWith(`${seen}/`)
-      if (!isOurs) return void response.writeHead(502).end()
-      const to = running.url + mounted + request.url!.slice(seen.length)
-      httpRequest(to, { headers: request.headers }, (answer) => {
-        response.writeHead(answer.statusCode!, answer.headers)
-        answer.pipe(response)
-      }).end()
-    })
-    const url = proxy.url + seen
-    for (const at of [`${url}/`, `${url}/messages/shop`]) {
-      const page = await fetch(at, { headers })
-      expect([at, page.status]).toEqual([at, 200])
-      expect(await page.text()).toContain(`<base href="${seen}/">`)
-    }
-    await expectFiles(`${url}/`, headers)
-    expect(await createClient({ url: `${url}/`, headers }).session({})).toMatchObject({ user: 'ines' })
+    await using proxy = await behindProxy(running, mounted, seen)
+    await expectWorks(proxy, seen)
+  })
+  test.for(Object.keys(MOUNTS))('%s, which is told where it is mounted: pages, files and calls work', async (name) => {
+    const make = (): Dashboard => dashboard({ shop: box }, { authorize: AUTHORIZE, base: seen, mount: mounted })
+    await using running = await MOUNTS[name]!(make, mounted)
+    await using proxy = await behindProxy(running, mounted, seen)
+    await expectWorks(proxy, seen)
   })
 })
+
+test.for(Object.keys(MOUNTS))('%s, mounted under / behind a proxy that takes the whole path away', async (name) => {
+  const make = (): Dashboard => dashboard({ shop: box }, { authorize: AUTHORIZE, base: '/ops/inbox', mount: '' })
+  await using running = await MOUNTS[name]!(make, '')
+  await using proxy = await behindProxy(running, '', '/ops/inbox')
+  await expectWorks(proxy, '/ops/inbox')
+})
+
+test('who is told where it is mounted, and not what readers see, shows itself there and nowhere else', async () => {
+  const ops = dashboard({ shop: box }, { authorize: AUTHORIZE, mount: '/ops/inbox' })
+  const get = (path: string) => ops.fetch(new Request(`http://ops.example.com${path}`, { headers: { authorization: 'Bearer all' } }))
+  expect(await (await get('/ops/inbox/')).text()).toContain('<base href="/ops/inbox/">')
+  for (const path of ['/', '/messages', '/ops', '/ops/inboxes']) expect([path, (await get(path)).status]).toEqual([path, 404])
+  await ops.close()
+}) // prettier-ignore
 
 test('a stream tells of changes that others make, once a second at most, and ends with its client', async () => {
   const ops = dashboard({ shop: box }, { authorize: AUTHORIZE })

@@ -105,8 +105,8 @@ test('a paused consumer says since when: since it was paused first, after it was
 })
 
 /** It refuses each event, or throws. */
-async function attach(publish: Sink['publish']): Promise<void> {
-  shop.box.to({ name: 'bus', publish, close: () => Promise.resolve() } as Sink, { retry: { attempts: 7 } })
+async function attach(publish: Sink['publish'], baseMs = 1_000): Promise<void> {
+  shop.box.to({ name: 'bus', publish, close: () => Promise.resolve() } as Sink, { retry: { attempts: 7, baseMs } })
   await send('ev-1')
   await shop.box.start()
 }
@@ -149,7 +149,7 @@ test('a sink whose destination is down says since when, and does not once it wor
   expect(since).toBeGreaterThanOrEqual(began)
   const failingSince = new Date(since).toISOString()
   // The event has waited for so long that the sink is behind too: that is one thing.
-  await shop.box.sql(`update ob.outbox set created_at = ob.now() - interval '1 hour'`)
+  await shop.box.sql(`update ob.delivery set due_at = ob.now() - interval '1 hour'`)
   await waitUntil(async () => (await overview()).sinks[0]!.lagMs > HOUR_MS - 60_000)
   const { sinks: read, findings } = await overview()
   expect(read[0]!.failingSince).toBe(failingSince)
@@ -157,6 +157,37 @@ test('a sink whose destination is down says since when, and does not once it wor
   isDown = false
   await waitUntil(async () => (await sinks())[0]?.failing === undefined)
   expect((await sinks())[0]).not.toHaveProperty('failingSince')
+})
+
+test('the error of a sink stays while its event is tried again', async () => {
+  let tries = 0
+  let release = (): void => undefined
+  const held = new Promise<void>((resolve) => (release = resolve))
+  const refuse = async (events: readonly unknown[]) => {
+    if (++tries > 1) await held
+    return events.map(() => ({ error: new Error('refused'), retry: true }))
+  }
+  await attach(refuse, 0)
+  try {
+    await waitUntil(() => tries > 1)
+    const { sinks } = (await ask(shop.ops, 'outbox', { box: 'shop' })).answer as Outbox
+    expect(sinks[0]!.error).toEqual({ name: 'Error', message: 'refused' })
+  } finally {
+    release()
+  }
+})
+
+test('a sink is behind by how long its events have been due, whenever they were sent', async () => {
+  await attach(() => Promise.reject(new Error('connect ECONNREFUSED')))
+  await shop.box.sql(`update ob.outbox set created_at = ob.now() - interval '7 days'`)
+  const lagMs = async () => (await overview()).sinks[0]!.lagMs
+  expect(await lagMs()).toBeLessThan(HOUR_MS)
+  await shop.box.sql(`update ob.delivery set due_at = ob.now() - interval '2 hours'`)
+  await waitUntil(async () => (await lagMs()) >= 2 * HOUR_MS)
+  // It has fallen due, and no relay has said so yet.
+  await shop.box.stop()
+  await shop.box.sql(`update ob.delivery set waiting = true, due_at = ob.now() - interval '5 hours'`)
+  await waitUntil(async () => (await lagMs()) >= 5 * HOUR_MS)
 })
 
 test('a process says how many sources it has, of which none says nothing of the brokers', async () => {

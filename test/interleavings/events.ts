@@ -208,16 +208,16 @@ export const EVENT_PARTIES: EventParty[] = [
       return row!['shards'] === '[]' ? {} : { leased: hand.token }
     },
   },
-  complete('done', { done: [N] }, { completed: 'one' }),
-  complete('retry', { failed: [{ n: N, delayMs: 60_000, error: '{}' }] }, { counted: 1 }),
-  complete('dead', { failed: [{ n: N, delayMs: null, parked: 'dead', error: '{}' }] }, { counted: 1 }),
+  complete('done', { done: [[N, 'e']] }, { completed: 'one' }),
+  complete('retry', { failed: [{ n: N, id: 'e', delayMs: 60_000, error: '{}' }] }, { counted: 1 }),
+  complete('dead', { failed: [{ n: N, id: 'e', delayMs: null, parked: 'dead', error: '{}' }] }, { counted: 1 }),
   {
     name: 'COMPLETE two, then FINISH_SHARED',
     statements: ['COMPLETE', 'FINISH_SHARED'],
     never: ({ sinks }) => !sinks.includes('two'),
     onlySecond: true,
     async act(hand) {
-      const [row] = await hand.run(COMPLETE, { sink: 'two', token: B, done: [N], failed: [] })
+      const [row] = await hand.run(COMPLETE, { sink: 'two', token: B, done: [[N, 'e']], failed: [] })
       await hand.run(FINISH_SHARED, JSON.parse(row!['shared'] as string))
       return row!['recorded'] === '1' ? { completed: 'two' } : {}
     },
@@ -227,7 +227,7 @@ export const EVENT_PARTIES: EventParty[] = [
     statements: ['COMPLETE'],
     never: ({ sinks }) => !sinks.includes('two'),
     async act(hand) {
-      const [row] = await hand.run(COMPLETE, { sink: 'two', token: B, done: [N], failed: [] })
+      const [row] = await hand.run(COMPLETE, { sink: 'two', token: B, done: [[N, 'e']], failed: [] })
       return row!['recorded'] === '1' ? { completed: 'two' } : {}
     },
   },

@@ -195,6 +195,21 @@ test('events count when they are written, published and given up; the lag of a s
   expect(told.value('oncebox_relay_duration_seconds_count', { sink: 'broker' })).toBeGreaterThan(1)
 })
 
+test('events that wait for a sink which no process has started yet are in the figures', async () => {
+  await using box = await server.open()
+  box.to({ publish: () => Promise.reject(new Error('down')), close: async () => {} }, { name: 'unborn' })
+  const tx = await server.pool.connect()
+  await tx.query('begin')
+  await box.send(tx, 'event', {})
+  await box.send(tx, 'event', {}, { deliverAt: new Date(Date.now() + 3_600_000) })
+  await tx.query('commit')
+  tx.release()
+  await box.clock.advance(100_000)
+  const told = await scrape(box)
+  expect(told.value('oncebox_outbox_events', { sink: 'unborn', state: 'pending' })).toBe(2)
+  expect(told.value('oncebox_relay_lag_seconds', { sink: 'unborn' })).toBeGreaterThanOrEqual(100)
+})
+
 test('what a link moves inside one database is counted by both boxes', async () => {
   await using from = await server.open()
   await using into = await server.open()

@@ -1,6 +1,6 @@
 /** What processes write down of each minute, and what charts and rates are made of it. */
 import { createBox, Reject } from 'oncebox'
-import type { History, Overview } from 'oncebox/dashboard/client'
+import type { History, Outbox, Overview } from 'oncebox/dashboard/client'
 import { fromPg } from 'oncebox/pg'
 import type { PoolClient } from 'pg'
 import { expect, test } from 'vitest'
@@ -175,6 +175,19 @@ async function fill(
   }
 }
 
+test('what an older version beside this one has published counts for its sink, which is no consumer', async () => {
+  await using bench = await server.open()
+  await fill(bench, [['', 0, {}]])
+  await bench.sql(`insert into ob.sink (name) values ('mail')`)
+  await bench.sql(`insert into ob.sink_minute (sink, at, published) select 'mail', at, 30 from ob.minute`)
+  await bench.sql(`insert into ob.minute (consumer, at, handled) select E'\\x1fmail', at, 60 from ob.minute`)
+  const ops = open({ shop: bench })
+  const { sinks } = (await ask(ops, 'outbox', { box: 'shop' })).answer as Outbox
+  expect(sinks).toMatchObject([{ name: 'mail', publishedPerSecond: 1.5 }])
+  const { consumers } = (await ask(ops, 'history', { box: 'shop', minutes: 15 })).answer as History
+  expect(Object.keys(consumers)).toEqual([])
+})
+
 test('history has a gap where nobody recorded, a zero where a consumer had nothing to do, and whole steps', async () => {
   await using bench = await server.open()
   await fill(bench, [
@@ -261,6 +274,7 @@ test('an overview of which nobody recorded the last minute has no rates, and kno
 test('a consumer is taken for no sink, whatever its name', async () => {
   await using bench = await server.open()
   bench.consumer('\u001fmail', { note: () => undefined })
+  await bench.migrate()
   await fill(bench, [
     ['', 0, {}],
     ['\u001fmail', 0, { handled: 90 }],

@@ -150,3 +150,17 @@ test('a sink that throws or answers anything ends no relay, and what it accepts 
     { numRuns: 10 },
   )
 })
+
+test('a sink may change the messages that it is given: its answers are for the events', async () => {
+  const box = await server.open()
+  const ids: unknown[] = []
+  const publish = (batch: readonly Message[]): Promise<undefined[]> => {
+    ids.push(...batch.map(({ id }) => id))
+    for (const message of batch) Object.assign(message, { id: 'changed', key: undefined })
+    return Promise.resolve((batch as Message[]).splice(0).map(() => undefined))
+  }
+  box.to({ name: 's', publish, close: async () => {} })
+  await server.send(box, { id: 'a', key: 'k' }, { id: 'b', key: 'k' })
+  await box.drain()
+  expect(ids).toEqual(['a', 'b'])
+})

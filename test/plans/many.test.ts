@@ -9,6 +9,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { bindTo } from '../../src/postgres/database.js'
 import { EXTEND } from '../../src/postgres/sql/claim.js'
 import { MOVE } from '../../src/postgres/sql/link.js'
+import { SETTLE_MARKED } from '../../src/postgres/sql/marks.js'
 import { CLAIM_SHARDS, COMPLETE, COMPLETED, FINISH_SHARED, READ_SHARDS } from '../../src/postgres/sql/shards.js'
 import { ASSIGN, CATCH_UP } from '../../src/postgres/sql/sinks.js'
 import { type ScratchDatabase, scratchDatabase } from '../support/postgres.js'
@@ -35,12 +36,30 @@ insert into ob.consumer (name, ordered, retain_ms) values ('orders', false, 8640
 insert into ob.message (consumer, source, id, type, body, hash, envelope)
 select 'orders', 's', i::text, 't', '{}', '', '{}' from generate_series(1, ${ROWS}) i;
 insert into ob.work (consumer, source, id, seq, due_at, token)
-select consumer, source, id, n, now() + interval '1 hour', '${TOKEN}' from ob.message`
+select consumer, source, id, n, now() + interval '1 hour', '${TOKEN}' from ob.message;
+insert into ob.consumer (name, ordered, retain_ms) values ('ledger', true, 86400000);
+insert into ob.message (consumer, source, id, type, key, body, hash, envelope)
+select 'ledger', 's', i::text, 't', 'k' || i, '{}', '', '{}' from generate_series(1, ${ROWS}) i;
+insert into ob.work (consumer, source, id, seq, lane, due_at)
+select consumer, source, id, n, key, now() from ob.message where consumer = 'ledger';
+insert into ob.lane (consumer, key, due_at) select consumer, key, now() from ob.message where consumer = 'ledger'`
 
 const UNASSIGNED = `
 insert into ob.catch_up (sink, holds) values ('broker', false);
 insert into ob.delivery (n, sink, shard, key, due_at, waiting)
 select n, '', n % 16, key, now(), n > ${3 * ROWS} from ob.outbox where n > ${2 * ROWS}`
+
+/** So many keys that wait that their index has a level more than others, and a few events of keys that do not. */
+const KEYS = 80_000
+const EVENTS = 300
+const FILL_KEYS = `
+alter table ob.delivery set (autovacuum_enabled = off);
+insert into ob.sink (name) values ('broker');
+insert into ob.shard (sink, shard, due_at) select 'broker', g, now() from generate_series(0, 31) g;
+insert into ob.outbox (source, id, type, body, envelope) select 'box', i::text, 't', '{}', '{}' from generate_series(1, ${EVENTS}) i;
+insert into ob.delivery (n, sink, shard, key, due_at) select n, 'broker', n % 16, 'free' || n, now() from ob.outbox;
+insert into ob.delivery (n, sink, shard, key, due_at, waiting, attempts)
+select ${EVENTS} + i, 'broker', i % 16, 'k' || i, now() + interval '1 hour', true, 1 from generate_series(1, ${KEYS}) i`
 
 let database: ScratchDatabase
 let client: pg.Client
@@ -71,14 +90,15 @@ const CONSUMER = {
   types: ['t'],
   identity: false,
 }
-const FAILED = LIVE.map((n) => ({ n, delayMs: 10, error: '{}' }))
+const FAILED = LIVE.map((n) => ({ n, id: n, delayMs: 10, error: '{}' }))
+const DONE = LIVE.map((n) => [n, n])
 
 const PUBLISHING: [name: string, text: string, given: unknown][] = [
   ['CLAIM_SHARDS', CLAIM_SHARDS, { ...SHARDS, lease: 1_000, limit: 8 }],
   ['READ_SHARDS', READ_SHARDS, READING],
   ['MOVE', MOVE, { ...READING, token: TOKEN, wait: '1s', consumers: [CONSUMER] }],
   ['COMPLETE of refusals', COMPLETE, { ...SHARDS, done: [], failed: FAILED }],
-  ['COMPLETE of what was published', COMPLETE, { ...SHARDS, done: LIVE, failed: [] }],
+  ['COMPLETE of what was published', COMPLETE, { ...SHARDS, done: DONE, failed: [] }],
   ['COMPLETED', COMPLETED, { ...SHARDS, done: [], failed: FAILED }],
   ['FINISH_SHARED', FINISH_SHARED, LIVE],
   ['EXTEND', EXTEND, { consumer: 'orders', token: TOKEN, leaseMs: 1_000, messages: LIVE.map((n) => ['s', n]) }],
@@ -87,6 +107,11 @@ const ASSIGNING: typeof PUBLISHING = [
   ['ASSIGN', ASSIGN, [ROWS]],
   ['CATCH_UP', CATCH_UP, { sink: 'broker', limit: ROWS }],
 ]
+
+test('what marks messages as handled goes through each of many rows a few times', async () => {
+  const keys = Array.from({ length: ROWS }, (_, at) => ['ledger', 's', String(at + 1)])
+  expect((await explain(client, bound(SETTLE_MARKED), { keys })).most).toBeLessThan(MOST)
+})
 
 /** The picture of the tables, as it may be: drawn before they were filled, or after. */
 const PICTURES = ['never', 'just now']
@@ -97,6 +122,22 @@ test.each(PICTURES)('what publishes goes through each of many rows a few times, 
   const most: Record<string, number> = {}
   for (const [name, text, given] of PUBLISHING) most[name] = (await explain(client, bound(text), given)).most
   expect(Object.entries(most).filter(([, rows]) => rows > MOST)).toEqual([])
+})
+
+test('many keys that wait are looked up by their index though nobody has analyzed the table', async () => {
+  const pool = new pg.Pool({ connectionString: database.url })
+  await createBox({ db: fromPg(pool), schema: 'keys' }).migrate()
+  await pool.end()
+  const own = bindTo('keys')
+  await client.query(own(FILL_KEYS))
+  for (const [text, given] of [
+    [READ_SHARDS, READING],
+    [CLAIM_SHARDS, { ...SHARDS, lease: 1_000, limit: 8 }],
+  ] as const) {
+    const { most, rows } = await explain(client, own(text), given)
+    expect(most).toBeLessThan(10 * EVENTS)
+    expect(rows.get('delivery')).toBeLessThan(10 * EVENTS)
+  }
 })
 
 test('what finds sinks goes through each of many rows a few times', async () => {

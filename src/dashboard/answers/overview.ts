@@ -67,7 +67,7 @@ export interface SinkStatus {
   /** When the first of the dead was given up, of those that were counted. */
   readonly deadSince?: string
   readonly most: number
-  /** The age of the oldest event that is due, in ms. */
+  /** How long the event has been due that has been due for longest, in ms. */
   readonly lagMs: number
   /** Events published in the last whole minute, by all processes. Absent if nobody recorded it. */
   readonly publishedPerSecond?: number

@@ -101,7 +101,8 @@ order by c.name`)
 
 /**
  * What is in the outbox, by type: one count for each sink that an event is still to be published to, and `handled` for
- * those that were published and are kept. What no sink wants is pending, and behind nothing. Beyond 20 000 of each, 5 000 are
+ * those that were published and are kept. The `lag` is how long the event has been due that has been due for longest; what no sink
+ * wants is pending, and behind nothing. Beyond 20 000 of each, 5 000 are
  * counted, the oldest, and stand for all of them: `estimated`. Indexes: delivery_pkey, outbox_pkey, outbox_published.
  */
 export const OUTBOX_STATUS = statement<null, CountsRow & { type: string }>(`
@@ -127,9 +128,9 @@ scale as materialized (
 counted as (
   select o.type, count(*) filter (where d.parked is null) pending, count(*) filter (where d.parked = 'dead') dead,
     count(*) filter (where d.parked = 'discarded') discarded, 0 handled,
-    max(extract(epoch from ob.now() - o.created_at) * 1000.0)
+    max(extract(epoch from ob.now() - d.due_at) * 1000.0)
       filter (where d.parked is null and d.due_at <= ob.now() and d.sink > '') lag
-  from open d cross join lateral (select o.type, o.created_at from ob.outbox o where o.n = d.n limit 1) o group by o.type
+  from open d cross join lateral (select o.type from ob.outbox o where o.n = d.n limit 1) o group by o.type
   union all
   select type, 0, 0, 0, count(*), null from kept group by type
 )

@@ -232,7 +232,10 @@ select locked.n::text, to_json(locked.meant)::text meant from locked order by lo
 export const REMOVE_QUARANTINED = statement<readonly string[], { n: string }>(`
 delete from ob.quarantine q using jsonb_array_elements_text($1::text::jsonb) x where q.n = x::bigint returning q.n::text`)
 
-/** Publishes events again that are dead or discarded; one that was never tried, no earlier than it was to be. Out: those that were changed. Index: the primary key. */
+/**
+ * Publishes events again that are dead or discarded; one that was never tried, no earlier than it was to be. One without a sink is
+ * looked at anew, whenever it is due: a sink may have come for it since. Out: those that were changed. Index: the primary key.
+ */
 export const RETRY_DELIVERIES = statement<ChosenDeliveries, { n: string }>(`
 with input as materialized (select $1::text::jsonb given),
 fitting as materialized (
@@ -241,7 +244,7 @@ fitting as materialized (
   where d.parked in (select jsonb_array_elements_text(given->'states') from input)
   order by d.n, d.sink for update of d skip locked
 )
-update ob.delivery d set parked = null, attempts = 0, waiting = d.attempts = 0 and d.due_at > ob.now(),
+update ob.delivery d set parked = null, attempts = 0, waiting = d.sink <> '' and d.attempts = 0 and d.due_at > ob.now(),
   due_at = case when d.attempts = 0 then greatest(d.due_at, ob.now()) else ob.now() end
 from fitting f where d.n = f.n and d.sink = f.sink returning d.n::text`)
 

@@ -158,9 +158,9 @@ export interface SinkRow {
   readonly delayed: string
   readonly dead: string
   readonly died: string | null // when the first of the dead was given up
-  /** When the oldest event that is due was sent. */
-  readonly oldest: string | null
-  /** The last failure of those that wait for another try. */
+  /** How long the event has been due that has been due for longest, in ms. */
+  readonly lag: string
+  /** The last failure of one that waits for another try, or is being tried again: then it is among the first of its shard. */
   readonly error: string | null
   /** Of the newest that is dead. */
   readonly fatal: string | null
@@ -170,7 +170,7 @@ export interface SinkRow {
 
 /**
  * Sinks, those that have events and no process included; '' has the events that no sink wants yet. Indexes: delivery_live,
- * delivery_waiting, delivery_parked, delivery_failed, outbox_pkey.
+ * delivery_waiting, delivery_parked, delivery_failed.
  */
 export const DELIVERIES = statement<{ limit: number; goneMs: number }, SinkRow>(`
 with recursive input as materialized (
@@ -202,7 +202,8 @@ select s.name sink, to_jsonb(k.types)::text types,
   coalesce((select jsonb_agg(distinct c.host) from ob.sink_declaration c
     where c.sink = s.name and c.seen_at >= ob.now() - (select gone from input)), '[]')::text hosts,
   ready.n::text ready, delayed.n::text delayed, dead.n::text dead,
-  (extract(epoch from dead.at) * 1000.0)::bigint::text died, (extract(epoch from first.at) * 1000.0)::bigint::text oldest, failed.error, fatal.error fatal,
+  (extract(epoch from dead.at) * 1000.0)::bigint::text died,
+  greatest(0, extract(epoch from ob.now() - first.at) * 1000.0)::bigint::text lag, failed.error, fatal.error fatal,
   exists (select 1 from ob.shard h where h.sink = s.name and h.token is not null and h.due_at > ob.now())::text held
 from sink s left join ob.sink k on k.name = s.name
 cross join lateral (select count(*) n from (select 1 from ob.delivery d
@@ -211,14 +212,20 @@ cross join lateral (select count(*) n from (select 1 from ob.delivery d
   where d.sink = s.name and d.parked is null and d.waiting order by d.due_at limit (select most from input)) x) delayed
 cross join lateral (select count(*) n, min(x.due_at) at from (select d.due_at from ob.delivery d
   where d.sink = s.name and d.parked >= 'dead' and d.parked <= 'dead' order by d.parked limit (select most from input)) x) dead
-left join lateral (
-  select min(o.created_at) at from (
-    select d.n from generate_series(0, 31) g(shard) cross join lateral (
-      select d.n from ob.delivery d where d.sink = s.name and d.shard = g.shard and d.parked is null and not d.waiting
-      order by d.n limit 1) d) d
-  cross join lateral (select o.created_at from ob.outbox o where o.n = d.n limit 1) o) first on true
-left join lateral (select d.error from ob.delivery d
-  where d.sink = s.name and d.parked is null and d.waiting and d.attempts > 0 order by d.key limit 1) failed on true
+cross join lateral (select min(d.due_at) at from (
+  (select d.due_at from generate_series(0, 31) g(shard) cross join lateral (
+    select d.due_at from ob.delivery d where d.sink = s.name and d.shard = g.shard and d.parked is null and not d.waiting
+    order by d.n limit 1) d)
+  union all
+  (select d.due_at from ob.delivery d
+    where d.sink = s.name and s.name > '' and d.parked is null and d.waiting and d.due_at <= ob.now() order by d.due_at limit 1)) d) first
+cross join lateral (select coalesce(
+  (select d.error from ob.delivery d
+    where d.sink = s.name and d.parked is null and d.waiting and d.attempts > 0 order by d.key limit 1),
+  (select d.error from generate_series(0, 31) g(shard) cross join lateral (
+      select d.attempts, d.error from ob.delivery d
+      where d.sink = s.name and d.shard = g.shard and d.parked is null and not d.waiting order by d.n limit 10) d
+    where d.attempts > 0 limit 1)) error) failed
 left join lateral (select d.error from ob.delivery d
   where d.sink = s.name and d.parked >= 'dead' and d.parked <= 'dead' order by d.parked desc, d.n desc limit 1) fatal on true
 order by s.name`)

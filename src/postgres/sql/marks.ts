@@ -51,14 +51,19 @@ select (select count(*) from mark)::text given, (select count(*) from marked)::t
 /**
  * Settles known messages as handled that nobody holds: what waits, is dead, in quarantine for want of an outcome, or discarded. As
  * in DISCARD, a dead one that blocks its lane frees it, and a lease that has run out gets another token. Out: one row: how
- * many were settled, and as JSON [source, id] those that somebody holds: a worker, or who has it locked. Index: the primary keys.
+ * many were settled, and as JSON [source, id] those that somebody holds: a worker, or who has it locked. Lists are matched
+ * by grouping, for there are thousands in them, of which the planner expects few. Index: the primary keys.
  */
 export const SETTLE_MARKED = statement<{ keys: readonly MessageKey[] }, { settled: string; held: string }>(`
 with input as materialized (select $1::text::jsonb given),${chosenWork()},
+laned as materialized (
+  select consumer, source, id, bool_or(live) over (partition by consumer, lane) live from (
+    select consumer, source, id, lane, null::boolean live from chosen
+    union all select consumer, null, null, key, live from lane) x
+),
 fitting as materialized (
-  select w.consumer, w.source, w.id, w.parked from chosen c join ob.work w on ${same('w', 'c')}
-  left join lane on lane.consumer = c.consumer and lane.key = c.lane
-  where w.parked is not null or (w.token is null or w.due_at <= ob.now()) and not coalesce(lane.live, false)
+  select w.consumer, w.source, w.id, w.parked from laned c join ob.work w on ${same('w', 'c')}
+  where w.parked is not null or (w.token is null or w.due_at <= ob.now()) and not coalesce(c.live, false)
   order by w.consumer, w.source, w.id for update of w skip locked
 ),
 settled as (
@@ -70,7 +75,7 @@ times as (
   on conflict (n) do update set at = excluded.at
 ),${freeLanes('settled')},
 held as materialized (
-  select c.source, c.id from chosen c where not exists (select 1 from fitting f where ${same('f', 'c')})
+  select consumer, source, id from chosen except select consumer, source, id from fitting
 )
 select (select count(*) from settled)::text settled,
   (select coalesce(jsonb_agg(jsonb_build_array(source, id)), '[]') from held)::text held`)

@@ -6,6 +6,13 @@ const minuteOf = (time: string): string => `(extract(epoch from ${time})::bigint
 /** When a minute began. */
 const beginOf = (minute: string): string => `('epoch'::timestamptz + (${minute})::float8 * interval '1 min')`
 
+/**
+ * The row `m` is of a sink: a version of before 024 still runs beside this one, and writes what it has published under U+001F
+ * and the name of the sink. No consumer of such a name is registered.
+ */
+const isOfASink = (m: string): string =>
+  `(starts_with(${m}.consumer, chr(31)) and not exists (select 1 from ob.consumer o where o.name = ${m}.consumer))`
+
 /** What a process counted of a consumer, and what was read of it; null: nobody read it. */
 export type MinuteRow = readonly [
   consumer: string,
@@ -74,7 +81,7 @@ stepped as materialized (
   group by 1, 2
 ),
 shown as materialized (
-  select s.consumer from stepped s group by 1
+  select s.consumer from stepped s where not ${isOfASink('s')} group by 1
   order by s.consumer = '' desc, coalesce(max(s.lag), 0) desc, sum(s.received) desc, s.consumer
   limit (select consumers + 1 from input)
 )
@@ -94,10 +101,17 @@ export const READ_MINUTE = statement<{ minute: number }, LastRow>(`
 select m.consumer, m.received::text, m.handled::text, m.failed::text, m.duplicates::text
 from ob.minute m where m.at = (select ${beginOf(`(given->>'minute')::bigint`)} from (select $1::text::jsonb given) x)`)
 
-/** What was published within a minute. In: which one, since 1970. No row: nothing was, or nobody recorded it. Index: sink_minute_at. */
+/**
+ * What was published within a minute. In: which one, since 1970. No row: nothing was, or nobody recorded it. Indexes: sink_minute_at,
+ * and the primary key of minutes for what another version has written.
+ */
 export const READ_PUBLISHED = statement<{ minute: number }, { sink: string; published: string }>(`
-select m.sink, m.published::text
-from ob.sink_minute m where m.at = (select ${beginOf(`(given->>'minute')::bigint`)} from (select $1::text::jsonb given) x)`)
+with input as materialized (select ${beginOf(`(given->>'minute')::bigint`)} "at" from (select $1::text::jsonb given) x)
+select x.sink, sum(x.published)::text published from (
+  select m.sink, m.published from ob.sink_minute m where m.at = (select "at" from input)
+  union all
+  select substr(m.consumer, 2), m.handled from ob.minute m where m.at = (select "at" from input) and ${isOfASink('m')}) x
+group by x.sink`)
 
 export interface SinceRow {
   readonly what: 'behind' | 'dead' | 'quarantined'

@@ -67,7 +67,7 @@ sink as materialized (
   where not exists (select 1 from ob.sink k where k.name = x->>'name')
 )
 insert into ob.delivery (n, sink, shard, key, due_at, waiting)
-select w.n, coalesce(wanting.name, ''), coalesce(e.shard, (w.n % 32::bigint)::int), e.key, coalesce(e.at, ob.now()),
+select w.n, coalesce(wanting.name, ''), coalesce(e.shard, (w.n % 32::bigint)::int), e.key, greatest(e.at, ob.now()),
        coalesce(wanting.name, '') <> '' and coalesce(e.at > ob.now(), false)
 from written w join event e using (id)
 left join lateral (

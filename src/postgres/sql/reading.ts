@@ -1,6 +1,6 @@
 /** Statements that read the figures of the database for metrics, once for all processes of a box. */
 import { statement, type Flag, type Json } from '../statement.js'
-import { quarantinePairs } from './rules.js'
+import { quarantinePairs, waitingSinks } from './rules.js'
 
 /** What makes another reading due. One from the future was taken by another clock, before a failover. */
 const DUE = `(r.due_at <= ob.now() or r.taken_at > ob.now())`
@@ -141,11 +141,13 @@ export interface SinkFigures {
 }
 
 /**
- * What is to be published, by sink: of every one that is registered. In: how many rows a count goes through; of what has more,
- * the number is the planner's. Indexes: delivery_live, delivery_waiting, delivery_parked.
+ * What is to be published, by sink: of every one that is registered, and of those that have events and no process has started
+ * yet. In: how many rows a count goes through; of what has more, the number is the planner's. Indexes: delivery_live,
+ * delivery_waiting, delivery_parked.
  */
 export const READ_SINKS = statement<readonly [most: number], SinkFigures>(`
-with input as materialized (select ($1::text::jsonb->>0)::bigint most),
+with recursive input as materialized (select ($1::text::jsonb->>0)::bigint most),
+${waitingSinks()},
 guess as materialized (${guess('delivery', 'sink')}
 )
 select s.name, parked.dead::text, parked.discarded::text,
@@ -153,7 +155,8 @@ select s.name, parked.dead::text, parked.discarded::text,
     else greatest(live.n + waiting.n, coalesce((select g.n from guess g where g.name = s.name), 0)
       - parked.dead - parked.discarded) end)::text pending,
   coalesce(greatest(0, (case when s.name > '' then extract(epoch from ob.now() - lag.due_at) * 1000.0 end)::bigint), 0)::text lag
-from (select k.name from ob.sink k union all select '') s
+from (select k.name from ob.sink k union select '' union select name from live where name is not null
+  union select name from sleepers where name is not null) s
 cross join lateral (select count(*) n from (
   select 1 from ob.delivery d where d.sink = s.name and d.parked is null and not d.waiting
   order by d.shard, d.n limit (select most from input)) x) live

@@ -143,20 +143,23 @@ export function wakeLanes(work: string, schema = 'ob'): string {
 /**
  * Frees the lanes of work that has left: rows with a `consumer`, a `lane`, and `was`, for what it had been parked. One that was
  * blocked by it goes on. A lane that a worker claimed which is gone by now, as `lane` says, gets another token: what comes
- * back of it finds its claim lost.
+ * back of it finds its claim lost. Lanes are matched by grouping: the planner takes these lists for short, and would join
+ * them row by row.
  */
 export function freeLanes(left: string): string {
   return `
 left_behind as materialized (
-  select consumer, lane, bool_or(was is not null) frees from ${left} where lane is not null group by consumer, lane
+  select consumer, lane, bool_or(frees) frees, bool_or(live) live from (
+    select consumer, lane, was is not null frees, null::boolean live from ${left} where lane is not null
+    union all select consumer, key, null, live from lane) x
+  group by consumer, lane having bool_or(frees) is not null and bool_or(live) is not null
 ),
 freed as (
   update ob.lane x set
-    token = case when x.token is not null and not lane.live then gen_random_uuid() else x.token end,
+    token = case when x.token is not null and not b.live then gen_random_uuid() else x.token end,
     blocked = x.blocked and not b.frees,
     due_at = case when x.blocked and b.frees and x.token is null then ob.now() else x.due_at end
-  from left_behind b join lane on lane.consumer = b.consumer and lane.key = b.lane
-  where x.consumer = b.consumer and x.key = b.lane
+  from left_behind b where x.consumer = b.consumer and x.key = b.lane
 )`
 }
 

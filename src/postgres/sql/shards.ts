@@ -25,6 +25,10 @@ interface ClaimShardsAnswer {
  * nothing is written. No shards where the sink must look first, or where so many events need a sink that to tell their keys
  * apart would take too long. A shard that was given back is free whatever its time: the clock may have been set back since.
  *
+ * Events fall due by one relay at a time, who has the row of the sink: of two, the second would skip what the first has just
+ * locked, and later events of a key would be read before the first has committed the earlier ones. A process that stands still
+ * before it commits loses its session, and with it the lock.
+ *
  * Shards with events are found by jumping along delivery_live, from each to the next: asked for each shard in turn, the
  * planner would expect an event in every shard, and read the whole table for one that has none. A range of one shard in
  * place of an equation, here and where events are read, because only that index then has the order. Indexes: delivery_live,
@@ -32,11 +36,17 @@ interface ClaimShardsAnswer {
  */
 export const CLAIM_SHARDS = statement<ClaimShardsInput, ClaimShardsAnswer>(`
 with recursive input as materialized (select $1::text::jsonb given),${HELD_BACK},
+promoting as materialized (
+  select set_config('idle_in_transaction_session_timeout', '5000', true) from ob.sink k where k.name = (select given->>'sink' from input)
+    and exists (select 1 from ob.delivery d where d.sink = k.name and d.parked is null and d.waiting and d.due_at <= ob.now())
+  for no key update of k skip locked
+),
 promoted as (
   update ob.delivery d set waiting = false
   where d.ctid = any (array(
     select ctid from ob.delivery
-    where sink = (select given->>'sink' from input) and parked is null and waiting and due_at <= ob.now()
+    where exists (select 1 from promoting)
+      and sink = (select given->>'sink' from input) and parked is null and waiting and due_at <= ob.now()
     order by due_at, n limit 1000 for update skip locked))
   returning 1
 ),
@@ -139,12 +149,13 @@ gone as (delete from ob.outbox e using finished f, keeping where e.n = f.n and n
 kept as (update ob.outbox e set published_at = ob.now() from finished f, keeping where e.n = f.n and keeping.it)`
 
 export interface CompleteInput extends ShardsHeld {
-  readonly done: readonly string[]
+  readonly done: readonly (readonly [n: string, id: string])[]
   readonly failed: readonly FailedDelivery[]
 }
 
 interface FailedDelivery {
   readonly n: string
+  readonly id: string
   readonly delayMs: number | null
   readonly parked?: 'dead' | undefined
   readonly error: string
@@ -152,15 +163,31 @@ interface FailedDelivery {
   readonly later?: true
 }
 
-interface CompleteAnswer {
+interface CompletedAnswer {
   readonly recorded: string
+  /** Of those, the numbers of events that are dead now. */
+  readonly dead: Json<readonly string[]>
+}
+
+interface CompleteAnswer extends CompletedAnswer {
   /** Events that another sink may just be completing too. */
   readonly shared: Json<readonly string[]>
 }
 
 /**
+ * The delivery of what is in the JSON `x`, to the sink of `given`; its number and its id are pieces of SQL. By both: a server that
+ * took over without the last commits may have given the number to another event since.
+ */
+function deliveryOf(n: string, id: string): string {
+  return `cross join lateral (
+      select d.ctid, d.shard, d.error, d.parked from ob.delivery d
+      where d.n = (${n})::bigint and d.sink = given->>'sink'
+        and (select o.id from ob.outbox o where o.n = d.n) = ${id} limit 1) d`
+}
+
+/**
  * Records what became of a batch and gives its shards back. Only in shards that still carry our token: the others were taken
- * over, and their events are published again. Out: one row; how many were recorded. Indexes: the primary keys.
+ * over, and their events are published again. Out: one row. Indexes: the primary keys.
  */
 export const COMPLETE = statement<CompleteInput, CompleteAnswer>(`
 with input as materialized (select $1::text::jsonb given),
@@ -170,24 +197,21 @@ leased as materialized (
 ),
 done as (
   delete from ob.delivery d where d.ctid = any (array(
-    select d.ctid from input, jsonb_array_elements_text(given->'done') x
-    cross join lateral (
-      select d.ctid, d.shard from ob.delivery d where d.n = x::bigint and d.sink = given->>'sink' limit 1) d
+    select d.ctid from input, jsonb_array_elements(given->'done') x ${deliveryOf('x->>0', 'x->>1')}
     where d.shard in (select shard from leased)))
   returning d.n
 ),
 failure as materialized (
   select d.ctid tid, x->>'error' error, x->>'parked' parked, x->>'later' is not null later,
     coalesce((x->>'delayMs')::float8, 0) ms
-  from input, jsonb_array_elements(given->'failed') x cross join lateral (
-    select d.ctid, d.shard from ob.delivery d where d.n = (x->>'n')::bigint and d.sink = given->>'sink' limit 1) d
+  from input, jsonb_array_elements(given->'failed') x ${deliveryOf("x->>'n'", "x->>'id'")}
   where d.shard in (select shard from leased)
 ),
 failed as (
   update ob.delivery d set attempts = case when f.later then greatest(1, d.attempts) else${COUNTED} + 1 end,
     error = f.error, parked = f.parked, waiting = f.parked is null, due_at = ob.now() + f.ms * interval '1 ms'
   from failure f where d.ctid = f.tid
-  returning d.n
+  returning d.n, d.parked
 ),
 over as materialized (
   select done.n, exists (select 1 from input, ob.delivery x where x.n = done.n and x.sink <> given->>'sink') shared
@@ -199,20 +223,24 @@ given_back as (
   from input, leased where x.sink = given->>'sink' and x.shard = leased.shard
 )
 select ((select count(*) from done) + (select count(*) from failed))::text recorded,
+  coalesce((select jsonb_agg(n::text) from failed where parked = 'dead'), '[]')::text dead,
   coalesce((select jsonb_agg(n::text) from over where shared), '[]')::text shared`)
 
 /**
  * Whether COMPLETE has done its work, after its answer was lost. In: what COMPLETE was given. Out: how many deliveries are
- * as it leaves them: gone, or with the error. Index: the primary key.
+ * as it leaves them: gone, or with the error. Indexes: the primary keys.
  */
-export const COMPLETED = statement<CompleteInput, { recorded: string }>(`
-with input as materialized (select $1::text::jsonb given)
+export const COMPLETED = statement<CompleteInput, CompletedAnswer>(`
+with input as materialized (select $1::text::jsonb given),
+failed as materialized (
+  select x->>'n' n, d.parked from input, jsonb_array_elements(given->'failed') x ${deliveryOf("x->>'n'", "x->>'id'")}
+  where d.error = x->>'error'
+)
 select (
-  (select count(*) from input, jsonb_array_elements_text(given->'done') x
-   where not exists (select 1 from ob.delivery d where d.n = x::bigint and d.sink = given->>'sink'))
-  + (select count(*) from input, jsonb_array_elements(given->'failed') x
-   where exists (select 1 from ob.delivery d
-     where d.n = (x->>'n')::bigint and d.sink = given->>'sink' and d.error = x->>'error')))::text recorded`)
+  (select count(*) from input, jsonb_array_elements(given->'done') x)
+  - (select count(*) from input, jsonb_array_elements(given->'done') x ${deliveryOf('x->>0', 'x->>1')})
+  + (select count(*) from failed))::text recorded,
+  coalesce((select jsonb_agg(n) from failed where parked = 'dead'), '[]')::text dead`)
 
 /**
  * Finishes events of several sinks, after the completion of the last of them has committed: two that complete at the
