@@ -97,6 +97,12 @@ ${chart('storing', 'Bars: messages stored per second, one batch after the other 
 
 ${roundTable(roundOf('storing, four in flight'))}
 
+Most callers have one message at a time: 16 calls in flight, of \`box.receive\`, \`addJob\`, \`send\`, and of the same INSERT.
+
+${chart('single', 'Bars: messages stored per second, one at a time.')}
+
+${roundTable(roundOf('storing, message by message'))}
+
 ## Ratios to the peers
 
 ${checksTable(peers.checks)}

@@ -67,7 +67,7 @@ export const SHAPES = [
     messages: { quick: 20_000, full: 80_000 },
     make: (n) => orders(n),
     contenders: {
-      limit: byHand(4, (it, list) => it.drainTogether(4, list.length, { claim: 100, group: 100 })),
+      limit: byHand(4, (it, list) => it.drainTogether(4, list.length, { claim: 300, group: 300 })),
       library: byLibrary({ group: { together: true } }, drain),
       'in turn': byLibrary({}, drain),
     },

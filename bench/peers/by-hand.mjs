@@ -9,7 +9,7 @@ export async function open({ url, shape, work, handled }) {
   await limit.open(4)
   const drain = {
     groups: (total) => limit.drainGroups(4, total, { claim: 100, group: 100 }),
-    together: (total) => limit.drainTogether(4, total, { claim: 100, group: 100 }),
+    together: (total) => limit.drainTogether(4, total, { claim: 300, group: 300 }),
     many: (total) => limit.drainBatches(4, total, 1_000),
   }[shape]
   return {

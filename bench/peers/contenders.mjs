@@ -14,11 +14,11 @@ export const CONTENDERS = {
   },
   'by hand, together': {
     ...{ module: 'by-hand', shape: 'together', except: ['update'] },
-    what: 'the limit, statements of a group in one packet',
+    what: 'the limit, statements of a group of 300 in one packet',
   },
   'oncebox, together': {
     ...{ module: 'oncebox', shape: 'together' },
-    what: 'the same as oncebox, handlers of a group side by side',
+    what: 'handlers of a group side by side, up to 300 of them',
   },
   'oncebox, inline': {
     ...{ module: 'oncebox', shape: 'inline', arrives: true },

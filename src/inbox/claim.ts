@@ -135,7 +135,7 @@ export function looseClaim(
       has: (message) => queue.includes(message),
       isLeaving: (message) => leaving.includes(message),
     }),
-    atOnce: (pace) => pace.limit,
+    atOnce: (pace) => pace.nextSize(),
     enter: (messages) => Promise.resolve(messages),
     settle(done, { xid, guard, tx }) {
       leaving = done.map(({ message }) => message)

@@ -61,14 +61,22 @@ async function runQueue(run: Run): Promise<void> {
   const { worker, abort } = run
   const { queue } = run.held
   const started = performance.now()
-  // Suspects wait for each other: other messages go first. A lane has either none or nothing else.
-  queue.sort((a, b) => Number(a.suspect) - Number(b.suspect))
+  queue.sort((a, b) => turnOf(a) - turnOf(b))
   while (queue.length > 0 && !abort.aborted && !worker.stopping()) {
     await runNext(run)
     // The rest of a claim that turned out slow is better off with an idle worker; suspects would be none any more.
     const slow = performance.now() - started > 5 * worker.consumer.options.group.ms + 1_000
     if (slow && !queue[0]?.suspect) break
   }
+}
+
+/**
+ * Suspects wait for each other: other messages go first. A lane has either none or nothing else. What has failed before comes
+ * together where there is no order to keep: first, or it would be given back again and again with the rest of slow claims.
+ */
+function turnOf({ suspect, attempts, lane }: HeldMessage): number {
+  if (suspect) return 2
+  return attempts > 0 && lane === undefined ? 0 : 1
 }
 
 /** Gives back what was not run. */
@@ -94,16 +102,25 @@ export function runNext(run: Run): Promise<void> {
   return group.length > 1 ? runShared(run, group) : runAlone(run, head)
 }
 
-/** The leading messages that may share a transaction. */
+/**
+ * The messages that may share a transaction: the first, and what is like it. One that has failed before may well fail again, and
+ * all of its group would run alone each time, so it shares one with its like.
+ */
 function takeGroup({ worker, held }: Run): HeldMessage[] {
   const { consumer, pace } = worker
   const most = held.atOnce(pace)
+  const hasFailed = held.queue[0]!.attempts > 0
+  /** Lanes of which a message was left out: those behind it wait. */
+  const closed = new Set<string>()
   const group: HeldMessage[] = []
   for (const message of held.queue) {
     if (group.length >= most || message.suspect || message.problem !== undefined) break
     const handler = consumer.handlerOf(message.type)
     if (handler === undefined || batchRun(handler) || pace.alone.has(message.type) || hasLost(worker, message)) break
-    group.push(message)
+    const { lane, attempts } = message
+    if (attempts > 0 === hasFailed && !(lane !== undefined && closed.has(lane))) group.push(message)
+    else if (lane !== undefined) closed.add(lane)
+    else break
   }
   return group
 }
@@ -130,6 +147,8 @@ async function runShared(run: Run, group: readonly HeldMessage[]): Promise<void>
   if (abort.aborted) return
   // No handler was called: nothing would come of trying again at once, unless one of them is held by others.
   if (isUncalled(failure.error)) throw failure.error
+  // What has failed before is expected to, and says nothing of the others.
+  if (!isConflict(failure.error) && group[0]!.attempts === 0) pace.abandoned()
   for (const message of failure.begun.length > 0 ? failure.begun : group) {
     // A failure before it in its lane has taken it out of the queue.
     if (!held.queue.includes(message) || worker.stopping()) continue

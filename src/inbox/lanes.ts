@@ -130,7 +130,7 @@ function laneClaim(
       has: (key) => lanes.has(key),
       isLeaving: (key) => leaving.has(key),
     }),
-    atOnce: (pace) => pace.limit,
+    atOnce: (pace) => pace.nextSize(),
     enter: (messages) => Promise.resolve(messages),
     settle(done, { xid, guard, tx }) {
       const { through, kept } = split(done)

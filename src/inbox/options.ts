@@ -21,7 +21,10 @@ export interface ConsumerOptions<M extends MessageMap> {
   isolation?: Isolation | undefined
   /** Transactions in flight for this consumer in this process. */
   concurrency?: number | undefined
-  /** Adaptive group commit: at most so many messages or milliseconds per transaction. `{ messages: 1 }` turns it off. */
+  /**
+   * Adaptive group commit: at most so many messages (100, or 300 side by side) or milliseconds per transaction. `{ messages: 1 }`
+   * turns it off.
+   */
   group?:
     | {
         messages?: number | undefined
@@ -66,13 +69,21 @@ export const CONSUMER = {
   identity: optional(callback<(message: MessageOf<MessageMap>) => string>(), "the producer's id"),
 }
 
+/** Of handlers that run side by side, a group does so many in the time of a hundred one after the other. */
+const MESSAGES_TOGETHER = 300
+
+function sized<G extends { readonly together: boolean }>(group: G): G {
+  return group.together ? { ...group, messages: MESSAGES_TOGETHER } : group
+}
+
 export type ResolvedOptions = ReturnType<typeof resolveOptions>
 
 export function resolveOptions<M extends MessageMap>(consumer: string, given: ConsumerOptions<M> = {}, log?: Logger) {
   const where = `consumer ${consumer}`
   // Which messages it gets is the compiler's to know.
   const { retry, retryBy, ...options } = resolve(where, given as unknown as ConsumerOptions<MessageMap>, CONSUMER)
-  const { mode, order, isolation, leaseMs, timeoutMs, group } = options
+  const { mode, order, isolation, leaseMs, timeoutMs } = options
+  const group = given.group?.messages === undefined ? sized(options.group) : options.group
   if (order === 'key' && mode !== 'stored') {
     throw invalid(
       `${where}: order 'key' needs mode 'stored', because a message that runs on arrival cannot wait for an earlier one`,
@@ -85,6 +96,7 @@ export function resolveOptions<M extends MessageMap>(consumer: string, given: Co
   }
   return {
     ...options,
+    group,
     retry: resolveRetry(where, retry, log),
     attempts: attemptsOf(retry),
     retryBy: retryBy ?? (mode === 'stored' ? 'box' : 'source'),

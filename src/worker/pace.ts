@@ -8,6 +8,9 @@ const ARRIVAL_STRETCH = 3
 /** After so many times `group.ms` nothing more starts. */
 const MOST_STRETCH = 4
 
+/** So often two messages share a transaction where groups do not go through. */
+const TRY_TWO_EVERY = 50
+
 /**
  * Pace: how much a consumer puts into one transaction, and how many transactions run side by side. Learned from how
  * long its handlers take and from how often its groups collide on row locks.
@@ -21,6 +24,8 @@ export class Pace {
   /** Types whose handlers do what cannot be done beside others: they never run at the same time in one transaction. */
   readonly apart = new Set<string>()
   #limit: number
+  /** Sizes of one that were answered since two were tried. */
+  #alone = 0
   #permits: number
   #inUse = 0
   #calm = 0
@@ -34,9 +39,14 @@ export class Pace {
     this.#permits = concurrency
   }
 
-  /** Most messages in one shared transaction, at the moment. */
-  get limit(): number {
-    return this.#limit
+  /**
+   * Most messages in the next shared transaction. Where they have come down to one, two are tried now and then: what runs alone
+   * does not show that groups go through again.
+   */
+  nextSize(): number {
+    if (this.#limit > 1 || this.#max.messages === 1) return this.#limit
+    this.#alone = (this.#alone + 1) % TRY_TWO_EVERY
+    return this.#alone === 0 ? 2 : 1
   }
 
   /**
@@ -69,11 +79,12 @@ export class Pace {
    * many as should fit before nothing more may start, with time to spare, in groups of one size.
    */
   share(types: readonly string[]): number {
+    const most = this.nextSize()
     let fitting = 0
     let ms = 0
     for (const type of types) {
       ms += this.expectedMs(type)
-      if (fitting >= this.#limit || (fitting > 0 && ms > this.#max.ms * ARRIVAL_STRETCH)) break
+      if (fitting >= most || (fitting > 0 && ms > this.#max.ms * ARRIVAL_STRETCH)) break
       fitting++
     }
     return Math.ceil(types.length / Math.ceil(types.length / fitting))
@@ -97,7 +108,16 @@ export class Pace {
   collided(): void {
     this.#calm = 0
     if (this.#permits > 1) this.#permits = Math.ceil(this.#permits / 2)
-    else this.#limit = Math.max(1, Math.ceil(this.#limit / 2))
+    else this.#shrink()
+  }
+
+  /** A group came to nothing because of one of its messages, and all of them run alone: the next ones are smaller. */
+  abandoned(): void {
+    this.#shrink()
+  }
+
+  #shrink(): void {
+    this.#limit = Math.ceil(this.#limit / 2)
   }
 
   /** A group went through: after a while without collisions, try more again. */

@@ -60,6 +60,21 @@ describe('calls at the same moment', () => {
     expect(ran.sort()).toEqual(ids(200).sort())
   })
 
+  test('a process that ends before it answers has stored them: their copies are duplicates', async () => {
+    await using box = await server.open()
+    const ran: string[] = []
+    box.consumer('a', { note: ({ id }) => void ran.push(id) })
+    box.crashAt('received', { times: 30 })
+    const settled = await Promise.allSettled(ids(60).map((id) => box.receive(note(id))))
+    const rejected = settled.flatMap((one) => (one.status === 'rejected' ? [String(one.reason)] : []))
+    expect(rejected).toEqual(Array(30).fill("SimulatedCrash: simulated crash at 'received'"))
+    expect(await transactions(box)).toBeLessThan(20)
+    const copies = await Promise.all(ids(60).map((id) => box.receive(note(id))))
+    expect(new Set(statuses(copies))).toEqual(new Set(['duplicate']))
+    await box.drain()
+    expect(ran.sort()).toEqual(ids(60).sort())
+  })
+
   test('a call that comes alone has its own', async () => {
     await using box = await server.open()
     box.consumer('a', { note: () => undefined })

@@ -110,3 +110,31 @@ test('side by side, a slow type takes no time from the quick ones beside it', ()
   expect(runTogether(pace, quick, () => 1)).toBeGreaterThan(15)
   expect(runTogether(pace, ['quick', 'slow'], () => 1)).toBe(1)
 })
+
+/** The sizes of the next groups. */
+const sizes = (pace: Pace, count: number): number[] => Array.from({ length: count }, () => pace.nextSize())
+
+test.for([2, 100, 300])('groups of %i that fail come down to one, and grow again once two go through', (messages) => {
+  const pace = new Pace({ messages, ms: 20 }, 1)
+  for (let failed = 0; failed < 20; failed++) pace.abandoned()
+  // Nobody would hear of groups that succeed if nobody tried one.
+  expect(sizes(pace, 100).filter((size) => size > 1)).toEqual([2, 2])
+  for (let collided = 0; collided < 20; collided++) pace.collided()
+  expect(sizes(pace, 100).filter((size) => size > 1)).toEqual([2, 2])
+  for (let went = 0; went < 20; went++) pace.succeeded()
+  expect(pace.nextSize()).toBe(messages)
+})
+
+test('on arrival two are tried as well where groups have come down to one', () => {
+  const pace = createPace()
+  for (let failed = 0; failed < 20; failed++) pace.abandoned()
+  const shares = Array.from({ length: 100 }, () => pace.share(['note', 'note', 'note', 'note']))
+  expect(shares.filter((share) => share === 2)).toHaveLength(2)
+  expect(shares.filter((share) => share === 1)).toHaveLength(98)
+})
+
+test('where groups are turned off there is none', () => {
+  const pace = new Pace({ messages: 1, ms: 20 }, 1)
+  pace.abandoned()
+  expect(new Set(sizes(pace, 100))).toEqual(new Set([1]))
+})
