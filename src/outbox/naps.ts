@@ -19,7 +19,7 @@ export class Naps {
     await sleep(Math.min(ms, SHORTEST_MS), over)
     if (!this.#nudged && goesOn() && ms > SHORTEST_MS) {
       const roused = new Promise<void>((resolve) => (this.#rouse = resolve))
-      await sleep(ms - SHORTEST_MS, Promise.race([roused, over]))
+      await sleep(ms - SHORTEST_MS, roused, over)
       this.#rouse = undefined
     }
     const nudged = this.#nudged
