@@ -4,6 +4,7 @@
  */
 import type { Assembly } from './assembly.js'
 import type { Deliver, Source } from './brokers/source.js'
+import { OnceboxError } from './errors.js'
 import type { FrontDoor } from './front-door.js'
 import { deliver, type DeliverOptions } from './inbox/deliver.js'
 import { Gathering } from './inbox/gather.js'
@@ -14,8 +15,8 @@ import type { Incoming, MessageMap, Outcome } from './message.js'
 import type { Origin } from './runtime.js'
 
 export interface Arrivals {
-  /** A front door; `how` says how each consumer gets what comes through it. */
-  door<M extends MessageMap>(how: DeliverOptions['how']): FrontDoor<M>
+  /** A front door, by its name; `how` says how each consumer gets what comes through it. */
+  door<M extends MessageMap>(name: string, how: DeliverOptions['how']): FrontDoor<M>
   /** What a source delivers to. */
   from(source: Source, origin: Origin): Deliver
   /** Resolves when all that is on its way now has its outcome. */
@@ -44,8 +45,9 @@ export function createArrivals({ runtime, workers, running, waker, idle, advice 
   }
 
   return {
-    door: <M extends MessageMap>(how: DeliverOptions['how']) =>
-      (async (input: Incoming | readonly Incoming[]) => {
+    door: <M extends MessageMap>(name: string, how: DeliverOptions['how']) =>
+      (async (input: Incoming | readonly Incoming[], besides?: unknown) => {
+        if (typeof besides === 'object' && besides !== null) throw tooMuch(name)
         if (Array.isArray(input)) return input.length === 0 ? [] : arrive(input as readonly Incoming[], { how })
         return (await arrive([input as Incoming], { how }))[0]!
       }) as FrontDoor<M>,
@@ -60,6 +62,13 @@ export function createArrivals({ runtime, workers, running, waker, idle, advice 
     },
     settled: () => Promise.allSettled(underWay),
   }
+}
+
+/** A transaction before the message, or options behind it, would be passed over in silence. The index of a `map` may be. */
+function tooMuch(door: string): OnceboxError {
+  const advice = 'in a transaction of yours it is box.once(tx, consumer, message, work)'
+  const takes = `${door} takes a message or an array of them, and nothing else`
+  return new OnceboxError('MESSAGE_INVALID', `${takes}: { id, type, data }; ${advice}`)
 }
 
 /** Something was stored, or waits in the box for its next attempt. */

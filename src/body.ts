@@ -10,6 +10,23 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 export type Decoded = { readonly text: string; readonly data: unknown } | { readonly problem: string }
 
+/** What has something in it of which JSON keeps nothing, and what to pass in its place. By the names that every realm has for them. */
+const EMPTY: Readonly<Record<string, string>> = {
+  '[object Map]': 'a Map; pass Object.fromEntries(map)',
+  '[object Set]': 'a Set; pass [...set]',
+  '[object Error]': 'an Error; pass what matters of it, such as { message }',
+}
+
+/** Of data that has become `{}`. JSON is the truth, so it is taken; whoever wrote a Map meant something else. */
+export function warnOfEmpty(
+  warnOnce: (key: string, about: object, text: string) => void,
+  type: string,
+  data: unknown,
+): void {
+  const what = EMPTY[Object.prototype.toString.call(data)]
+  if (what) warnOnce(`empty ${type}`, { type }, `JSON keeps nothing of the data of a message, ${what}`)
+}
+
 /** Reads a raw body as JSON. The text is kept as it came. */
 export function decodeBody(body: Uint8Array | string): Decoded {
   let text: string

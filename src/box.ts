@@ -70,8 +70,8 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
       return sink
     },
 
-    receive: arrivals.door(() => 'store'),
-    handle: arrivals.door(({ options: { mode, order } }) =>
+    receive: arrivals.door('receive', () => 'store'),
+    handle: arrivals.door('handle', ({ options: { mode, order } }) =>
       order === 'key' ? 'store' : mode === 'direct' ? 'direct' : 'run',
     ),
     async once(tx, name, message, work) {

@@ -1,6 +1,6 @@
 /** Checks options once, where they are resolved: an unknown or ill-typed one is an error that says what was meant. */
 import { OnceboxError } from './errors.js'
-import { nearest } from './nearest.js'
+import { hintAt } from './nearest.js'
 
 export function checkKnown(where: string, given: object, known: readonly string[]): void {
   if (typeof given !== 'object' || given === null || Array.isArray(given)) {
@@ -8,8 +8,7 @@ export function checkKnown(where: string, given: object, known: readonly string[
   }
   for (const name of Object.keys(given)) {
     if (known.includes(name)) continue
-    const near = nearest(name, known)
-    const hint = near ? `did you mean ${near}?` : `it takes ${known.join(', ')}`
+    const hint = hintAt(name, known, `it takes ${known.join(', ')}`)
     throw new OnceboxError('OPTION_INVALID', `${where} has no option ${JSON.stringify(name)}; ${hint}`)
   }
 }
@@ -56,6 +55,38 @@ export function checkMessages(where: string, messages: object): void {
     const advice = 'take one of zod (3.24 or later), valibot or arktype, or unchecked<T>()'
     throw new OnceboxError('OPTION_INVALID', `${where}: ${type} has no Standard Schema; ${advice}`)
   }
+}
+
+/** Of a type that the vocabulary of the box does not have. */
+export function typeUnknown(where: string, type: string, known: readonly string[]): OnceboxError {
+  const hint = hintAt(type, known, 'add it to defineMessages')
+  return new OnceboxError('MESSAGE_TYPE_UNKNOWN', `${where}: there is no message type ${JSON.stringify(type)}; ${hint}`)
+}
+
+/** A list of types, each one that the vocabulary has, if there is one. `all` says how to have all of them. */
+export function checkTypes(
+  where: string,
+  given: readonly string[],
+  known: readonly string[],
+  all: string,
+): readonly string[] {
+  if (!Array.isArray(given) || given.length === 0) {
+    throw new OnceboxError('OPTION_INVALID', `${where}: types must be a list of message types; for all of them, ${all}`)
+  }
+  for (const type of given as readonly string[]) {
+    const problem = nameProblem(type)
+    if (problem) throw new OnceboxError('OPTION_INVALID', `${where}: a type ${problem}`)
+    if (known.includes(type)) continue
+    if (type.includes('*')) throw patternRefused(where, type, `for all of them, ${all}`)
+    if (known.length > 0) throw typeUnknown(where, type, known)
+  }
+  return [...new Set(given as readonly string[])]
+}
+
+/** A pattern would be the name of a type that nobody sends. */
+export function patternRefused(where: string, type: string, advice: string): OnceboxError {
+  const problem = `types are whole names, and ${JSON.stringify(type)} is a pattern; ${advice}`
+  return new OnceboxError('OPTION_INVALID', `${where}: ${problem}`)
 }
 
 /** Names that end up in keys: consumers, and what a message carries. */

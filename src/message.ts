@@ -138,8 +138,18 @@ export type ConsumerOutcome<R = unknown> = { readonly consumer: string } & (
   | { readonly status: 'duplicate'; readonly result?: R }
   | { readonly status: 'failed'; readonly error: Failure; readonly retryAt?: Date }
   | { readonly status: 'dead'; readonly error: Failure }
-  | { readonly status: 'quarantined'; readonly reason: QuarantineReason }
+  | Quarantined
 )
+
+interface Quarantined {
+  readonly status: 'quarantined'
+  readonly reason: QuarantineReason
+  /**
+   * What exactly is wrong, for whoever handed the message in: it may quote the message. Absent where the message was
+   * quarantined before, or is parked for an effect.
+   */
+  readonly detail?: string
+}
 
 export type Outcome<R = unknown> = {
   readonly id: string | undefined
@@ -156,7 +166,7 @@ export type Outcome<R = unknown> = {
   | { readonly status: 'handled'; readonly result: R }
   | { readonly status: 'duplicate'; readonly result?: R }
   | { readonly status: 'failed' | 'dead'; readonly error: Failure }
-  | { readonly status: 'quarantined'; readonly reason: QuarantineReason }
+  | Quarantined
 )
 
 /** `once` throws BUSY instead of returning it: a return value would be committed and acked. */

@@ -13,6 +13,12 @@ export function nearest(name: string, known: readonly string[]): string | undefi
   return best
 }
 
+/** What to say of a name that is not known: which was meant, perhaps, or `otherwise`. */
+export function hintAt(name: string, known: readonly string[], otherwise: string): string {
+  const near = nearest(name, known)
+  return near === undefined ? otherwise : `did you mean ${near}?`
+}
+
 function editDistance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, i) => i)
   for (let i = 1; i <= a.length; i++) {

@@ -62,7 +62,7 @@ export function readAll<Given extends object, D extends Options<Given>>(
 /** Options of `absent` may be there if they are undefined. */
 export function checkNames(where: string, given: object, declared: object, absent: object = {}): void {
   const isAbsent = (name: string): boolean => name in absent && given[name as never] === undefined
-  checkKnown(where, given, [...Object.keys(declared), ...Object.keys(absent).filter(isAbsent)])
+  checkKnown(where, given, [...new Set([...Object.keys(declared), ...Object.keys(absent).filter(isAbsent)])])
 }
 
 function readEach(where: (name: string) => string, given: object, declared: object): object {
@@ -142,6 +142,13 @@ export function name(maxBytes?: number): Option<string> {
     const problem = nameProblem(given, maxBytes)
     if (problem) throw invalid(`${where} ${problem}`)
     return given as string
+  })
+}
+
+export function names(): Option<readonly string[]> {
+  return required((where, given) => {
+    if (Array.isArray(given) && given.every((one) => typeof one === 'string')) return given
+    throw invalid(`${where} must be a list of names; got ${show(given)}`)
   })
 }
 

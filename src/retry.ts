@@ -1,7 +1,8 @@
 /** When a failure is tried again, and when it is given up: the policy of consumers and sinks. */
+import { show } from './check-options.js'
 import { LONGEST_MS } from './figures.js'
 import type { Logger } from './handler.js'
-import { integer, nested, number, oneOf, type Option, type Resolved } from './options.js'
+import { integer, invalid, nested, number, oneOf, type Option, type Resolved } from './options.js'
 
 export type RetryPolicy =
   | {
@@ -25,7 +26,11 @@ const POLICY_OPTION = nested(POLICY)
 
 /** The option of those that have a policy. */
 export const RETRY: Option<RetryPolicy | undefined, Resolved<typeof POLICY> | Retry> = {
-  read: (where, given) => (typeof given === 'function' ? (given as Retry) : POLICY_OPTION.read(where, given)),
+  read(where, given) {
+    if (typeof given === 'function') return given as Retry
+    if (given === undefined || (typeof given === 'object' && given !== null)) return POLICY_OPTION.read(where, given)
+    throw invalid(`${where} takes { ${Object.keys(POLICY).join(', ')} }, or a function; got ${show(given)}`)
+  },
   byDefault: { words: '10 attempts, from 1 s to 1 h, full jitter' },
 }
 

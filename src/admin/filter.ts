@@ -1,5 +1,6 @@
 /** Checks a filter: a criterion that is misspelt or undefined would otherwise match everything. */
-import { nearest } from '../nearest.js'
+import { show } from '../check-options.js'
+import { hintAt } from '../nearest.js'
 import { OnceboxError } from '../errors.js'
 import { isOnCalendar } from '../figures.js'
 import { QUARANTINE_REASONS, type State } from '../message.js'
@@ -179,14 +180,9 @@ function refuseVague(value: unknown, path: string, depth: number): void {
 }
 
 function unknownWord(what: string, word: string, known: readonly string[]): OnceboxError {
-  const near = nearest(word, known)
-  return invalid(`${what} ${JSON.stringify(word)}; ${near ? `did you mean ${near}?` : `it takes ${known.join(', ')}`}`)
+  return invalid(`${what} ${JSON.stringify(word)}; ${hintAt(word, known, `it takes ${known.join(', ')}`)}`)
 }
 
 function invalid(message: string, cause?: unknown): OnceboxError {
   return new OnceboxError('FILTER_INVALID', message, cause === undefined ? undefined : { cause })
-}
-
-function show(value: unknown): string {
-  return typeof value === 'string' ? JSON.stringify(value) : String(value)
 }

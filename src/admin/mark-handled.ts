@@ -4,7 +4,7 @@
  */
 import { backoffMs, sleep } from '../backoff.js'
 import { checkKnown, nameProblem } from '../check-options.js'
-import { nearest } from '../nearest.js'
+import { hintAt } from '../nearest.js'
 import { OnceboxError } from '../errors.js'
 import { isOnCalendar } from '../figures.js'
 import { writeAudit } from '../inbox/audit.js'
@@ -100,8 +100,8 @@ async function targetOf({ runtime, declared }: Marking, name: string): Promise<T
   const all = await consumers(runtime, declared)
   const found = all.find((one) => one.name === name)
   if (!found) {
-    const near = typeof name === 'string' ? nearest(name, all.map((one) => one.name)) : undefined // prettier-ignore
-    const hint = near ? `did you mean ${near}?` : 'declare it, and run box.migrate(), before its ids are marked'
+    const advice = 'declare it, and run box.migrate(), before its ids are marked'
+    const hint = typeof name === 'string' ? hintAt(name, all.map((one) => one.name), advice) : advice // prettier-ignore
     throw new OnceboxError('CONSUMER_UNKNOWN', `markHandled: there is no consumer ${JSON.stringify(name)}; ${hint}`)
   }
   const local = declared.find((one) => one.name === name)

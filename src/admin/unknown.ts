@@ -2,7 +2,7 @@
 import { OnceboxError } from '../errors.js'
 import { GONE_MS } from '../figures.js'
 import { unknownConsumers } from '../inbox/registry.js'
-import { nearest } from '../nearest.js'
+import { hintAt } from '../nearest.js'
 import { SINKS } from '../postgres/sql/admin.js'
 import type { Runtime } from '../runtime.js'
 
@@ -24,11 +24,7 @@ export async function unknownSink({ db }: Runtime, name: unknown): Promise<Onceb
   const what = `there is no sink ${JSON.stringify(name)}, and nothing is to be published to it`
   if (!isName(name)) return new OnceboxError('NOT_FOUND', what)
   const known = (await db.run(SINKS, { goneMs: GONE_MS })).map((sink) => sink.name)
-  const near = nearest(name, known)
-  return new OnceboxError(
-    'NOT_FOUND',
-    `${what}; ${near ? `did you mean ${near}?` : `there is ${known.join(', ') || 'none'}`}`,
-  )
+  return new OnceboxError('NOT_FOUND', `${what}; ${hintAt(name, known, `there is ${known.join(', ') || 'none'}`)}`)
 }
 
 /** One that the server can be asked for. */

@@ -18,8 +18,8 @@ export function sidesOf(broker: string, given: object, sides: Sides): { isSource
   if (typeof given !== 'object' || given === null) throw invalid(`${broker} takes options: ${takes}`)
   const [isSource, isSink] = [has(receives), has(publishes)]
   if (isSource && isSink) checkNames(broker, given, { ...source, ...sink })
-  else if (isSource) checkNames(`${broker} without ${publishes.join()}, which is a source,`, given, source, sink)
-  else if (isSink) checkNames(`${broker} without ${receives.join()}, which is a sink,`, given, sink, source)
+  else if (isSource) checkNames(`${broker} without ${publishes.join(', ')}, which is a source,`, given, source, sink)
+  else if (isSink) checkNames(`${broker} without ${receives.join(', ')}, which is a sink,`, given, sink, source)
   else throw invalid(`${broker} takes ${takes}`)
   return { isSource, isSink }
 }

@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { nearest } from '../nearest.js'
+import { hintAt } from '../nearest.js'
 import type { Config, ConfiguredBox } from '../config.js'
 import { failed, misused, type Exit } from './exit.js'
 import { faultOf, lineOf } from './fault.js'
@@ -114,8 +114,7 @@ function checked(file: string, module: Readonly<Record<string, unknown>>): Confi
   }
   for (const name of Object.keys(config)) {
     if (FIELDS.includes(name)) continue
-    const near = nearest(name, FIELDS)
-    const hint = near ? `did you mean ${near}?` : `it takes ${FIELDS.join(', ')}`
+    const hint = hintAt(name, FIELDS, `it takes ${FIELDS.join(', ')}`)
     throw failed(`${at(new RegExp(`\\b${escaped(name)}\\b`))}: a config has no field ${JSON.stringify(name)}`, hint)
   }
   const { box, url, schema, example } = config as Partial<Config>

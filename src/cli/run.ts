@@ -1,6 +1,6 @@
 /** Runs what was typed. Everything of the outside is handed in, so that tests run it without a process. */
 import { sleep } from '../backoff.js'
-import { nearest } from '../nearest.js'
+import { hintAt } from '../nearest.js'
 import type { Command, Context } from './command.js'
 import { loadConfig, type Config } from './config.js'
 import type { Connection } from './connect/connect.js'
@@ -70,8 +70,7 @@ function find(argv: readonly string[]): { names: string[]; rest: readonly string
 }
 
 function unknown(given: string, known: readonly string[], lists: string): Exit {
-  const near = nearest(given, known)
-  return misused(`there is no command "${given}"`, near === undefined ? `${lists} lists them` : `did you mean ${near}?`)
+  return misused(`there is no command "${given}"`, hintAt(given, known, `${lists} lists them`))
 }
 
 function incomplete(noun: string, names: readonly string[]): Exit {

@@ -1,6 +1,5 @@
 /** What a consumer is: a name, handlers by type, and options. The declaration; `worker.ts` runs it. */
-import { nameProblem } from '../check-options.js'
-import { nearest } from '../nearest.js'
+import { patternRefused, nameProblem, typeUnknown } from '../check-options.js'
 import { OnceboxError } from '../errors.js'
 import { batchRun, type Logger } from '../handler.js'
 import type { LocalConsumer } from '../local-consumer.js'
@@ -24,7 +23,7 @@ export function declareConsumer<M extends MessageMap>(
 ): ConsumerDeclaration {
   const problem = nameProblem(name, 200)
   if (problem) throw new OnceboxError('OPTION_INVALID', `a consumer's name ${problem}`)
-  const entries = Object.entries(handlers ?? {}).filter(([, handler]) => handler !== undefined)
+  const entries = handlersIn(name, handlers)
   if (entries.length === 0) {
     throw new OnceboxError('OPTION_INVALID', `consumer ${name} has no handlers; give it one per message type, or '*'`)
   }
@@ -37,12 +36,10 @@ export function declareConsumer<M extends MessageMap>(
       )
     }
     if (messages && type !== '*' && !Object.hasOwn(messages, type)) {
-      const near = nearest(type, Object.keys(messages))
-      const hint = near ? `did you mean ${near}?` : 'add it to defineMessages'
-      throw new OnceboxError(
-        'MESSAGE_TYPE_UNKNOWN',
-        `consumer ${name} handles ${type}, which is not in the messages of the box; ${hint}`,
-      )
+      throw typeUnknown(`consumer ${name}`, type, Object.keys(messages))
+    }
+    if (!messages && type !== '*' && type.includes('*')) {
+      throw patternRefused(`consumer ${name}`, type, `'*' takes every type that is not listed`)
     }
     const odd = nameProblem(type)
     if (odd) throw new OnceboxError('OPTION_INVALID', `consumer ${name}: the type ${JSON.stringify(type)} ${odd}`)
@@ -54,6 +51,15 @@ export function declareConsumer<M extends MessageMap>(
     types: [...byType.keys()],
     handlerOf: (type) => byType.get(type) ?? byType.get('*'),
   }
+}
+
+function handlersIn(consumer: string, given: unknown): [type: string, handler: unknown][] {
+  const entries = Object.entries(given ?? {}).filter(([, handler]) => handler !== undefined)
+  const got = batchRun(given) ? 'batch(…)' : Array.isArray(given) ? 'an array' : `a ${typeof given}`
+  // The letters of a type, and the places of a list, are no types.
+  if (got === 'a object' || given === undefined) return entries
+  const example = `{ 'order.placed': async (message, { tx }) => … }`
+  throw new OnceboxError('OPTION_INVALID', `consumer ${consumer}: handlers are an object, ${example}; got ${got}`)
 }
 
 /** Refuses what the client of the box cannot do. */

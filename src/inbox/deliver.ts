@@ -178,11 +178,12 @@ async function withoutUnfit(
 ): Promise<readonly Prepared[]> {
   const unfit = messages.filter((message) => message.unfit?.has(consumer))
   if (unfit.length === 0) return messages
+  const detailOf = (message: Prepared): string => message.unfit!.get(consumer)!
   await quarantine(
     runtime,
-    unfit.map((message) => ({ consumer, refused: refuse(message, 'no-id', message.unfit!.get(consumer)!) })),
+    unfit.map((message) => ({ consumer, refused: refuse(message, 'no-id', detailOf(message)) })),
   )
-  for (const message of unfit) perMessage.get(message)!.push(quarantined(consumer, 'no-id'))
+  for (const message of unfit) perMessage.get(message)!.push(quarantined(consumer, 'no-id', detailOf(message)))
   return messages.filter((message) => !unfit.includes(message))
 }
 

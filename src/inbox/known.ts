@@ -123,7 +123,7 @@ export async function judgeKnown(
     if (found === undefined) answers.push(await judgeAge(runtime, message, judging))
     else if (!found.same) {
       await quarantine(runtime, [{ consumer, refused: refuse(message, 'conflict', CONFLICT) }], tx)
-      answers.push(quarantined(consumer, 'conflict'))
+      answers.push(quarantined(consumer, 'conflict', CONFLICT))
     } else {
       message.reworded = found.reworded
       answers.push(isOpen(found) ? undefined : knownOutcome(runtime, consumer, found))
@@ -136,9 +136,9 @@ export async function judgeKnown(
 async function judgeAge(runtime: Runtime, message: Prepared, { horizon, tx }: Judging): Promise<Ackable | undefined> {
   const [row] = await runtime.db.run(IS_FRESH, { ...horizon, at: message.time }, tx)
   if (row!.fresh === 'true') return undefined
-  const refused = refuse(message, 'too-old', tooOld(message, row!.ahead === 'true'))
-  await quarantine(runtime, [{ consumer: horizon.consumer, refused }], tx)
-  return quarantined(horizon.consumer, 'too-old')
+  const detail = tooOld(message, row!.ahead === 'true')
+  await quarantine(runtime, [{ consumer: horizon.consumer, refused: refuse(message, 'too-old', detail) }], tx)
+  return quarantined(horizon.consumer, 'too-old', detail)
 }
 
 /** Its fate is not decided: somebody runs it, or will. */

@@ -4,12 +4,10 @@
  */
 import type { Sink } from '../brokers/sink.js'
 import type { Source } from '../brokers/source.js'
-import { nameProblem } from '../check-options.js'
-import { nearest } from '../nearest.js'
-import { OnceboxError } from '../errors.js'
+import { checkTypes } from '../check-options.js'
 import { DEFAULT_RETAIN_MS, LONGEST_MS, MIB } from '../figures.js'
 import type { MessageMap, Name } from '../message.js'
-import { checked, integer, invalid, nested, oneOf, optional, orInfinity, resolve } from '../options.js'
+import { checked, integer, invalid, names, nested, oneOf, optional, orInfinity, resolve } from '../options.js'
 import type { Origin } from '../runtime.js'
 import type { ConsumerDeclaration } from './consumer.js'
 
@@ -55,13 +53,7 @@ export const QUARANTINE = {
 }
 
 export const FROM = {
-  consumers: optional(
-    checked((where, given: readonly string[]) => {
-      if (Array.isArray(given) && given.every((one) => typeof one === 'string')) return given
-      throw invalid(`${where} must be a list of names`)
-    }),
-    'all',
-  ),
+  consumers: optional(names(), 'all'),
   unrouted: oneOf(['quarantine', 'skip'], 'quarantine'),
   types: optional(
     checked((_, given: readonly string[] | 'any') => given),
@@ -70,6 +62,8 @@ export const FROM = {
   keys: optional(oneOf(['source', 'shared']), "`'shared'`; of a push source `'source'`"),
   quarantine: optional(nested(QUARANTINE), 'no limit; of a push source as below'),
 }
+
+const ANY = `{ types: 'any' }`
 
 export function resolveFrom(
   source: Source,
@@ -85,7 +79,7 @@ export function resolveFrom(
   const pushed = source.push === true && source.broker !== true
   if (types === undefined && pushed) {
     throw invalid(
-      `from: a push source must say which types it may send: from(source, { types: ['order.paid'] }); for all of them, { types: 'any' }`,
+      `from: a push source must say which types it may send: from(source, { types: ['order.paid'] }); for all of them, ${ANY}`,
     )
   }
   const name = source.name ?? `source-${attached.length + 1}`
@@ -97,7 +91,7 @@ export function resolveFrom(
   return {
     name,
     account: quota && name,
-    types: types === undefined || types === 'any' ? undefined : checkTypes(types, known),
+    types: types === undefined || types === 'any' ? undefined : new Set(checkTypes('from', types, known, ANY)),
     keys: keys ?? (pushed ? 'source' : 'shared'),
     consumers,
     unrouted,
@@ -123,27 +117,6 @@ export function releasedFrom(account: string): Origin {
     quota: undefined,
   } as const
   return { name: account, account, ...free, replayMs: undefined, full: false }
-}
-
-function checkTypes(given: readonly string[], known: readonly string[]): ReadonlySet<string> {
-  if (!Array.isArray(given) || given.length === 0) {
-    throw invalid(`from: types must be a list of message types, or 'any'`)
-  }
-  for (const type of given as readonly string[]) {
-    const problem = nameProblem(type)
-    if (problem) throw invalid(`from: a type ${problem}`)
-    if (known.includes(type)) continue
-    if (type.includes('*')) {
-      throw invalid(
-        `from: types are whole names, and ${JSON.stringify(type)} is a pattern; for all of them, { types: 'any' }`,
-      )
-    }
-    if (known.length === 0) continue
-    const near = nearest(type, known)
-    const hint = near ? `did you mean ${near}?` : 'add it to defineMessages'
-    throw new OnceboxError('MESSAGE_TYPE_UNKNOWN', `from: ${JSON.stringify(type)} is no type of this box; ${hint}`)
-  }
-  return new Set(given as readonly string[])
 }
 
 /** A lane that is not named by its key alone begins with this. */

@@ -5,9 +5,9 @@ import { withoutAnswer } from './answers.js'
 import type { Recorded } from './held.js'
 import { retryTime } from './verdict.js'
 
-const ORDER = ['failed', 'busy', 'quarantined', 'dead', 'handled', 'stored', 'duplicate'] as const
+const BY_WEIGHT = ['failed', 'busy', 'quarantined', 'dead', 'handled', 'stored', 'duplicate'] as const
 
-/** The status of a message is the first present in ORDER; its details are those of the consumer it comes from. */
+/** The status of a message is the first present in BY_WEIGHT; its details are those of the consumer it comes from. */
 export function sumUp(id: string | undefined, consumers: readonly Ackable[]): Outcome {
   if (consumers.length === 0) return { id, ack: true, status: 'skipped', consumers: [] }
   const ack = consumers.every((one) => one.ack !== false)
@@ -35,7 +35,7 @@ function latestOf(consumers: readonly Ackable[]): Date | undefined {
 
 function decisive(outcomes: readonly ConsumerOutcome[]): ConsumerOutcome {
   if (outcomes.length > 1) {
-    for (const status of ORDER) {
+    for (const status of BY_WEIGHT) {
       const found = outcomes.find((outcome) => outcome.status === status)
       if (found) return found
     }
@@ -49,9 +49,12 @@ export interface Ackable {
   readonly ack?: boolean
 }
 
-export function quarantinedOutcome(id: string | undefined, reason: QuarantineReason, consumer?: string): Outcome {
-  const consumers: ConsumerOutcome[] = consumer === undefined ? [] : [{ consumer, status: 'quarantined', reason }]
-  return { id, ack: true, status: 'quarantined', reason, consumers }
+/** Of a message that reached no consumer. */
+export function quarantinedOutcome(
+  id: string | undefined,
+  { reason, detail }: { readonly reason: QuarantineReason; readonly detail: string },
+): Outcome {
+  return { id, ack: true, status: 'quarantined', reason, detail, consumers: [] }
 }
 
 export function parseFailure(error: string | null | undefined): Failure {
@@ -118,8 +121,9 @@ export function failed(consumer: string, recorded: Recorded): Ackable {
   return { outcome: { consumer, status: 'failed', error, ...(retryAt && { retryAt }) }, ack: retryBy === 'box' }
 }
 
-export function quarantined(consumer: string, reason: QuarantineReason): Ackable {
-  return { outcome: { consumer, status: 'quarantined', reason } }
+/** `detail`: why, where that was found out just now. */
+export function quarantined(consumer: string, reason: QuarantineReason, detail?: string): Ackable {
+  return { outcome: { consumer, status: 'quarantined', reason, ...(detail !== undefined && { detail }) } }
 }
 
 /** It cannot run now: a copy of it is in flight, or the box stops. */

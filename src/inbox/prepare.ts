@@ -7,7 +7,16 @@ import { OnceboxError } from '../errors.js'
 import { isUnchecked, type Incoming, type QuarantineReason } from '../message.js'
 import type { Origin, Runtime } from '../runtime.js'
 import type { Headers } from '../telemetry/headers.js'
-import { dataOf, decodeBody, fingerprintBytes, isTooDeep, validate, type Checked, type Unread } from '../body.js'
+import {
+  dataOf,
+  decodeBody,
+  fingerprintBytes,
+  isTooDeep,
+  validate,
+  warnOfEmpty,
+  type Checked,
+  type Unread,
+} from '../body.js'
 import { chosenHash, type Choose } from './compare.js'
 import type { ConsumerDeclaration } from './consumer.js'
 import { readEnvelope, readStray, storable, type Envelope } from './envelope.js'
@@ -85,11 +94,14 @@ export function prepare(
   incoming: Incoming,
   options: PrepareOptions,
 ): Prepared | Refused | Promise<Prepared | Refused> {
-  if (typeof incoming !== 'object' || incoming === null || isPromise(incoming)) return refuseThing(incoming, options)
+  if (typeof incoming !== 'object' || incoming === null || Array.isArray(incoming) || isPromise(incoming)) {
+    return refuseThing(incoming, options)
+  }
   const envelope = readEnvelope(incoming, options)
   const misplaced = readStray(runtime, incoming)
   const body = misplaced ? unreadable(incoming, misplaced) : readBody(incoming)
   if (body.mistake && !options.bySource) throw body.mistake
+  if (body.raw === '{}') warnOfEmpty(runtime.warnOnce, envelope.type, incoming.data)
   const refuse = (reason: QuarantineReason, detail: string): Refused =>
     refusal(incoming, envelope, body, {
       reason,
@@ -188,7 +200,7 @@ function unreadable(value: unknown, problem: string, cause?: unknown): Body {
 }
 
 function refuseThing(thing: unknown, options: PrepareOptions): Refused {
-  const got = isPromise(thing) ? 'a promise; await it' : String(thing)
+  const got = isPromise(thing) ? 'a promise; await it' : Array.isArray(thing) ? 'an array' : String(thing)
   const problem = `a message must be an object { id, type, data }; got ${got}`
   if (!options.bySource) throw new OnceboxError('MESSAGE_INVALID', problem)
   const empty: Incoming = { id: undefined, type: '', body: show(thing) }

@@ -12,7 +12,7 @@ import type { Runtime } from '../runtime.js'
 import { failpoint } from '../worker/failpoints.js'
 import { inParts } from '../carried.js'
 import { asReceiverSeesIt, identityUnknown, type ConsumerDeclaration } from './consumer.js'
-import { quarantined, quarantinedOutcome, storedOutcome, sumUp, type Ackable } from './outcome.js'
+import { busy, quarantined, quarantinedOutcome, storedOutcome, sumUp, type Ackable } from './outcome.js'
 import { sizeOf, type Prepared, type Refused } from './prepare.js'
 import { identityOf } from './identity.js'
 import { classify, confirmKnown, CONFLICT, knownOutcome, tooOld } from './known.js'
@@ -63,7 +63,7 @@ export async function receive(
       const answers = await receiveBatch(runtime, free, reception)
       let next = 0
       for (const message of part) {
-        outcomes.push(message === free[next] ? answers[next++]! : busy(message, reception))
+        outcomes.push(message === free[next] ? answers[next++]! : busyForAll(message, reception))
       }
     }
     failpoint('received', runtime.db)
@@ -88,7 +88,7 @@ export async function withoutRefused(
   const outcomes = await take(accepted)
   if (refused.length === 0) return [...outcomes]
   let next = 0
-  return messages.map((one) => ('reason' in one ? quarantinedOutcome(one.incoming.id, one.reason) : outcomes[next++]!))
+  return messages.map((one) => ('reason' in one ? quarantinedOutcome(one.incoming.id, one) : outcomes[next++]!))
 }
 
 /** By message of a batch, what each consumer that gets it is told. */
@@ -142,11 +142,11 @@ async function oneByOne(runtime: Runtime, batch: readonly Prepared[], options: R
     const [message] = batch as [Prepared]
     const lane = message.lane ?? message.key
     if (lane !== undefined) options.heldBack.add(lane)
-    return [busy(message, options)]
+    return [busyForAll(message, options)]
   }
   const outcomes: Outcome[] = []
   for (const message of batch) {
-    if (isHeldBack(message, options)) outcomes.push(busy(message, options))
+    if (isHeldBack(message, options)) outcomes.push(busyForAll(message, options))
     else outcomes.push(...(await receiveBatch(runtime, [message], { ...options, alone: true })))
   }
   return outcomes
@@ -161,7 +161,7 @@ function isHeldBack({ key, lane = key }: Prepared, { heldBack }: Reception): boo
   return lane !== undefined && heldBack.has(lane)
 }
 
-function busy({ id, type }: Prepared, { consumers, only }: ReceiveOptions): Outcome {
+function busyForAll({ id, type }: Prepared, { consumers, only }: ReceiveOptions): Outcome {
   const names = consumers.filter((one) => one.handlerOf(type) !== undefined).map(({ name }) => name)
   const meant = names.filter((name) => isMeant(name, only))
   // Where the consumer runs in other processes alone, its name is not known here.
@@ -179,7 +179,7 @@ async function refuseUnfit(runtime: Runtime, batch: readonly Prepared[], perMess
     for (const [consumer, detail] of message.unfit ?? []) {
       if (!perMessage[at]!.has(consumer)) continue
       refused.push({ consumer, refused: refuse(message, 'no-id', detail) })
-      perMessage[at]!.set(consumer, quarantined(consumer, 'no-id'))
+      perMessage[at]!.set(consumer, quarantined(consumer, 'no-id', detail))
     }
   })
   await quarantine(runtime, refused)
@@ -249,13 +249,15 @@ async function classifyRest(
     if (found === undefined) {
       const place = String([at + 1, consumer])
       if (!old.has(place)) return void again.push(pair)
-      refused.push({ consumer, refused: refuse(message, 'too-old', tooOld(message, ahead.has(place))) })
-      perMessage[at]!.set(consumer, quarantined(consumer, 'too-old'))
+      const detail = tooOld(message, ahead.has(place))
+      refused.push({ consumer, refused: refuse(message, 'too-old', detail) })
+      perMessage[at]!.set(consumer, quarantined(consumer, 'too-old', detail))
     } else if (!found.same) {
       refused.push({ consumer, refused: refuse(message, 'conflict', CONFLICT) })
-      perMessage[at]!.set(consumer, quarantined(consumer, 'conflict'))
+      perMessage[at]!.set(consumer, quarantined(consumer, 'conflict', CONFLICT))
     } else if (found.state === 'failed') parked.push(pair)
-    else if (found.state === 'arriving') perMessage[at]!.set(consumer, heldByArrival(consumer))
+    // Nobody may acknowledge a copy of what only its source would deliver again.
+    else if (found.state === 'arriving') perMessage[at]!.set(consumer, busy(consumer))
     else perMessage[at]!.set(consumer, knownOutcome(runtime, consumer, found))
   })
   await quarantine(runtime, refused)
@@ -265,7 +267,7 @@ async function classifyRest(
     const ours = new Set(rows.map(({ consumer, source, id }) => JSON.stringify([consumer, source, id])))
     // What is not waiting any more is being run on arrival, or was: it is asked about again.
     parked.forEach(({ at, consumer }, index) => {
-      if (!ours.has(JSON.stringify(keys[index]))) perMessage[at]!.set(consumer, heldByArrival(consumer))
+      if (!ours.has(JSON.stringify(keys[index]))) perMessage[at]!.set(consumer, busy(consumer))
     })
   }
   return again
@@ -283,15 +285,10 @@ export async function sumUpAll(
     if (answers[at]!.length > 0 || options.unrouted === 'skip') return sumUp(message.id, answers[at]!)
     const detail = `no consumer takes messages of type ${message.type}`
     unrouted.push({ consumer: NO_CONSUMER, refused: refuse(message, 'unrouted', detail), meant: options.only })
-    return quarantinedOutcome(message.id, 'unrouted')
+    return quarantinedOutcome(message.id, { reason: 'unrouted', detail })
   })
   await quarantine(runtime, unrouted)
   return outcomes
-}
-
-/** Nobody may acknowledge a copy of what only its source would deliver again. */
-function heldByArrival(consumer: string): Ackable {
-  return { outcome: { consumer, status: 'busy' }, ack: false }
 }
 
 function stored(consumer: string): Ackable {

@@ -1,6 +1,6 @@
 /** Registry: tells receivers in other processes which consumers there are and what they take. */
 import { hostname } from 'node:os'
-import { nearest } from '../nearest.js'
+import { hintAt } from '../nearest.js'
 import { sqlState } from '../postgres/errors.js'
 import { KNOWN_CONSUMERS, REGISTER, RENEW, UNROUTED, type ConsumerRow } from '../postgres/sql/registry.js'
 import { BEGIN_WATERMARKS, CONSUMERS } from '../postgres/sql/retain.js'
@@ -79,13 +79,11 @@ export async function unknownConsumers(
 ): Promise<{ readonly name: string; readonly hint: string }[]> {
   const strange = names.filter((name) => name !== NO_CONSUMER && !declared.includes(name))
   if (strange.length === 0) return []
-  const known = [...declared, ...(await db.run(KNOWN_CONSUMERS, strange)).map(({ name }) => name)]
+  const registered = (await db.run(KNOWN_CONSUMERS, strange)).map(({ name }) => name)
+  const known = [...new Set([...declared, ...registered])]
   return strange
     .filter((name) => !known.includes(name))
-    .map((name) => {
-      const near = nearest(name, known)
-      return { name, hint: near ? `did you mean ${near}?` : `there is ${known.join(', ') || 'none'}` }
-    })
+    .map((name) => ({ name, hint: hintAt(name, known, `there is ${known.join(', ') || 'none'}`) }))
 }
 
 /**

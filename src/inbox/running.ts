@@ -2,9 +2,9 @@
  * Which consumers of a box run in this process: all of them, or those that its start names. The others stay declared, so
  * their subscriptions stand, and what arrives here is stored for them: a process that runs them takes it from there.
  */
-import { nearest } from '../nearest.js'
+import { hintAt } from '../nearest.js'
 import type { Lifecycle } from '../lifecycle.js'
-import { checked, invalid, optional, resolve } from '../options.js'
+import { invalid, names, optional, resolve } from '../options.js'
 import type { ConsumerDeclaration } from './consumer.js'
 import type { ConsumerWorker } from './worker.js'
 
@@ -14,13 +14,7 @@ export interface StartOptions {
 }
 
 export const START = {
-  consumers: optional(
-    checked((where, given: readonly string[]) => {
-      if (Array.isArray(given) && given.every((name) => typeof name === 'string')) return given
-      throw invalid(`${where} must be a list of names`)
-    }),
-    'all of them',
-  ),
+  consumers: optional(names(), 'all of them'),
 }
 
 export interface Running {
@@ -58,8 +52,7 @@ export function createRunning(declared: ReadonlyMap<string, ConsumerWorker>): Ru
 
 function checkDeclared(name: string, names: readonly string[]): void {
   if (names.includes(name)) return
-  const near = nearest(name, names)
-  const hint = near ? `did you mean ${near}?` : `there ${names.length > 0 ? `are ${names.join(', ')}` : 'are none'}`
+  const hint = hintAt(name, names, `there is ${names.join(', ') || 'none'}`)
   throw invalid(`start: the box has no consumer ${JSON.stringify(name)}; ${hint}`)
 }
 

@@ -1,32 +1,21 @@
-/**
- * Runs a consumer: its loop claims what is due and hands it to `group.ts`.
- *
- *     idle ──start──> running ──stop──> stopping ──all that runs has ended──> idle
- *
- * A drain may run beside the loop, or without it; what arrives runs in any state. A stop ends the loop and every drain, and
- * the stop of a whole box the arrivals too: nothing new begins, and what still runs when its patience is at an end is
- * aborted. A start that a stop has overtaken starts nothing.
- */
-import { aboutMessage } from '../about.js'
-import { OnceboxError } from '../errors.js'
+/** Runs a consumer: its loop claims what is due and hands it to `group.ts`. `worker-life.ts` says when it runs. */
 import { CALM_MS } from '../figures.js'
-import { beginTurn } from '../lifecycle.js'
-import { tell, watch, type Runtime } from '../runtime.js'
-import { DRAIN_UNTIL, NEXT_DUE } from '../postgres/sql/claim.js'
-import { Abort } from '../worker/abort.js'
+import { createPlans } from '../postgres/plans.js'
+import { NEXT_DUE } from '../postgres/sql/claim.js'
+import { watch, type Runtime } from '../runtime.js'
 import { createLoop, type Loop } from '../worker/loop.js'
 import { Pace } from '../worker/pace.js'
 import type { Trouble } from '../worker/trouble.js'
-import { sleep } from '../backoff.js'
 import { Claims } from './claims.js'
 import type { ConsumerDeclaration } from './consumer.js'
+import { runRound, type Round } from './drain-round.js'
 import { runClaim } from './group.js'
-import { watched, type Claim } from './held.js'
 import type { Loss } from './losses.js'
-import { createPlans } from '../postgres/plans.js'
 import type { Worker } from './run.js'
+import { tellTakeover } from './takeover.js'
 import { tappedClaim } from './tapped.js'
 import { isAway } from './transaction.js'
+import { WorkerLife } from './worker-life.js'
 
 export interface ConsumerWorker {
   readonly consumer: ConsumerDeclaration
@@ -58,22 +47,16 @@ export interface ConsumerWorker {
 
 export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): ConsumerWorker {
   const { options, name } = consumer
-  const pace = new Pace(options.group, options.concurrency)
+  const { concurrency } = options
+  const life = new WorkerLife(runtime, name)
+  const pace = new Pace(options.group, concurrency)
   const metrics = runtime.metrics.consumer(name)
   metrics.takes(consumer.types)
-  let stop = new Abort()
-  let stopping = false
-  /** The whole box is being stopped, arrivals included. */
-  let ending = false
-  /** Until the next stop: a start or a drain that a stop has overtaken starts nothing more. */
-  let turn = beginTurn()
-  /** All stops under way. */
-  let halting: Promise<unknown> | undefined
-  const draining = new Set<Promise<unknown>>()
-  let inFlight = 0
+  const trouble = watch(runtime, { name, where: { consumer: name }, of: 'the database', calmMs: CALM_MS })
+  const freshenPlans = createPlans(runtime.db)
 
   /** What cannot be given back is left to its lease. */
-  const givesUp = (error: unknown): boolean => stop.aborted !== undefined || (stopping && !isAway(error))
+  const givesUp = (error: unknown): boolean => life.abort.aborted !== undefined || (life.isStopping() && !isAway(error))
   const claims = new Claims(runtime, consumer, pace, givesUp)
   const shared = {
     ...{ runtime, consumer, pace, metrics },
@@ -82,75 +65,28 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
     calm: () => claims.calm,
     noteAway: (error: unknown) => claims.noteAway(error),
   }
-  const worker = (): Worker => ({ ...shared, stop, stopping: () => stopping })
-  const freshenPlans = createPlans(runtime.db)
 
-  const trouble = watch(runtime, { name, where: { consumer: name }, of: 'the database', calmMs: CALM_MS })
-  const step = async (foundSome: (more: boolean) => void, drain?: DrainRound): Promise<boolean> => {
+  let inFlight = 0
+  /** Claims some of what is due, and runs it. Answers whether there was any. */
+  const step = async (foundSome: (more: boolean) => void, round?: Round): Promise<boolean> => {
     inFlight++
     try {
-      const claimed = await claims.next(drain?.until)
+      const claimed = await claims.next(round?.until)
       if (!claimed) {
         trouble.worked()
         return false
       }
       foundSome(claims.mayHaveLeft(claimed))
       const found = tappedClaim(name, claimed)
-      tellTakeover(found)
+      tellTakeover(runtime, name, found)
       freshenPlans()
-      await (drain ? runClaim({ ...worker(), stopping: drain.isOver }, drain.watch(found)) : runClaim(worker(), found))
+      const worker: Worker = { ...shared, stop: life.abort, stopping: round?.isOver ?? life.isStopping }
+      await runClaim(worker, round ? round.watch(found) : found)
       trouble.worked()
       return true
     } finally {
       inFlight--
     }
-  }
-
-  const drainRound = async (isOver: () => boolean): Promise<boolean> => {
-    const [row] = await runtime.db.run(DRAIN_UNTIL, null)
-    let progressed = false
-    const watch = (claim: Claim): Claim =>
-      watched(claim, (_, fate) => {
-        // What failed comes to an end after some attempts; what only asked for another time need not.
-        if (!('retryBy' in fate) || fate.failure || fate.parked) progressed = true
-      })
-    let broken = false
-    const ends = (): boolean => broken || isOver()
-    const round: DrainRound = { until: row!.until, isOver: ends, watch }
-    const slot = async (): Promise<void> => {
-      while (!ends()) {
-        claims.lookEverywhere()
-        const found = await step(() => undefined, round).catch((error: unknown) => {
-          // What a stop has aborted is given back: that is no failure of the drain.
-          if (isOver()) return false
-          broken = true
-          throw error
-        })
-        if (!found) return
-        // An embedded database answers without the event loop, and timers would never get their turn.
-        await new Promise((resolve) => setImmediate(resolve))
-      }
-    }
-    const slots = Array.from({ length: options.concurrency }, slot)
-    // A drain that fails leaves nothing running behind it.
-    await Promise.allSettled(slots)
-    await Promise.all(slots)
-    while (inFlight > 0) await sleep(5)
-    return progressed
-  }
-
-  const failed = (error: unknown): void => {
-    claims.noteAway(error)
-    if (!stopping) trouble.failed(error)
-  }
-  const tellTakeover = ({ queue }: Claim): void => {
-    const suspects = queue.filter(({ suspect }) => suspect)
-    if (suspects.length === 0) return
-    metrics.tookOver(suspects.length)
-    const about = { ...aboutMessage(suspects[0]!.message), consumer: name, messages: suspects.length }
-    runtime.log.warn(about, 'messages are taken over from a worker that died or lost its lease')
-    const messages = suspects.map(({ message: { id, source, type } }) => ({ id, source, type }))
-    tell(runtime, 'takenOver', { consumer: name, messages })
   }
 
   const nextDueMs = async (): Promise<number | undefined> => {
@@ -164,81 +100,37 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
     return Number(ms)
   }
 
-  const loop: Loop = createLoop({ slots: options.concurrency, step, nextDueMs, failed })
+  const failed = (error: unknown): void => {
+    claims.noteAway(error)
+    if (!life.isStopping()) trouble.failed(error)
+  }
 
-  const halt = async (timeoutMs: number, others: Promise<unknown> | undefined): Promise<void> => {
-    stopping = true
-    ending = others !== undefined
-    const ended = Promise.all([loop.stop(), others, Promise.allSettled(draining)])
-    const timer = setTimeout(() => {
-      stop.abort(new OnceboxError('STOPPED', `the box stopped while ${name} was still running`))
-    }, timeoutMs)
-    try {
-      await ended
-      // What was given back on arrival while the database was away is on its way.
-      await Promise.allSettled(claims.releasing)
-    } finally {
-      clearTimeout(timer)
-      ending = false
-      // What arrives from now on is run again: `handle` works on a box that is stopped too.
-      if (stop.aborted) stop = new Abort()
-    }
+  const loop: Loop = createLoop({ slots: concurrency, step, nextDueMs, failed })
+
+  const drained = {
+    ...{ db: runtime.db, slots: concurrency, inFlight: () => inFlight },
+    step(round: Round) {
+      claims.lookEverywhere()
+      return step(() => undefined, round)
+    },
   }
 
   return {
     consumer,
+    trouble,
     get inline() {
-      return { ...shared, stop, stopping: () => ending }
+      return { ...shared, stop: life.abort, stopping: life.isEnding }
     },
     get alive() {
       return loop.alive
     },
     get failing() {
-      return loop.alive && trouble.failures > 2 * options.concurrency
-    },
-    trouble,
-    async start(ready) {
-      const { goesOn } = turn
-      await ready
-      while (halting) await halting
-      // What runs is stopped by the handle that it was started with.
-      if (!goesOn() || loop.alive) return
-      stopping = false
-      stop = new Abort()
-      runtime.traces.background(() => loop.start())
+      return loop.alive && trouble.failures > 2 * concurrency
     },
     wake: loop.wake,
-    stop(timeoutMs, others) {
-      turn.end()
-      turn = beginTurn()
-      const stopped = halt(timeoutMs, others)
-      const all = Promise.allSettled([halting, stopped]).then(() => {
-        if (halting === all) halting = undefined
-      })
-      halting = all
-      return stopped
-    },
-    drain() {
-      const { goesOn } = turn
-      return async () => {
-        // A stop under way ends first.
-        await halting
-        if (!goesOn()) return false
-        const round = drainRound(() => !goesOn())
-        draining.add(round)
-        try {
-          return await round
-        } finally {
-          draining.delete(round)
-        }
-      }
-    },
+    start: (ready) => life.start(loop, ready),
+    stop: (timeoutMs, others) =>
+      life.stop(loop, timeoutMs, { others, givenBack: () => Promise.allSettled(claims.releasing) }),
+    drain: () => life.drain((isOver) => runRound(drained, isOver)),
   }
-}
-
-/** One round of a drain: what it takes, what ends it, and how it watches its claims get somewhere. */
-interface DrainRound {
-  readonly until: string
-  isOver(): boolean
-  watch(claimed: Claim): Claim
 }

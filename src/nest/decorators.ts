@@ -56,6 +56,11 @@ export interface MakeHandleBatch<M extends MessageMap, Tx> {
   ): HandleDecorator<(messages: readonly Handled<M, K>[], ctx: BatchContext<M, Tx>) => unknown>
 }
 
+/** Marks the handler of messages of these types, whatever its parameters say of them. */
+export type MakeAnyHandle = (
+  ...types: readonly [string, ...string[]]
+) => HandleDecorator<(messages: never, ctx: never) => unknown>
+
 type Handled<M extends MessageMap, K> = MessageOf<M, K extends Name<M> ? K : Name<M>>
 
 /** The method's parameters are checked against the message and the context; TypeScript infers none for a method. */
@@ -91,6 +96,11 @@ export function decorators<M extends MessageMap = MessageMap, Tx = unknown>(box?
     InjectBox: () => InjectBox(box),
   }
 }
+
+// For the box of an app that has one, without its vocabulary: what a method says of its parameters is taken at its word.
+export const { Consumer } = decorators()
+export const Handle: MakeAnyHandle = (...types) => handles('Handle', types, false)
+export const HandleBatch: MakeAnyHandle = (...types) => handles('HandleBatch', types, true)
 
 function handles(what: string, types: readonly string[], batch: boolean) {
   if (types.length === 0) throw invalid(`@${what} needs the type that the method handles`)

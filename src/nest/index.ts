@@ -1,8 +1,12 @@
 /** oncebox in a Nest app: a module with a box, consumers as classes, handlers as methods. */
 export {
+  Consumer,
   decorators,
+  Handle,
+  HandleBatch,
   type Decorators,
   type HandleDecorator,
+  type MakeAnyHandle,
   type MakeConsumer,
   type MakeHandle,
   type MakeHandleBatch,

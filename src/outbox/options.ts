@@ -1,8 +1,7 @@
 /** A sink's options. */
 import type { Sink } from '../brokers/sink.js'
-import { nameProblem } from '../check-options.js'
-import { nearest } from '../nearest.js'
-import { OnceboxError } from '../errors.js'
+import type { Source } from '../brokers/source.js'
+import { checkTypes, nameProblem } from '../check-options.js'
 import { DAY_MS, LONGEST_MS } from '../figures.js'
 import type { Logger } from '../handler.js'
 import type { MessageMap, Name } from '../message.js'
@@ -59,26 +58,10 @@ export function resolveSinkOptions<M extends MessageMap>(
   return {
     ...options,
     /** null: all. */
-    types: types === undefined ? null : checkTypes(where, types, known),
+    types: types === undefined ? null : checkTypes(where, types, known, 'leave it out'),
     retry: resolveRetry(where, retry, log),
     attempts: attemptsOf(retry),
   }
-}
-
-function checkTypes(where: string, given: readonly string[], known: readonly string[]): readonly string[] {
-  const types: readonly string[] = Array.isArray(given) ? (given as readonly string[]) : []
-  if (types.length === 0) {
-    throw invalid(`${where}: types must be a list of message types; leave it out for all`)
-  }
-  for (const type of types) {
-    const problem = nameProblem(type)
-    if (problem) throw invalid(`${where}: a type ${problem}`)
-    if (known.length === 0 || known.includes(type)) continue
-    const near = nearest(type, known)
-    const hint = near ? `did you mean ${near}?` : 'add it to defineMessages'
-    throw new OnceboxError('MESSAGE_TYPE_UNKNOWN', `${where} wants ${JSON.stringify(type)}, which is no type; ${hint}`)
-  }
-  return [...new Set(types)]
 }
 
 /** What a sink is called that has no name, where it is the only one without. */
@@ -91,7 +74,9 @@ const UNNAMED = 'sink-1'
  */
 export function nameOfSink(sink: Sink, given: string | undefined, taken: readonly string[]): string {
   if (typeof sink?.publish !== 'function' || typeof sink.close !== 'function') {
-    throw invalid('a sink has two methods, publish and close')
+    const brings = typeof (sink as Partial<Source> | undefined)?.start === 'function'
+    const hint = brings ? '; this one brings messages in: it is a source, for box.from' : ''
+    throw invalid(`to: a sink has two methods, publish and close${hint}`)
   }
   const own = (sink as { name?: unknown }).name
   const name = given ?? (typeof own === 'string' && own !== '' ? own : UNNAMED)

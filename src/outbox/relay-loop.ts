@@ -6,6 +6,7 @@ import { backoffMs, sleep } from '../backoff.js'
 import { readable } from '../readable.js'
 import { beginTurn, type OwnTurn } from '../lifecycle.js'
 import { createCare } from './apart.js'
+import { Naps, SHORTEST_MS } from './naps.js'
 import { createSuspects } from './suspects.js'
 import type { Attached } from './options.js'
 import { DestinationDown } from './publish.js'
@@ -26,9 +27,8 @@ export interface RelayLoop {
   readonly downSince: number | undefined
 }
 
-/** `send` cannot tell when its transaction commits, so a relay looks this often at first, and half as often each time. */
-const MIN_POLL_MS = 10
-const MAX_POLL_MS = 1_000
+/** A relay that finds nothing looks half as often each time, until it naps for so long. */
+const LONGEST_NAP_MS = 1_000
 /** While the destination is down. */
 const DOWN_MS = { first: 100, most: 30_000 }
 /** While the database is. */
@@ -46,8 +46,7 @@ export function createRelayLoop(
   const down = watch(runtime, { name, where: { sink }, of: 'its broker' })
   const away = watch(runtime, { name, where: { sink }, of: 'the database', calmMs: CALM_MS })
   let running: { readonly turn: OwnTurn; readonly ended: Promise<void> } | undefined
-  let nudged = false
-  let rouse: (() => void) | undefined
+  const naps = new Naps()
   let inFlight: Promise<unknown> | undefined
   const lookAfterPlans = createPlans(runtime.db, ['outbox', 'delivery'])
   const memory = { care: createCare(), suspects: createSuspects() }
@@ -73,38 +72,31 @@ export function createRelayLoop(
     else if (!memory.suspects.waiting) down.worked()
   }
 
-  /** Waits, at least a little: many sends in a row are no reason to ask in a row. */
-  const nap = async (ms: number, turn: OwnTurn): Promise<void> => {
-    await sleep(Math.min(ms, MIN_POLL_MS), turn.over)
-    if (nudged || !turn.goesOn() || ms <= MIN_POLL_MS) return
-    const roused = new Promise<void>((resolve) => (rouse = resolve))
-    await sleep(ms - MIN_POLL_MS, Promise.race([roused, turn.over]))
-    rouse = undefined
+  const recover = (error: unknown, { over }: OwnTurn): Promise<unknown> => {
+    const isDown = error instanceof DestinationDown
+    const trouble = isDown ? down : away
+    const { first, most } = isDown ? DOWN_MS : AWAY_MS
+    const ms = backoffMs(trouble.failures, first, most)
+    trouble.failed(isDown ? error.cause : error)
+    // Not cut short by a nudge: what is sent now would fail like the rest.
+    return sleep(ms, over)
   }
 
   const run = async (turn: OwnTurn): Promise<void> => {
-    let pollMs = MIN_POLL_MS
+    let pollMs = SHORTEST_MS
     while (turn.goesOn()) {
       try {
         const { found, nextMs, answer } = await step()
         away.worked()
         if (answer) hear(answer)
         if (found !== 'none') {
-          pollMs = MIN_POLL_MS
+          pollMs = SHORTEST_MS
           continue
         }
-        await nap(Math.max(1, Math.min(pollMs, nextMs ?? pollMs)), turn)
-        pollMs = nudged ? MIN_POLL_MS : Math.min(MAX_POLL_MS, pollMs * 2)
-        nudged = false
+        const nudged = await naps.nap(Math.max(1, Math.min(pollMs, nextMs ?? pollMs)), turn)
+        pollMs = nudged ? SHORTEST_MS : Math.min(LONGEST_NAP_MS, pollMs * 2)
       } catch (thrown) {
-        const error = readable(thrown)
-        const isDown = error instanceof DestinationDown
-        const trouble = isDown ? down : away
-        const { first, most } = isDown ? DOWN_MS : AWAY_MS
-        const ms = backoffMs(trouble.failures, first, most)
-        trouble.failed(isDown ? error.cause : error)
-        // Not cut short by a nudge: what is sent now would fail like the rest.
-        await sleep(ms, turn.over)
+        await recover(readable(thrown), turn)
       }
     }
   }
@@ -126,10 +118,7 @@ export function createRelayLoop(
       lookAfterPlans()
       running = { turn, ended: run(turn) }
     },
-    nudge() {
-      nudged = true
-      rouse?.()
-    },
+    nudge: () => naps.nudge(),
     async drain() {
       let worked = false
       try {

@@ -1,17 +1,13 @@
 /** The sinks of a box and their relays. A box without sinks only writes to its outbox, and runs no relay. */
-import { randomUUID } from 'node:crypto'
+import { sleep } from '../backoff.js'
 import type { Sink } from '../brokers/sink.js'
-import type { MessageMap } from '../message.js'
-import type { Differing } from '../postgres/sql/sinks.js'
-import { watch, type Runtime } from '../runtime.js'
-import { backoffMs, sleep } from '../backoff.js'
-import { plainWords } from '../failure.js'
-import { SEEN_EVERY_MS } from '../figures.js'
-import { processName } from '../process-name.js'
 import { beginTurn, type OwnTurn } from '../lifecycle.js'
-import { finishLeft, reclaim, registerSinks, retireSinks } from './assign.js'
+import type { MessageMap } from '../message.js'
+import { watch, type Runtime } from '../runtime.js'
 import { nameOfSink, resolveSinkOptions, type Attached, type SinkOptions } from './options.js'
+import { Registration } from './registration.js'
 import { createRelayLoop, type RelayLoop } from './relay-loop.js'
+import { tidy } from './tidy.js'
 
 export interface Relays {
   add<M extends MessageMap>(sink: Sink, options?: SinkOptions<M>): void
@@ -37,54 +33,11 @@ export interface Relays {
 export function createRelays(runtime: Runtime): Relays {
   const loops: RelayLoop[] = []
   const attached = (): Attached[] => loops.map((loop) => loop.attached)
-  const registered = new Set<string>()
+  const registration = new Registration(runtime, attached)
   /** Sinks that may have opened something since they were last closed. */
   const open = new Set<Sink>()
-  const self = { id: randomUUID(), host: processName() }
   let turn: OwnTurn | undefined
-  const isOver = (): boolean => !turn
   let tidying: Promise<void> | undefined
-  let seen: NodeJS.Timeout | undefined
-
-  const warned = new Set<string>()
-  const warn = ({ sink, host, types }: Differing): void => {
-    const ours = attached().find(({ name }) => name === sink)?.options.types ?? null
-    const what = JSON.stringify([sink, host, types])
-    if (warned.has(what)) return
-    warned.add(what)
-    const rule = 'events of either go to it while both run; make them agree'
-    runtime.log.warn(
-      { sink, types: ours ?? 'all', host, others: types ?? 'all' },
-      `processes differ in what a sink wants; ${rule}`,
-    )
-  }
-  /** Says that this process is still there. If it cannot, the next time will do. */
-  const beSeen = async (): Promise<void> => {
-    try {
-      const differing = await registerSinks(runtime, self, attached(), 'go on')
-      differing.forEach(warn)
-      await reclaim(runtime, isOver)
-    } catch (error) {
-      runtime.log.debug({ error: plainWords(error) }, 'sinks could not be registered again')
-    }
-  }
-  /** Tried until it works: that the database is away is told by the relays. */
-  const tidy = async ({ goesOn, over }: OwnTurn): Promise<void> => {
-    for (let attempt = 0; goesOn(); attempt++) {
-      try {
-        await reclaim(runtime, () => !goesOn())
-        return await finishLeft(runtime, () => !goesOn())
-      } catch (error) {
-        runtime.log.debug({ error: plainWords(error) }, 'published events could not be finished, and are tried again')
-        await sleep(backoffMs(attempt, 500, 30_000), over)
-      }
-    }
-  }
-
-  /** A sink that is attached late, or while the database is away, is registered by its relay. */
-  const ensureRegistered = async (): Promise<void> => {
-    if (loops.some(({ attached: { name } }) => !registered.has(name))) await relays.register()
-  }
 
   const startLoops = (own: OwnTurn): void => {
     for (const loop of loops) {
@@ -92,29 +45,26 @@ export function createRelays(runtime: Runtime): Relays {
       loop.start()
     }
     if (loops.length === 0) return
-    tidying ??= tidy(own)
-    seen ??= setInterval(() => void beSeen(), SEEN_EVERY_MS).unref()
+    tidying ??= tidy(runtime, own)
+    registration.keepSaying(() => !turn)
   }
 
-  const relays: Relays = {
+  const stopLoop = async (loop: RelayLoop, timeoutMs: number): Promise<void> => {
+    await loop.stop(timeoutMs)
+    if (open.delete(loop.attached.sink)) await close(runtime, loop.attached, timeoutMs)
+  }
+
+  return {
     add(sink, options) {
-      const name = nameOfSink(
-        sink,
-        options?.name,
-        attached().map((one) => one.name),
-      )
-      const resolved = resolveSinkOptions(name, options, runtime.types, runtime.log)
-      const one = { name, sink, options: resolved }
+      const taken = attached().map(({ name }) => name)
+      const name = nameOfSink(sink, options?.name, taken)
+      const one = { name, sink, options: resolveSinkOptions(name, options, runtime.types, runtime.log) }
       runtime.metrics.sink(name)
-      loops.push(createRelayLoop(runtime, one, ensureRegistered))
-      runtime.outbox.sinks = attached().map((one) => ({ name: one.name, types: one.options.types }))
+      // A sink that is attached late, or while the database is away, is registered by its relay.
+      loops.push(createRelayLoop(runtime, one, () => registration.ensure()))
+      runtime.outbox.sinks = attached().map(({ name, options: { types } }) => ({ name, types }))
     },
-    async register() {
-      const sinks = attached()
-      const differing = await registerSinks(runtime, self, sinks, 'look again')
-      for (const { name } of sinks) registered.add(name)
-      differing.forEach(warn)
-    },
+    register: () => registration.register(),
     get running() {
       return turn !== undefined
     },
@@ -140,27 +90,22 @@ export function createRelays(runtime: Runtime): Relays {
       return results.some((result) => result.status === 'fulfilled' && result.value)
     },
     async stop(timeoutMs) {
-      const ends = loops.map(async (loop) => {
-        const { sink } = loop.attached
-        await loop.stop(timeoutMs)
-        if (!open.delete(sink)) return
-        try {
-          await sleep(timeoutMs, sink.close())
-        } catch (error) {
-          const { name } = loop.attached
-          watch(runtime, { name, where: { sink }, of: 'its broker' }).failed(error)
-        }
-      })
+      const stopped = loops.map((loop) => stopLoop(loop, timeoutMs))
       turn?.end()
       turn = undefined
-      clearInterval(seen)
-      seen = undefined
-      await Promise.all(ends)
-      const retired = registered.size > 0 ? retireSinks(runtime, self).catch(() => undefined) : undefined
-      await sleep(timeoutMs, Promise.all([retired, tidying]))
-      registered.clear()
+      registration.saysNoMore()
+      await Promise.all(stopped)
+      await sleep(timeoutMs, Promise.all([registration.retire(), tidying]))
+      registration.forget()
       tidying = undefined
     },
   }
-  return relays
+}
+
+async function close(runtime: Runtime, { name, sink }: Attached, timeoutMs: number): Promise<void> {
+  try {
+    await sleep(timeoutMs, sink.close())
+  } catch (error) {
+    watch(runtime, { name, where: { sink }, of: 'its broker' }).failed(error)
+  }
 }

@@ -1,12 +1,11 @@
 /** Send: an event becomes a row of the outbox, in the caller's transaction. */
 import { vanishingProblem } from '../brokers/codec.js'
-import { checkKnown, nameProblem } from '../check-options.js'
-import { nearest } from '../nearest.js'
+import { checkKnown, nameProblem, typeUnknown } from '../check-options.js'
 import { OnceboxError } from '../errors.js'
 import { inParts } from '../carried.js'
 import { isOnCalendar } from '../figures.js'
 import type { SendOptions } from '../handler.js'
-import { fingerprint, validate } from '../body.js'
+import { fingerprint, validate, warnOfEmpty } from '../body.js'
 import type { Message } from '../message.js'
 import { SEND, type SentRow } from '../postgres/sql/outbox.js'
 import type { Runtime } from '../runtime.js'
@@ -64,11 +63,7 @@ export async function prepareSend(
   const where = `send of ${type}`
   checkKnown(where, options, SEND_OPTIONS)
   const schema = runtime.schemaOf(type)
-  if (schema === undefined && runtime.types.length > 0) {
-    const near = nearest(type, runtime.types)
-    const hint = near ? `did you mean ${near}?` : 'add it to defineMessages'
-    throw new OnceboxError('MESSAGE_TYPE_UNKNOWN', `there is no message type ${JSON.stringify(type)}; ${hint}`)
-  }
+  if (schema === undefined && runtime.types.length > 0) throw typeUnknown('send', type, runtime.types)
   const id = options.id ?? eventId()
   for (const [name, value] of [
     ['id', id],
@@ -80,6 +75,7 @@ export async function prepareSend(
   }
   const later = deliverAt(where, options.deliverAt)
   const body = toJson(where, data)
+  if (body === '{}') warnOfEmpty(runtime.warnOnce, type, data)
   const size = Buffer.byteLength(body)
   if (size > runtime.maxBytes) {
     const advice = 'raise maxBytes, or send a reference to the data'

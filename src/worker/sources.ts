@@ -49,55 +49,6 @@ const STARTING_MS = 200
 
 export function createSources(watch: WatchSource): Sources {
   const attached = new Map<Source, Attached>()
-
-  const start = async (source: Source, entry: Attached, run: Run): Promise<void> => {
-    const { goesOn, over } = run.turn
-    for (let attempt = 0; goesOn(); attempt++) {
-      let cutOff = false
-      try {
-        const report = (problem?: unknown): void => {
-          cutOff = problem !== undefined
-          if (cutOff) entry.broker.failed(problem)
-          else entry.broker.worked()
-        }
-        await source.start(entry.deliver, report, entry.warn)
-        if (!cutOff) entry.broker.worked()
-        if (goesOn()) entry.state = 'running'
-        // What its stop found had not begun yet; a newer start takes it over as it is.
-        else if (run.overtaken && entry.run === run) await source.stop()
-        return
-      } catch (error) {
-        entry.broker.failed(error)
-        if (goesOn()) await sleep(backoffMs(attempt, 100, 5_000), over)
-      }
-    }
-  }
-
-  const watched = (source: Source, deliver: Deliver): Attached => {
-    const name = source.name ?? `source-${attached.size + 1}`
-    const entry: Attached = {
-      ...{ state: 'idle', run: undefined, name, ...watch(name, source) },
-      async deliver(batch) {
-        if (!Array.isArray(batch)) {
-          throw new OnceboxError(
-            'MESSAGE_INVALID',
-            'deliver takes an array of messages; pass a single one as [message]',
-          )
-        }
-        try {
-          const outcomes = await deliver(batch)
-          entry.deliveries.worked()
-          return outcomes
-        } catch (error) {
-          // What a stop cuts short is no trouble.
-          if (entry.state !== 'stopped') entry.deliveries.failed(error)
-          throw error
-        }
-      },
-    }
-    return entry
-  }
-
   return {
     add(source, deliver) {
       if (taken.has(source)) {
@@ -105,7 +56,8 @@ export function createSources(watch: WatchSource): Sources {
         throw new OnceboxError('OPTION_INVALID', `from: this source is attached already; ${advice}`)
       }
       taken.add(source)
-      attached.set(source, watched(source, deliver))
+      const name = source.name ?? `source-${attached.size + 1}`
+      attached.set(source, attach(name, deliver, watch(name, source)))
     },
     start(source) {
       const entry = attached.get(source)!
@@ -120,30 +72,71 @@ export function createSources(watch: WatchSource): Sources {
       for (const source of attached.keys()) this.start(source)
     },
     async stopAll(timeoutMs) {
-      const stops = [...attached].map(async ([source, entry]) => {
-        if (entry.state === 'idle' || entry.state === 'stopped') return
-        const run = entry.run!
-        const wasRunning = entry.state === 'running'
-        entry.state = 'stopped'
-        run.turn.end()
-        let begun = wasRunning
-        if (!wasRunning)
-          await sleep(
-            STARTING_MS,
-            run.started.then(() => (begun = true)),
-          )
-        run.overtaken = !begun
-        try {
-          await source.stop()
-        } catch (error) {
-          entry.broker.failed(error)
-        }
-      })
-      await sleep(timeoutMs, Promise.all(stops))
+      await sleep(timeoutMs, Promise.all([...attached].map(([source, entry]) => stop(source, entry))))
     },
     get problems() {
       return [...attached.values()].flatMap((entry) => problemOf(entry) ?? [])
     },
+  }
+}
+
+function attach(name: string, deliver: Deliver, told: ReturnType<WatchSource>): Attached {
+  const entry: Attached = {
+    ...{ state: 'idle', run: undefined, name, ...told },
+    async deliver(batch) {
+      if (!Array.isArray(batch)) {
+        throw new OnceboxError('MESSAGE_INVALID', 'deliver takes an array of messages; pass a single one as [message]')
+      }
+      try {
+        const outcomes = await deliver(batch)
+        entry.deliveries.worked()
+        return outcomes
+      } catch (error) {
+        // What a stop cuts short is no trouble.
+        if (entry.state !== 'stopped') entry.deliveries.failed(error)
+        throw error
+      }
+    },
+  }
+  return entry
+}
+
+/** Tried until it works, or the turn is over. */
+async function start(source: Source, entry: Attached, run: Run): Promise<void> {
+  const { goesOn, over } = run.turn
+  for (let attempt = 0; goesOn(); attempt++) {
+    let cutOff = false
+    try {
+      const report = (problem?: unknown): void => {
+        cutOff = problem !== undefined
+        if (cutOff) entry.broker.failed(problem)
+        else entry.broker.worked()
+      }
+      await source.start(entry.deliver, report, entry.warn)
+      if (!cutOff) entry.broker.worked()
+      if (goesOn()) entry.state = 'running'
+      // What its stop found had not begun yet; a newer start takes it over as it is.
+      else if (run.overtaken && entry.run === run) await source.stop()
+      return
+    } catch (error) {
+      entry.broker.failed(error)
+      if (goesOn()) await sleep(backoffMs(attempt, 100, 5_000), over)
+    }
+  }
+}
+
+async function stop(source: Source, entry: Attached): Promise<void> {
+  if (entry.state === 'idle' || entry.state === 'stopped') return
+  const run = entry.run!
+  let begun = entry.state === 'running'
+  entry.state = 'stopped'
+  run.turn.end()
+  if (!begun) await sleep(STARTING_MS, run.started.then(() => (begun = true))) // prettier-ignore
+  run.overtaken = !begun
+  try {
+    await source.stop()
+  } catch (error) {
+    entry.broker.failed(error)
   }
 }
 

@@ -1,8 +1,8 @@
 /** What programs hand in by mistake: it is told where it can be mended, or kept as it came, and nothing vanishes in silence. */
-import type { Deliver, Incoming, Source } from 'oncebox'
+import { batch, type Deliver, type Incoming, type Source } from 'oncebox'
 import { describe, expect, test } from 'vitest'
 import { waitUntil } from '../support/wait.js'
-import { note, useServer, type Bench } from './fixture.js'
+import { note, recorder, useServer, type Bench } from './fixture.js'
 
 const server = useServer('mistakes')
 const LONG = 'x'.repeat(600)
@@ -85,6 +85,31 @@ describe('what would vanish as JSON', () => {
     expect((await box.quarantine())[0]!.detail).toMatch(words)
   })
 
+  test.for<[what: string, data: unknown]>([
+    ['a Map', new Map([['n', 1]])],
+    ['a Set', new Set([1])],
+    ['an Error', new Error('x')],
+  ])('%s, of which JSON keeps nothing, is taken as {} with one warning for its type', async ([what, data]) => {
+    const logger = recorder()
+    await using box = await server.open({ logger })
+    box.consumer('a', { note: (message) => ({ got: message.data }) })
+    for (const id of ['1', '2']) expect(await box.handle(note(id, { data }))).toMatchObject({ result: { got: {} } })
+    await box.handle(note('3', { data: {} }))
+    const client = await server.pool.connect()
+    try {
+      await client.query('begin')
+      await box.send(client, 'other', data)
+    } finally {
+      await client.query('rollback')
+      client.release()
+    }
+    const warning = { level: 'warn', text: expect.stringContaining(`${what}; pass `) as string }
+    expect(logger.lines).toMatchObject([
+      { ...warning, about: { type: 'note' } },
+      { ...warning, about: { type: 'other' } },
+    ])
+  })
+
   test('a promise in the place of a message is refused, and a broker’s is kept', async () => {
     await using box = await server.open()
     box.consumer('a', { note: () => undefined })
@@ -96,6 +121,9 @@ describe('what would vanish as JSON', () => {
     await expect(box.receive(promise())).rejects.toEqual(refused)
     await expect(box.handle(promise())).rejects.toEqual(refused)
     await expect(box.receive([promise()])).rejects.toEqual(refused)
+    await expect(box.receive([[note('1')]] as never)).rejects.toMatchObject({
+      message: expect.stringContaining('a message must be an object { id, type, data }; got an array') as string,
+    })
     const client = await server.pool.connect()
     try {
       await client.query('begin')
@@ -118,4 +146,67 @@ test.for<[what: string, send: (box: Bench) => Promise<unknown>]>([
     code: 'TRANSACTION_REQUIRED',
     message: expect.stringContaining(`${what} needs your transaction as its first argument`) as string,
   })
+})
+
+test.for<[what: string, handlers: unknown, got: string]>([
+  ['a type in the place of its handlers', 'note', 'got a string'],
+  ['a function', () => undefined, 'got a function'],
+  ['a list', [() => undefined], 'got an array'],
+  ['a batch', batch(() => undefined), 'got batch(…)'],
+])('a consumer with %s is told what handlers are', async ([, handlers, got]) => {
+  await using box = await server.open()
+  expect(() => box.consumer('a', handlers as never)).toThrow(
+    expect.objectContaining({
+      code: 'OPTION_INVALID',
+      message: expect.stringMatching(/handlers are an object/) as string,
+    }),
+  )
+  expect(() => box.consumer('a', handlers as never)).toThrow(got)
+})
+
+test('a transaction before the message, or options behind it, are not passed over in silence', async () => {
+  await using box = await server.open()
+  box.consumer('a', { note: () => undefined })
+  const refused = (door: string) => ({
+    code: 'MESSAGE_INVALID',
+    message: expect.stringContaining(`${door} takes a message or an array of them, and nothing else`) as string,
+  })
+  const call = (door: 'receive' | 'handle', ...given: unknown[]) =>
+    (box[door] as unknown as (...given: unknown[]) => Promise<unknown>)(...given)
+  await expect(call('handle', server.pool, note('1'))).rejects.toMatchObject(refused('handle'))
+  await expect(call('receive', note('1'), { consumers: ['a'] })).rejects.toMatchObject(refused('receive'))
+  expect(await box.fates('1')).toEqual([])
+  // As a callback it is given an index besides.
+  const handle = box.handle as (message: Incoming) => Promise<unknown>
+  expect(await Promise.all([note('2'), note('3')].map(handle))).toMatchObject([{ ack: true }, { ack: true }])
+})
+
+test.for<[where: string, name: (box: Bench) => unknown]>([
+  ['a consumer', (box) => box.consumer('a', { 'order.*': () => undefined })],
+  ['a sink', (box) => box.to({ publish: async () => [], close: async () => undefined }, { types: ['order.*'] })],
+  [
+    'a source',
+    (box) => box.from({ start: async () => undefined, stop: async () => undefined }, { types: ['order.*'] }),
+  ],
+])('%s with a pattern in the place of a type, which nobody would ever send, is refused', async ([, name]) => {
+  await using box = await server.open()
+  expect(() => name(box)).toThrow(
+    expect.objectContaining({
+      code: 'OPTION_INVALID',
+      message: expect.stringContaining('"order.*" is a pattern') as string,
+    }),
+  )
+})
+
+test('what is confused with its neighbour is told where it belongs', async () => {
+  await using box = await server.open()
+  box.consumer('a', { note: () => undefined })
+  await box.migrate()
+  const source = { start: async () => undefined, stop: async () => undefined }
+  expect(() => box.to(source as never)).toThrow(/a sink has two methods, publish and close; .* for box\.from/)
+  expect(() => box.consumer('b', { note: () => undefined }, { retry: 3 as never })).toThrow(
+    /retry takes \{ attempts, baseMs, maxMs, jitter \}, or a function; got 3/,
+  )
+  // Each name once, though this process and the database know it.
+  await expect(box.admin.pause('xyz')).rejects.toThrow(/there is no consumer "xyz"; there is a$/)
 })

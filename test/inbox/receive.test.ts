@@ -333,6 +333,7 @@ describe('who gets a message', () => {
       ack: true,
       status: 'quarantined',
       reason: 'unrouted',
+      detail: 'no consumer takes messages of type note',
       consumers: [],
     })
     expect(await box.receive(note('1', { key: 'k', headers }))).toMatchObject({ reason: 'unrouted' })

@@ -87,6 +87,7 @@ describe('quarantine', () => {
       box.consumer('a', { strict: () => void runs++, note: (one, { tx }) => box.write(tx, 'a', one) })
       const outcomes = await box[door]([note('before'), message, note('after')])
       expect(outcomes[1]).toMatchObject({ id: message.id, status: 'quarantined', reason, ack: true })
+      const { detail } = outcomes[1] as { detail?: string }
       await box.drain()
       expect((await box.ids()).sort()).toEqual(['after', 'before'])
       expect(runs).toBe(0)
@@ -98,6 +99,8 @@ describe('quarantine', () => {
         id: typeof message.id === 'string' && reason !== 'no-id' ? message.id : null,
       })
       expect(row!.detail.length).toBeGreaterThan(0)
+      // Who handed it in is told the same.
+      expect(detail).toBe(row!.detail)
       const kept = row!.bytes ?? Buffer.from(row!.body!)
       expect(sha256(kept)).toBe(sha256(Buffer.from(bytes as string)))
 

@@ -38,6 +38,7 @@ import {
 } from 'rxjs'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { Reject, RetryLater, type BatchContext, type MessageOf } from 'oncebox'
+import * as nest from 'oncebox/nest'
 import type { MessageRequest } from 'oncebox/nest'
 import type pg from 'pg'
 import { gate } from '../inbox/fixture.js'
@@ -99,6 +100,22 @@ test('a message that is delivered five times is handled once, and one whose hand
   for (let n = 0; n < 5; n++) await boxOf(app).handle(same)
   expect(await boxOf(app).handle(order('bad'))).toMatchObject({ status: 'dead', error: { message: 'no such thing' } })
   expect(await notes(bench.pool)).toEqual(['tea'])
+})
+
+test('the decorators of the package serve an app of one box, without its vocabulary', async () => {
+  @nest.Consumer('book')
+  class Book {
+    @nest.Handle('order.placed') placed({ data }: Placed, { tx }: Ctx) {
+      return write(tx, data.sku)
+    }
+    @nest.HandleBatch('order.changed') changed(all: readonly MessageOf<Messages, 'order.changed'>[]) {
+      seen.push(...all.map(({ data }) => data.sku))
+    }
+  }
+  const app = await open({ imports: [bench.root()], providers: [Book] })
+  expect(await boxOf(app).handle(order('tea'))).toMatchObject({ status: 'handled' })
+  await boxOf(app).handle({ id: 'change-1', type: 'order.changed', data: { sku: 'mint', to: 2 } })
+  expect([await notes(bench.pool), seen]).toEqual([['tea'], ['mint']])
 })
 
 test('one method may handle several types, and one class all that are left', async () => {

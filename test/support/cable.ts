@@ -8,6 +8,9 @@ export interface Cable {
   cut(): void
   /** Nothing passes in either direction, on the connections that exist. */
   hold(): void
+  /** What comes from the server is late, on the connections that exist, until `flow`. */
+  stall(): void
+  flow(): void
   /** New connections lead to this server, as after a failover behind one address; those that exist stay. */
   pointAt(url: string): void
   /** So many bytes are held back on their way from the server. */
@@ -49,6 +52,12 @@ export async function layCable(targetUrl: string): Promise<Cable> {
     cut,
     hold() {
       for (const link of links) link.held = true
+    },
+    stall() {
+      for (const { server } of links) server.pause()
+    },
+    flow() {
+      for (const { server } of links) server.resume()
     },
     pointAt: (next) => void (target = new URL(next)),
     get heldBytes() {

@@ -161,7 +161,10 @@ describe('outcomes', () => {
       if (outcome.status === 'duplicate') expectTypeOf(outcome.result).toEqualTypeOf<number | undefined>()
       if (outcome.status === 'failed') expectTypeOf(outcome.error).toEqualTypeOf<Failure>()
       if (outcome.status === 'dead') expectTypeOf(outcome.error).toEqualTypeOf<Failure>()
-      if (outcome.status === 'quarantined') expectTypeOf(outcome.reason).toEqualTypeOf<QuarantineReason>()
+      if (outcome.status === 'quarantined') {
+        expectTypeOf(outcome.reason).toEqualTypeOf<QuarantineReason>()
+        expectTypeOf(outcome.detail).toEqualTypeOf<string | undefined>()
+      }
       // @ts-expect-error only a failed or dead one has an error
       if (outcome.status === 'stored') void outcome.error
       for (const one of outcome.consumers) {

@@ -3,6 +3,7 @@ import type { Transaction } from '@electric-sql/pglite'
 import type pg from 'pg'
 import { expectTypeOf, test } from 'vitest'
 import { defineMessages, unchecked, type BatchContext, type Box, type Context, type MessageOf } from 'oncebox'
+import * as nest from 'oncebox/nest'
 import { boxClass, decorators, OnceboxModule, type OnceboxOptionsFactory } from 'oncebox/nest'
 import { fromPg, type PgClient } from 'oncebox/pg'
 
@@ -51,6 +52,22 @@ test('another message, an unknown type and another transaction do not compile', 
   void Wrong
   // @ts-expect-error no such option
   Consumer('wrong', { concurency: 2 })
+})
+
+test('the decorators of the package take any method of one or two parameters, and any type', () => {
+  @nest.Consumer('any', { concurrency: 2 })
+  class Any {
+    @nest.Handle('order.placed') placed(_: MessageOf<M, 'order.placed'>, __: Context<M, Tx>) {}
+    @nest.Handle('what.ever', '*') others() {}
+    @nest.HandleBatch('order.placed') batch(_: readonly MessageOf<M, 'order.placed'>[], __: BatchContext<M, Tx>) {}
+    // @ts-expect-error it needs a type
+    @nest.Handle() nothing() {}
+    // @ts-expect-error a handler is called with a message and a context
+    @nest.Handle('order.placed') more(_: MessageOf<M, 'order.placed'>, __: Context<M, Tx>, ___: string) {}
+  }
+  void Any
+  // @ts-expect-error no such option
+  nest.Consumer('wrong', { concurency: 2 })
 })
 
 test('the module infers the box of setUp, also from a factory', () => {

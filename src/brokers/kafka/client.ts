@@ -132,7 +132,7 @@ export function createProducer(client: KafkaClient, settings: ProducerSettings):
   return client.producer(inBlock(further, { ...own, acks: -1 }))
 }
 
-interface ForTopic {
+export interface ForTopic {
   topic: string
   messages: KafkaRecord[]
 }

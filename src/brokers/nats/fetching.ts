@@ -114,6 +114,8 @@ export async function openFetching(
     },
     failed(error) {
       found = undefined
+      // What the server has sent for the request comes to nobody any more, though the connection may stand.
+      cutAt = performance.now()
       tell(error)
     },
     async cut() {

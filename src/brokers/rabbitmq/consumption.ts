@@ -7,7 +7,6 @@
  */
 import { backoffMs } from '../../backoff.js'
 import type { Outcome } from '../../message.js'
-import { firstInOrder, takeInOrder } from '../in-order.js'
 import { redeliverAfterMs } from '../redelivery.js'
 import type { Deliver } from '../source.js'
 import type { RabbitChannel, RabbitMessage, Session } from './client.js'
@@ -15,15 +14,8 @@ import type { Comeback, Placed } from './comeback.js'
 import { toMessage } from './event.js'
 import type { ResolvedSource } from './options.js'
 import { Unacknowledged } from './unacknowledged.js'
+import { Waiting, type Delivery } from './waiting.js'
 import type { Held } from './windows.js'
-
-interface Delivery extends Placed {
-  readonly raw: RabbitMessage
-  /** How often the box did not take it. */
-  returns: number
-  /** Not to be delivered before, by `performance.now()`. */
-  dueAt: number
-}
 
 export interface Consumption {
   add(raw: RabbitMessage): void
@@ -64,11 +56,11 @@ export function consume(
   options: ResolvedSource,
   { deliver, lanes, makeRoom }: Box,
 ): Consumption {
-  /** In the order of the queue. */
-  let waiting: Delivery[] = []
+  const { comeback } = lanes
+  const waiting = new Waiting(options, lanes.inFlight, comeback)
   const unacknowledged = new Unacknowledged<Delivery>(session)
-  const { inFlight: keys, comeback } = lanes
   const inFlight = new Set<Promise<void>>()
+  /** Deliveries in a row that the box did not answer. */
   let away = 0
   let pausedUntil = 0
   let timer: NodeJS.Timeout | undefined
@@ -76,18 +68,12 @@ export function consume(
 
   const goesOn = (): boolean => !finished && session.problem === undefined
 
-  const keyOf = ({ incoming }: Delivery): string | undefined => incoming.key
-  const isInFlight = (key: string): boolean => keys.has(key)
-
   /** Looks again when something will be due. */
   const schedule = (now: number): void => {
     clearTimeout(timer)
     timer = undefined
-    if (!goesOn() || waiting.length === 0 || inFlight.size >= options.concurrency) return
-    const due = firstInOrder(waiting, { keyOf, isInFlight }).reduce(
-      (least, one) => Math.min(least, Math.max(one.dueAt, comeback.waitsUntil(one))),
-      Infinity,
-    )
+    if (!goesOn() || waiting.isEmpty || inFlight.size >= options.concurrency) return
+    const due = waiting.nextDue()
     // What waits behind something in flight is looked at when that ends.
     if (due < Infinity) timer = setTimeout(pump, Math.max(1, due - now, pausedUntil - now))
   }
@@ -95,35 +81,17 @@ export function consume(
   const pump = (): void => {
     const now = performance.now()
     while (goesOn() && now >= pausedUntil && inFlight.size < options.concurrency) {
-      const batch = take(now)
+      const batch = waiting.take(now)
       if (batch.length === 0) break
       const run = deliverBatch(batch).finally(() => {
         inFlight.delete(run)
-        for (const { incoming } of batch) if (incoming.key !== undefined) keys.delete(incoming.key)
+        waiting.letGo(batch)
         lanes.look()
       })
       inFlight.add(run)
     }
     schedule(now)
-    if (goesOn()) makeRoom({ ...held(now), all: () => unacknowledged.size })
-  }
-
-  const held = (now: number): Omit<Held, 'all'> => {
-    const waits = (one: Delivery): boolean => (one.returns > 0 && one.dueAt > now) || comeback.waitsUntil(one) > 0
-    return heldOf(waiting, options.prefetch, waits)
-  }
-
-  const take = (now: number): Delivery[] => {
-    const isFull = waiting.length >= options.batch
-    const { taken, rest } = takeInOrder(waiting, options.batch, {
-      keyOf,
-      isDue: (one) => (one.dueAt <= now || (isFull && one.returns === 0)) && comeback.waitsUntil(one) === 0,
-      isInFlight,
-    })
-    if (taken.length === 0) return taken
-    waiting = rest
-    for (const { incoming } of taken) if (incoming.key !== undefined) keys.add(incoming.key)
-    return taken
+    if (goesOn()) makeRoom({ ...waiting.held(now), all: () => unacknowledged.size })
   }
 
   const deliverBatch = async (batch: readonly Delivery[]): Promise<void> => {
@@ -133,29 +101,13 @@ export function consume(
     } catch {
       // The box has reported it. All of it stays as it was, in its place.
       pausedUntil = performance.now() + backoffMs(away++, AWAY_MS.first, AWAY_MS.most)
-      putBack(batch)
-      return
+      return waiting.putBack(batch)
     }
     away = 0
     if (session.problem !== undefined) return
-    const taken: Delivery[] = []
-    const rejected: Delivery[] = []
-    const returned: Delivery[] = []
-    const heldBack = new Set<string>()
-    batch.forEach((delivery, at) => {
-      const outcome = outcomes[at]
-      if (outcome?.ack !== true) {
-        delivery.dueAt = performance.now() + againMs(delivery, outcome, heldBack)
-        returned.push(delivery)
-      } else (options.deadLetter && outcome.status === 'quarantined' ? rejected : taken).push(delivery)
-    })
+    const { taken, rejected, returned } = judge(batch, outcomes, options)
     unacknowledged.settle(taken, rejected)
-    putBack(returned)
-  }
-
-  const putBack = (batch: readonly Delivery[]): void => {
-    if (batch.length === 0) return
-    waiting = [...waiting, ...batch].sort((a, b) => a.place - b.place)
+    waiting.putBack(returned)
   }
 
   lanes.look = pump
@@ -168,9 +120,9 @@ export function consume(
       const place = comeback.place(incoming, raw.fields.redelivered)
       const delivery = { raw, incoming, place, returns: 0, dueAt: performance.now() + options.lingerMs }
       unacknowledged.add(delivery)
-      if (isAwaiting) putBack([delivery])
-      else waiting.push(delivery)
-      if (waiting.length >= options.batch) pump()
+      if (isAwaiting) waiting.putBack([delivery])
+      else waiting.add(delivery)
+      if (waiting.isFull) pump()
       else if (timer === undefined || isAwaiting) schedule(performance.now())
     },
     open: () => unacknowledged.all(),
@@ -182,6 +134,29 @@ export function consume(
   }
 }
 
+/** What becomes of a batch. */
+interface Judged {
+  readonly taken: Delivery[]
+  /** For the dead letters of the queue. */
+  readonly rejected: Delivery[]
+  /** Delivered again, each at a time of its own. */
+  readonly returned: Delivery[]
+}
+
+function judge(batch: readonly Delivery[], outcomes: readonly Outcome[], { deadLetter }: ResolvedSource): Judged {
+  const judged: Judged = { taken: [], rejected: [], returned: [] }
+  const heldBack = new Set<string>()
+  batch.forEach((delivery, at) => {
+    const outcome = outcomes[at]
+    if (outcome?.ack !== true) {
+      delivery.dueAt = performance.now() + againMs(delivery, outcome, heldBack)
+      judged.returned.push(delivery)
+    } else if (deadLetter && outcome.status === 'quarantined') judged.rejected.push(delivery)
+    else judged.taken.push(delivery)
+  })
+  return judged
+}
+
 /** What was held back by an earlier one of its key goes with that one, and is not at fault. */
 function againMs(delivery: Delivery, outcome: Outcome | undefined, heldBack: Set<string>): number {
   const { key } = delivery.incoming
@@ -190,21 +165,4 @@ function againMs(delivery: Delivery, outcome: Outcome | undefined, heldBack: Set
   if (outcome?.retryAt) delivery.returns++
   else if (!isBehind) return backoffMs(delivery.returns++, AGAIN_MS.first, AGAIN_MS.most)
   return outcome?.retryAt ? redeliverAfterMs(outcome) : 0
-}
-
-/** What cannot go on yet, and what is behind it in its key. Fewer than half a window hold up nothing. */
-function heldOf(waiting: readonly Delivery[], prefetch: number, waits: (one: Delivery) => boolean): Omit<Held, 'all'> {
-  let messages = 0
-  let bytes = 0
-  const stuck = new Set<string>()
-  if (waiting.length * 2 > prefetch) {
-    for (const one of waiting) {
-      const { key } = one.incoming
-      if (!(key !== undefined && stuck.has(key)) && !waits(one)) continue
-      if (key !== undefined) stuck.add(key)
-      messages++
-      bytes += one.raw.content.length
-    }
-  }
-  return { messages, bytes }
 }

@@ -65,7 +65,7 @@ async function begin(options: ResolvedSource, box: Receiver): Promise<Run> {
         reopening.opened()
         // A message that cannot be read ends each connection at once: the source is back when one lasts, or another is read.
         const { session, read } = consuming
-        await sleep(RECONNECTING.lastingMs, Promise.race([session.lost, read, turn.over]))
+        await sleep(RECONNECTING.lastingMs, session.lost, read, turn.over)
         if (session.problem === undefined && turn.goesOn()) report()
       } catch (error) {
         report(error)

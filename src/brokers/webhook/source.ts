@@ -10,7 +10,7 @@ import type { Failure, Incoming, Outcome } from '../../message.js'
 import { checkSameBox } from '../run.js'
 import type { Source } from '../source.js'
 import { unmappedProblem } from '../unmapped.js'
-import { createIntake, flowOf, type Read } from '../../http/body.js'
+import { createIntake, flowOf, type Intake, type Read } from '../../http/body.js'
 import { tellSafely } from '../../http/report.js'
 import { isResponse } from '../../http/response.js'
 import { FINGERPRINTS, toMessage } from './event.js'
@@ -36,71 +36,35 @@ const MOST_SECONDS = 3_600
 export function createSource(options: ResolvedSource | ResolvedCustom): WebhookSource {
   let deliver: Deliver | undefined
   let stopped = false
+  /** What was told last: once for each time that it is not ready, for anybody may send requests. */
+  let told: string | undefined
   const inFlight = new Set<Promise<Response>>()
   const intake = createIntake(options)
 
-  const report = (error: unknown, to = options.onError): void => tellSafely(to, error)
-
-  /** What was told last: once for each time that it is not ready, for anybody may send requests. */
-  let told: string | undefined
-  const away = (what: string): Response => {
-    if (told !== what) report(new OnceboxError('STOPPED', what))
+  const notReady = (): Response => {
+    const what = stopped ? 'a webhook arrived after its box was stopped' : 'a webhook arrived before box.from(webhook)'
+    if (told !== what) tellSafely(options.onError, new OnceboxError('STOPPED', what))
     told = what
     return answer(503, { error: 'not ready' }, { 'retry-after': String(AWAY_SECONDS) })
   }
-  const notReady = (): Response =>
-    away(stopped ? 'a webhook arrived after its box was stopped' : 'a webhook arrived before box.from(webhook)')
-
-  const accepted = 'verify' in options ? options.accepted : undefined
-  const deliverAll = async (messages: readonly Incoming[], to: Deliver): Promise<Response> => {
-    try {
-      const outcomes = await to(messages)
-      for (const outcome of outcomes) {
-        if (!outcome.ack && outcome.status === 'failed') report(toError(outcome.error), options.onFailed)
-      }
-      // One that is not safe is for the sender to send again, and the others with it: they are duplicates then.
-      const decisive = outcomes.find(({ ack }) => !ack) ?? outcomes[0]
-      if (accepted && decisive?.ack !== false) return accepted()
-      return decisive ? answerOf(decisive, options.now()) : answer(200, { status: 'skipped' })
-    } catch (error) {
-      report(error)
-      return answer(503, { error: 'try again later' }, { 'retry-after': String(AWAY_SECONDS) })
-    }
-  }
 
   const receive = async (request: Request): Promise<Response> => {
-    const { headers } = request
     if (request.method !== 'POST') return answer(405, { error: 'only POST' }, { allow: 'POST' })
     if (!deliver) return notReady()
-    const coding = headers.get('content-encoding')
-    if (coding && coding.trim().toLowerCase() !== 'identity') {
-      return answer(415, { error: 'compressed bodies are not supported' }, { 'accept-encoding': 'identity' })
-    }
-    const verify = 'verify' in options ? ask(options, request) : signed(options, request)
-    if ('status' in verify) return answer(verify.status, { error: verify.error })
-    if (request.bodyUsed) {
-      const advice = 'mount it before whatever parses bodies, for the signature is of the bytes'
-      report(new OnceboxError('OPTION_INVALID', `the body of a webhook had been read already; ${advice}`))
-      return answer(500, { error: 'not ready' })
-    }
-    const tooLarge = (): Response => answer(413, { error: `the limit is ${options.maxBytes} bytes` })
-    if (Number(headers.get('content-length')) > options.maxBytes) return tooLarge()
-    const body = await intake.read(flowOf(request))
-    if ('problem' in body) return body.problem === 'too-large' ? tooLarge() : unread(body.problem)
-    const messages = await verify(body.bytes)
-    if (messages === undefined) return answer(401, { error: 'no signature is right' })
+    const messages = await read(options, intake, request)
     if (isResponse(messages)) return messages
     // It may have stopped in the meantime.
     const to = deliver
     if (!to) return notReady()
-    const delivery = deliverAll(messages, to)
+    const delivery = deliverAll(options, messages, to)
     inFlight.add(delivery)
     return delivery.finally(() => inFlight.delete(delivery))
   }
 
-  const source: WebhookSource & { fingerprint?: (message: Incoming) => unknown; replayMs?: number } = {
+  return {
     name: options.name,
     push: true,
+    ...traitsOf(options),
     async start(given) {
       checkSameBox(options.name, deliver, given)
       deliver = given
@@ -116,20 +80,69 @@ export function createSource(options: ResolvedSource | ResolvedCustom): WebhookS
         return await receive(request)
       } catch (error) {
         // The request is not one. The sender keeps the message.
-        report(error)
+        tellSafely(options.onError, error)
         return answer(500, { error: 'the message could not be read' })
       }
     },
   }
-  if ('verify' in options) {
-    if (options.replayMs !== undefined) source.replayMs = options.replayMs
-    return source
-  }
+}
+
+/** What of a message tells two bodies apart, and for how long a request that somebody captured is good. */
+function traitsOf(options: ResolvedSource | ResolvedCustom): Pick<Source, 'fingerprint' | 'replayMs'> {
+  if ('verify' in options) return options.replayMs === undefined ? {} : { replayMs: options.replayMs }
   const fingerprint = FINGERPRINTS[options.scheme]
-  if (fingerprint) source.fingerprint = fingerprint
-  // Signed for the latest moment that is taken, and sent at the earliest. GitHub's signatures never grow old.
-  if (options.scheme !== 'github') source.replayMs = 2 * options.toleranceMs
-  return source
+  return {
+    ...(fingerprint && { fingerprint }),
+    // Signed for the latest moment that is taken, and sent at the earliest. GitHub's signatures never grow old.
+    ...(options.scheme !== 'github' && { replayMs: 2 * options.toleranceMs }),
+  }
+}
+
+/** The messages of a request, once it is verified; or the answer to one that is not taken. */
+async function read(
+  options: ResolvedSource | ResolvedCustom,
+  intake: Intake,
+  request: Request,
+): Promise<readonly Incoming[] | Response> {
+  const { headers } = request
+  const coding = headers.get('content-encoding')
+  if (coding && coding.trim().toLowerCase() !== 'identity') {
+    return answer(415, { error: 'compressed bodies are not supported' }, { 'accept-encoding': 'identity' })
+  }
+  const verify = 'verify' in options ? ask(options, request) : signed(options, request)
+  if ('status' in verify) return answer(verify.status, { error: verify.error })
+  if (request.bodyUsed) {
+    const advice = 'mount it before whatever parses bodies, for the signature is of the bytes'
+    const problem = `the body of a webhook had been read already; ${advice}`
+    tellSafely(options.onError, new OnceboxError('OPTION_INVALID', problem))
+    return answer(500, { error: 'not ready' })
+  }
+  const tooLarge = (): Response => answer(413, { error: `the limit is ${options.maxBytes} bytes` })
+  if (Number(headers.get('content-length')) > options.maxBytes) return tooLarge()
+  const body = await intake.read(flowOf(request))
+  if ('problem' in body) return body.problem === 'too-large' ? tooLarge() : unread(body.problem)
+  return (await verify(body.bytes)) ?? answer(401, { error: 'no signature is right' })
+}
+
+async function deliverAll(
+  options: ResolvedSource | ResolvedCustom,
+  messages: readonly Incoming[],
+  to: Deliver,
+): Promise<Response> {
+  const accepted = 'verify' in options ? options.accepted : undefined
+  try {
+    const outcomes = await to(messages)
+    for (const outcome of outcomes) {
+      if (!outcome.ack && outcome.status === 'failed') tellSafely(options.onFailed, toError(outcome.error))
+    }
+    // One that is not safe is for the sender to send again, and the others with it: they are duplicates then.
+    const decisive = outcomes.find(({ ack }) => !ack) ?? outcomes[0]
+    if (accepted && decisive?.ack !== false) return accepted()
+    return decisive ? answerOf(decisive, options.now()) : answer(200, { status: 'skipped' })
+  } catch (error) {
+    tellSafely(options.onError, error)
+    return answer(503, { error: 'try again later' }, { 'retry-after': String(AWAY_SECONDS) })
+  }
 }
 
 /** By one of the schemes: headers alone tell whether the body is worth reading. */

@@ -1,6 +1,6 @@
 /** Why nothing fits what was asked for: a name that is misspelt is an error, a message in another state is said. */
 import type { Filter } from '../../admin/index.js'
-import { nearest } from '../../nearest.js'
+import { hintAt } from '../../nearest.js'
 import type { AnyBox } from '../connect/connect.js'
 import { failed, misused } from '../exit.js'
 
@@ -33,7 +33,8 @@ function ofWhom(consumer: string): string {
 async function checkSink(box: AnyBox, sink: string): Promise<void> {
   const names = (await box.admin.sinks()).map(({ name }) => name)
   if (names.includes(sink)) return
-  const near = nearest(sink, names)
-  const advice = near === undefined ? 'oncebox sink ls lists those there are' : `did you mean ${near}?`
-  throw misused(`there is no sink ${JSON.stringify(sink)}`, advice)
+  throw misused(
+    `there is no sink ${JSON.stringify(sink)}`,
+    hintAt(sink, names, 'oncebox sink ls lists those there are'),
+  )
 }

@@ -212,7 +212,7 @@ async function pause(parts: CarryParts, hold: Hold, next: number): Promise<numbe
   for (let left = next - performance.now(); left > 0 && parts.turn.goesOn(); left = next - performance.now()) {
     let told = false
     const changed = parts.changed().then(() => (told = true))
-    await sleep(Math.min(left, LOOK_MS), Promise.race([changed, parts.turn.over]))
+    await sleep(Math.min(left, LOOK_MS), changed, parts.turn.over)
     const row = told ? await hold.look() : await hold.lookNowAndThen()
     if (!row || row.cancelled === 'true' || row.pace !== pace) return performance.now()
   }

@@ -144,6 +144,24 @@ describe('a source', () => {
     expect(recorder.messages.map(({ id }) => id)).toEqual(Array.from({ length: 10 }, (_, n) => `m-${n}`))
   })
 
+  test('what comes too late for its request comes again before anything newer of its key', async () => {
+    await addConsumer({ ack_wait: 20e9 })
+    await using cable = await layCable(service.url)
+    const recorder = new Recorder()
+    const problems: unknown[] = []
+    await source({ url: cable.url, key: () => 'k' }).start(recorder.deliver, (one) => void problems.push(one))
+    await waitUntil(async () => (await jsm.consumers.info(stream, CONSUMER)).num_waiting > 0)
+    cable.stall()
+    for (let n = 0; n < 5; n++) await publish(`${n}`, `m-${n}`)
+    await waitUntil(async () => (await jsm.consumers.info(stream, CONSUMER)).num_ack_pending === 5)
+    // No heartbeat has come for so long that the client gives its request up; the connection stays.
+    await waitUntil(() => problems.length > 0, { what: 'the request to fail', timeoutMs: 40_000 })
+    cable.flow()
+    for (let n = 5; n < 10; n++) await publish(`${n}`, `m-${n}`)
+    await waitUntil(async () => (await backlog()) === 0, { timeoutMs: 50_000 })
+    expect(recorder.messages.map(({ id }) => id)).toEqual(Array.from({ length: 10 }, (_, n) => `m-${n}`))
+  })
+
   const numbered = (length: number) => Array.from({ length }, (_, n) => `m-${n}`)
 
   test('what a process that died held comes before anything newer of its key', async () => {
