@@ -118,7 +118,7 @@ describe('sharing', () => {
       await box.clock.advance(60_000)
       await box.drain()
       expect(await box.fate('z')).toMatchObject({ state: 'pending', attempts: 2 })
-      expect(fresh.map(({ id }) => calls.get(id))).toEqual([1, 1, 1, 1, 1, 1])
+      expect(fresh.map(({ id }) => calls.get(id!))).toEqual([1, 1, 1, 1, 1, 1])
     },
   )
 
