@@ -1,10 +1,11 @@
 /** A COMMIT that fails, is not answered, or comes with a warning. */
 import pg from 'pg'
-import { createBox, Reject, type Outcome } from 'oncebox'
+import { createBox, Reject, type Message, type Outcome } from 'oncebox'
 import { fromPg } from 'oncebox/pg'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { bindTo } from '../../src/postgres/database.js'
 import { TRANSACTION_STATUS } from '../../src/postgres/sql/settle.js'
+import { cancelling } from '../support/cancelling.js'
 import { startProxy } from '../support/proxy.js'
 import { waitUntil } from '../support/wait.js'
 import { type Bench, gate, note, notes, recorder, useServer } from './fixture.js'
@@ -76,6 +77,36 @@ test.for(MODES)('a connection lost before COMMIT arrived: nothing is there, and 
   expect(runs).toBe(2)
   expect(await box.ids()).toEqual(['1'])
 })
+
+test.for(MODES)(
+  'a COMMIT without an answer is no attempt, though somebody cancels the question what became of it: %s',
+  async (mode) => {
+    await using proxy = await startProxy(server.url)
+    const pool = new pg.Pool({ connectionString: proxy.url, max: 4 })
+    pool.on('error', () => {})
+    onTestFinished(() => pool.end())
+    await using box = await server.open()
+    const db = cancelling(fromPg(pool), bindTo(box.schema)(TRANSACTION_STATUS))
+    const other = createBox({ db, schema: box.schema, logger: recorder() })
+    const attempts: number[] = []
+    const handle = async (message: Message, { tx }: { tx: pg.PoolClient }): Promise<void> => {
+      attempts.push(message.attempt)
+      await box.write(tx, 'a', message)
+    }
+    other.consumer('a', { note: handle }, { mode, concurrency: 1, retry: { attempts: 1 } })
+    await other.drain()
+    if (mode === 'stored') await other.receive(note('1'))
+    void proxy.cutAtCommit('before')
+    await waitUntil(async () => {
+      await (mode === 'stored' ? other.drain() : other.handle(note('1'))).catch(() => undefined)
+      return (await box.fates('1'))[0]?.state === 'handled'
+    })
+    expect(attempts).toEqual([1, 1])
+    expect(await box.ids()).toEqual(['1'])
+    expect(await box.sql('select 1 from ob.attempt')).toEqual([])
+    await other.stop()
+  },
+)
 
 describe('a COMMIT that never arrived is not taken for what a copy has done meanwhile', () => {
   /**
