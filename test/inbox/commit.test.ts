@@ -196,9 +196,9 @@ describe('a COMMIT that never arrived is not taken for what a copy has done mean
     expect((await box.effects()).map(({ consumer }) => consumer)).toEqual(['second'])
   })
 
-  test('which was rejected', async () => {
+  test.for([undefined, 'failover'] as const)('which was rejected, and then: %s', async (failover) => {
     await using box = await server.open()
-    const { other, proxy, asked, go } = await openOther(box)
+    const { other, proxy, asked, go } = await openOther(box, failover)
     other.consumer('a', { note: (message, { tx }) => box.write(tx, 'first', message) }, { mode: 'inline' })
     const reject = (): never => {
       throw new Reject('no')
@@ -213,6 +213,22 @@ describe('a COMMIT that never arrived is not taken for what a copy has done mean
     go.open()
     expect(await first).toMatchObject({ status: 'dead' })
     expect(await box.effects()).toEqual([])
+  })
+
+  test('nor for a redelivered message that a failover has taken out of the journal: it runs before it is acknowledged', async () => {
+    await using box = await server.open()
+    const { other, proxy, asked, go } = await openOther(box, 'failover')
+    await declareBoth(other, box)
+    void proxy.cutAtCommit('before')
+    const deliver = (): Promise<Outcome> => other.handle(note('1', { redelivered: true }))
+    const first = inTheEnd(deliver(), deliver)
+    await asked.opened
+    // What had not reached the standby that took over.
+    await box.sql('delete from ob.work')
+    await box.sql('delete from ob.message')
+    go.open()
+    expect(await first).toMatchObject({ status: 'handled', ack: true })
+    expect((await box.effects()).map(({ consumer }) => consumer)).toEqual(['first'])
   })
 })
 
