@@ -292,6 +292,32 @@ describe('a cancelled wait for a synchronous standby is only a warning, and a fa
     },
   )
 
+  describe('also where sessions hear no warnings by default', () => {
+    /** As of a role that was made for a program whose log is to stay quiet. */
+    const openQuiet = async (): Promise<Bench> => {
+      const pool = new pg.Pool({ connectionString: server.url, max: 4, options: '-c client_min_messages=error' })
+      onTestFinished(() => pool.end())
+      return server.open({ db: fromPg(pool) } as object)
+    }
+
+    test.for([1, 3])('what was handled is not acknowledged: %i at once', async (count) => {
+      await using box = await openQuiet()
+      box.consumer('a', { note: (message, { tx }) => box.write(tx, 'a', message) })
+      await warnAtCommit(box, 'test_ledger')
+      for (const outcome of await box.handle(notes(count))) {
+        expect(outcome).toMatchObject({ status: 'handled', ack: false })
+      }
+    })
+
+    test('nor what was stored', async () => {
+      await using box = await openQuiet()
+      box.consumer('a', { note: () => undefined })
+      await warnAtCommit(box, 'message')
+      await expect(box.receive(notes(2))).rejects.toMatchObject({ code: 'COMMIT_UNCERTAIN' })
+      await expect(box.receive(note('alone'))).rejects.toMatchObject({ code: 'COMMIT_UNCERTAIN' })
+    })
+  })
+
   test('what was stored so is not acknowledged either', async () => {
     await using box = await server.open()
     box.consumer('a', { note: (message, { tx }) => box.write(tx, 'a', message) })
