@@ -50,7 +50,7 @@ export function createRelayLoop(
   let rouse: (() => void) | undefined
   let inFlight: Promise<unknown> | undefined
   const lookAfterPlans = createPlans(runtime.db, ['outbox', 'delivery'])
-  const memory = { care: createCare(), suspects: createSuspects() }
+  const memory = { care: createCare(), suspects: createSuspects(), unreleased: new Set<string>() }
 
   /** One batch at a time: a drain and the loop must not both publish events of one key. */
   const step = async (): Promise<Step> => {
