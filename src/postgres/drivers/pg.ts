@@ -223,7 +223,7 @@ class PgDriver implements Driver<Client, object> {
   }
 
   silentMs(tx: Client): number {
-    return this.#sessions.get(tx)?.watch.silentMs ?? 0
+    return this.#sessions.get(tx)?.silentMs ?? 0
   }
 
   hangUp(tx: Client, reason: Error): void {

@@ -70,6 +70,7 @@ export interface Client {
       destroy?(reason?: Error): void
       readonly writableCorked?: number
     }
+      readonly bytesRead?: number
   }
   readonly host?: string
   readonly port?: number

@@ -8,6 +8,7 @@
 import { sleep, within } from '../../../backoff.js'
 import type { Isolation } from '../../driver.js'
 import { isConnectionLoss, silent, sqlState } from '../../errors.js'
+import { travelMs } from '../../travel.js'
 import { rolledBack } from '../loan-errors.js'
 import { ignore, type Status, Watch } from '../watch.js'
 import { cancelStatement, hangUp, unlessWithin } from './cancel.js'
@@ -37,6 +38,8 @@ export class Session {
   beginError: unknown
   readonly #usersPipeline: boolean | undefined
   #begins = true
+  /** How long what was sent may take to get to the server. */
+  #travelMs = 0
   #broken: Error | undefined
   #queue: Promise<unknown> = Promise.resolve()
 
@@ -63,12 +66,18 @@ export class Session {
 
   /** A BEGIN that gets no answer in time takes its connection with it. */
   limitBegin(limitMs: number): void {
-    const answered = unlessWithin(limitMs, () => hangUp(this.client, silent(limitMs)))
+    const answered = unlessWithin(limitMs, this.client, () => hangUp(this.client, silent(limitMs)))
     this.begun.then(answered, answered)
+  }
+
+  /** For how long the server has been silent though it owes an answer, and has what it was sent. */
+  get silentMs(): number {
+    return Math.max(0, this.watch.silentMs - this.#travelMs)
   }
 
   /** Runs a statement of oncebox, for this transaction or a loan of it. Nobody has to await it: a failure shows at COMMIT. */
   send(statement: Statement, watch = this.watch): Promise<Answer> {
+    for (const value of statement.values ?? []) if (typeof value === 'string') this.#travelMs += travelMs(value)
     const done = watch.expect()
     // BEGIN was answered before: if it failed, that is what happened to this statement too.
     const answered = (error?: unknown): unknown => {
