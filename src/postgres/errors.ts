@@ -228,7 +228,7 @@ const TLS =
 
 /** pg says it in words alone. */
 const LOST_IN_WORDS =
-  /connection (terminated|error|closed)|not queryable|socket|timeout (expired|exceeded when trying to connect)|query read timeout|server does not support SSL|SASL: /i
+  /connection (terminated|error|closed)|not queryable|socket|timeout (expired|exceeded when trying to connect)|query read timeout|server does not support SSL|error establishing an SSL connection|SASL: /i
 
 function isClientError(error: unknown): boolean {
   const { code, syscall } = (error ?? {}) as Record<string, unknown>
