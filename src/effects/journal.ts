@@ -14,7 +14,7 @@ import { OnceboxError, ownError } from '../errors.js'
 import { causes, toFailure } from '../failure.js'
 import type { EffectOptions } from '../handler.js'
 import type { Json } from '../message.js'
-import { isUnavailable, notTheDatabase } from '../postgres/errors.js'
+import { isUnavailable, mayHaveCommitted, notTheDatabase } from '../postgres/errors.js'
 import {
   FORGET_EFFECT,
   INTEND,
@@ -155,7 +155,10 @@ export class EffectJournal {
     let intent: Intent | undefined
     for (;;) {
       const asked = performance.now()
-      const [row] = await this.#write(INTEND, param)
+      const [row] = await this.#write(INTEND, param).catch(async (error: unknown) => {
+        await this.#forgetUnheard({ name, call }, error as JournalFailed, abort)
+        throw error
+      })
       if (!row) {
         if (intent) await this.#forget(intent)
         throw ownError('CLAIM_LOST', `message ${this.#subject.id} was claimed by another worker`)
@@ -172,6 +175,21 @@ export class EffectJournal {
     // An earlier call is as unknown as it was.
     if (before !== null) return
     await this.#write(FORGET_EFFECT, { ...this.#subject, name, call, called })
+  }
+
+  /**
+   * The intent may be on record though its answer was lost, and would pass for a call. It goes before the message is given back,
+   * if there is time; else later, and a message that was parked for it runs again.
+   */
+  async #forgetUnheard(intent: Pick<Intent, 'name' | 'call'>, { cause }: JournalFailed, abort: Abort): Promise<void> {
+    if (!mayHaveCommitted(cause)) return
+    const given = { ...this.#subject, ...intent, called: null }
+    const forget = async (): Promise<void> => {
+      const rows = await this.#write(FORGET_EFFECT, given)
+      // An intent that was still on its way, and that it had to wait for, it could not see.
+      if (rows.length === 0) await this.#write(FORGET_EFFECT, given)
+    }
+    await unlessAborted(abort, patiently(forget)).catch(() => undefined)
   }
 
   async #write<In, Out>(statement: Statement<In, Out>, param: In): Promise<readonly Out[]> {
@@ -278,6 +296,18 @@ async function patiently<R>(write: () => Promise<R>): Promise<R> {
       }
       await sleep(backoffMs(attempt, 50, 1_000))
     }
+  }
+}
+
+/** Resolves when the work does, or at once if there is no time any more: the work goes on. */
+async function unlessAborted(abort: Abort, work: Promise<unknown>): Promise<void> {
+  let forget: () => void = () => undefined
+  const aborted = new Promise<void>((resolve) => (forget = abort.onAbort(() => resolve())))
+  try {
+    await (abort.aborted ? undefined : Promise.race([work, aborted]))
+  } finally {
+    forget()
+    work.catch(() => undefined)
   }
 }
 

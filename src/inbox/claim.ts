@@ -7,7 +7,7 @@ import {
   FAIL,
   SETTLE,
   SETTLE_ONE,
-  STILL_CLAIMED,
+  STILL_OPEN,
   type FailureRow,
   type Key,
   type NumberedKey,
@@ -150,7 +150,7 @@ export function looseClaim(
     },
     async isSettled(done) {
       const messages = keys(done.map(({ message }) => message))
-      return (await db.run(STILL_CLAIMED, { ...who, messages })).length === 0
+      return (await db.run(STILL_OPEN, { consumer: name, messages })).length === 0
     },
     async fail(message, verdict) {
       leaving = [...leaving, message]

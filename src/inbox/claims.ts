@@ -1,17 +1,15 @@
 /** Claims: what a consumer claims next, of messages and of lanes, and from whom it takes nothing for the moment. */
 import { randomUUID } from 'node:crypto'
 import { backoffMs, sleep } from '../backoff.js'
-import { CLAIMED } from '../postgres/sql/claim.js'
-import { FAIL } from '../postgres/sql/settle.js'
-import { RELEASE_LANES } from '../postgres/sql/lanes.js'
 import type { Runtime } from '../runtime.js'
 import type { Pace } from '../worker/pace.js'
-import { claimMessages, released } from './claim.js'
+import { claimMessages } from './claim.js'
 import type { ConsumerDeclaration } from './consumer.js'
 import type { Claim } from './held.js'
 import { claimLanes, LaneDepth } from './lanes.js'
 import { LowWater } from './low-water.js'
 import { isAway } from './transaction.js'
+import { giveBackUnheard } from './unheard.js'
 
 /** Consumers without order look for lanes too, in case they had one before: no row may be out of everybody's sight. */
 const LANES_LOOK_MS = 5_000
@@ -20,8 +18,6 @@ const LANES_LOOK_MS = 5_000
  * they hold within a second; taken from them, it would count as a death.
  */
 const GRACE_MS = 3_000
-/** Another server's clock, after a failover, may be ahead by so much. */
-const CLOCKS_MS = 1_000
 
 export class Claims {
   /** Claims that wait for the database to be given back. */
@@ -106,25 +102,10 @@ export class Claims {
     try {
       return await claim(token)
     } catch (error) {
-      this.giveBackLater(() =>
-        this.#giveBackUnheard(token, asked).catch((failed: unknown) => {
-          if (isAway(failed)) throw failed
-        }),
-      )
+      const unheard = { runtime: this.#runtime, consumer: this.#consumer, token, asked }
+      this.giveBackLater(() => giveBackUnheard(unheard))
       throw error
     }
-  }
-
-  async #giveBackUnheard(token: string, asked: number): Promise<void> {
-    const { db } = this.#runtime
-    const { name, options } = this.#consumer
-    const who = { consumer: name, token }
-    const sinceMs = performance.now() - asked + CLOCKS_MS
-    const rows = await db.run(CLAIMED, { ...who, leaseMs: options.leaseMs, sinceMs })
-    const failures = rows.flatMap(({ source, id }) => (source === null ? [] : [released(source, id)]))
-    const release = rows.flatMap(({ lane }) => (lane === null ? [] : [[lane, 0] as const]))
-    if (failures.length > 0) await db.run(FAIL, { ...who, failures })
-    if (release.length > 0) await db.run(RELEASE_LANES, { ...who, release, undo: [] })
   }
 
   async #lanes(until: string | undefined): Promise<Claim | undefined> {

@@ -12,7 +12,7 @@ import {
   RELEASE_LANES,
   SETTLE_LANES,
 } from '../postgres/sql/lanes.js'
-import { STILL_CLAIMED } from '../postgres/sql/settle.js'
+import { STILL_OPEN } from '../postgres/sql/settle.js'
 import type { Runtime } from '../runtime.js'
 import { CLAIM_BYTES, decodeRows, failureRow, LEASED_PATIENCE, settlementOf } from './claim.js'
 import type { ConsumerDeclaration } from './consumer.js'
@@ -150,7 +150,7 @@ function laneClaim(
     },
     async isSettled(done) {
       const messages = done.map(({ message: { source, id } }) => [source, id] as const)
-      return (await db.run(STILL_CLAIMED, { ...who, messages })).length === 0
+      return (await db.run(STILL_OPEN, { consumer: name, messages })).length === 0
     },
     async fail(message, verdict) {
       const key = message.lane!

@@ -1,7 +1,7 @@
 /** Unknown: what became of a COMMIT without an answer. */
 import { backoffMs, sleep } from '../backoff.js'
 import type { Database } from '../postgres/database.js'
-import { isConnectionLoss, sqlState } from '../postgres/errors.js'
+import { isConnectionLoss, isPassing, sqlState } from '../postgres/errors.js'
 import { CONFIRM } from '../postgres/sql/receive.js'
 import { TRANSACTION_STATUS } from '../postgres/sql/settle.js'
 import type { Done } from './held.js'
@@ -31,7 +31,8 @@ export async function resolveUnknown(
         return settled
       }
     } catch (error) {
-      if (!isConnectionLoss(error)) throw error
+      // Whatever keeps the server from telling is nothing that the message has done.
+      if (error === unknown || !isPassing(error)) throw unknown
     }
     if (abort.aborted || performance.now() > end) throw unknown
     await sleep(backoffMs(attempt, 20, 500))

@@ -49,7 +49,7 @@ export function createRelayLoop(
   const naps = new Naps()
   let inFlight: Promise<unknown> | undefined
   const lookAfterPlans = createPlans(runtime.db, ['outbox', 'delivery'])
-  const memory = { care: createCare(), suspects: createSuspects() }
+  const memory = { care: createCare(), suspects: createSuspects(), unreleased: new Set<string>() }
 
   /** One batch at a time: a drain and the loop must not both publish events of one key. */
   const step = async (): Promise<Step> => {

@@ -24,6 +24,7 @@ import {
   RELEASE_SHARDS,
   type CompleteInput,
   type ReadInput,
+  type ShardsHeld,
 } from '../postgres/sql/shards.js'
 import { readJson } from '../postgres/statement.js'
 import { tell, type Runtime } from '../runtime.js'
@@ -54,6 +55,8 @@ export interface Answered {
 export interface Memory {
   readonly care: Care
   readonly suspects: Suspects
+  /** Tokens under which it may still hold shards: the database was away when it gave them back, or when it was to answer. */
+  readonly unreleased: Set<string>
 }
 
 /** So many shards of the 32 at a time: several relays then work side by side. */
@@ -66,9 +69,13 @@ const LOCK_WAIT = '1s'
 export async function relayBatch(runtime: Runtime, attached: Attached, memory: Memory): Promise<Step> {
   const { db } = runtime
   const { name, options } = attached
+  const { unreleased } = memory
+  // Left to their lease, events would wait for it after every outage.
+  for (const token of unreleased) await release(runtime, { sink: name, token }, memory)
   const who = { sink: name, token: randomUUID() }
   const claim = { ...who, lease: options.leaseMs, limit: SHARDS_AT_ONCE }
   const asked = performance.now()
+  unreleased.add(who.token)
   const [claimed] = await db.run(CLAIM_SHARDS, claim)
   const { promoted, unassigned, behind, next } = claimed!
   const shards = readJson(claimed!.shards)
@@ -80,19 +87,28 @@ export async function relayBatch(runtime: Runtime, attached: Attached, memory: M
   }
   const nextMs = next === null ? undefined : Number(next)
   const idle = (again: boolean): Step => ({ found: again || promoted === 'true' ? 'more' : 'none', nextMs })
-  if (shards.length === 0) return idle(await lookAtOthers())
+  if (shards.length === 0) {
+    unreleased.delete(who.token)
+    return idle(await lookAtOthers())
+  }
 
   const lease = leaseShards(runtime, who, options.leaseMs, { shards, asked })
   try {
     const again = await lookAtOthers()
     const answer = await relayLeased(runtime, attached, lease, memory)
+    unreleased.delete(who.token)
     return answer ? { found: 'published', nextMs: undefined, answer } : idle(again)
   } catch (error) {
-    await db.run(RELEASE_SHARDS, who).catch(() => undefined)
+    await release(runtime, who, memory).catch(() => undefined)
     throw error
   } finally {
     lease.end()
   }
+}
+
+async function release({ db }: Runtime, held: ShardsHeld, { unreleased }: Memory): Promise<void> {
+  await db.run(RELEASE_SHARDS, held)
+  unreleased.delete(held.token)
 }
 
 /** Answers undefined if there was nothing. */

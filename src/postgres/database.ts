@@ -8,7 +8,7 @@ import { OnceboxError } from '../errors.js'
 import { someCause } from '../failure.js'
 import type { Driver, Isolation, StatementOptions } from './driver.js'
 import { ofOwnStatement, sqlState } from './errors.js'
-import { Limits } from './limits.js'
+import { Limits, withTravel } from './limits.js'
 import { qualify } from './qualify.js'
 import { type Settings, settingsFor } from './session-defaults.js'
 import { Silences } from './silences.js'
@@ -57,8 +57,12 @@ export function bindTo(schema: string): (statement: string, other?: string) => s
 export function bindDatabase<Tx, TxIn>(driver: Driver<Tx, TxIn>, schema: string): Database<Tx> {
   const bind = bindTo(schema)
   const limits = new Limits()
+  const send = (text: string, param: unknown, options: StatementOptions): Promise<readonly never[]> => {
+    const given = toText(param)
+    return driver.query(text, [given], undefined, withTravel(options, given)) as Promise<readonly never[]>
+  }
   const ask = <In, Out>(statement: Statement<In, Out>, param: In, options: StatementOptions): Promise<readonly Out[]> =>
-    driver.query(bind(statement), [toText(param)], undefined, options) as Promise<readonly never[]>
+    send(bind(statement), param, options)
 
   let settings: Settings | undefined
   let readAt = -Infinity
@@ -112,7 +116,7 @@ export function bindDatabase<Tx, TxIn>(driver: Driver<Tx, TxIn>, schema: string)
     async runInto(other, statement, param) {
       const { statement: settings } = await settingsNow()
       const options = { ...limits.optionsOf(statement, param), settings }
-      return (await driver.query(bind(statement, other), [toText(param)], undefined, options)) as readonly never[]
+      return send(bind(statement, other), param, options)
     },
     async transaction(work, isolation) {
       const known = settingsNow()

@@ -123,6 +123,25 @@ export function isServersStateAtCommit(error: unknown): boolean {
   return /^(53...|58...|25006)$/.test(state)
 }
 
+/**
+ * May a statement of ours that failed so succeed later, with nothing changed but the server, or the way to it? A client may say
+ * in any words that it cannot connect: what gives it its password has failed, perhaps.
+ */
+export function isPassing(error: unknown): boolean {
+  if (error instanceof OnceboxError || isPoolEnded(error)) return false
+  return isUnavailable(error) || isConflict(error) || isServersState(error)
+}
+
+/**
+ * May a statement that commits on its own have taken effect, though it was answered so? Not if the server has refused it, or if
+ * it was never sent.
+ */
+export function mayHaveCommitted(error: unknown): boolean {
+  if (error instanceof OnceboxError) return error.code === 'COMMIT_UNCERTAIN'
+  if (error instanceof RangeError || error instanceof TypeError) return false
+  return sqlState(error) === undefined || isConnectionLoss(error)
+}
+
 /** The guard of open_group: see migration 004. */
 export function isGuard(error: unknown): boolean {
   const violation = sqlState(error) === '23503' && error instanceof Error
@@ -209,7 +228,7 @@ const TLS =
 
 /** pg says it in words alone. */
 const LOST_IN_WORDS =
-  /connection (terminated|error|closed)|not queryable|socket|timeout (expired|exceeded when trying to connect)|query read timeout|server does not support SSL|SASL: /i
+  /connection (terminated|error|closed)|not queryable|socket|timeout (expired|exceeded when trying to connect)|query read timeout|server does not support SSL|error establishing an SSL connection|SASL: /i
 
 function isClientError(error: unknown): boolean {
   const { code, syscall } = (error ?? {}) as Record<string, unknown>

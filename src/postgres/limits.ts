@@ -3,7 +3,8 @@
  * answer on such a connection waits for as long as TCP does, a quarter of an hour, while new connections would work.
  *
  * Short statements have a limit tied to the shortest lease in use, so that work goes on before a second lease is over.
- * Heartbeats have a third of their own lease, beside what they may wait for a lock. Anything else may take its time.
+ * Heartbeats have a third of their own lease, beside what they may wait for a lock. Anything else may take its time. What
+ * goes along with a statement has to travel first, and large bodies take longer than any short statement.
  */
 import type { StatementOptions } from './driver.js'
 import { CLAIM, CLAIMED, DRAIN_UNTIL, EXTEND, EXTEND_ONE, NEXT_DUE } from './sql/claim.js'
@@ -17,7 +18,8 @@ import { CLASSIFY, NOTIFY, RECEIVE, RECEIVE_ONE, UNPARK_FAILED } from './sql/rec
 import { READ_READING } from './sql/reading.js'
 import { HEALTH } from './sql/registry.js'
 import { DEAF, SESSION_DEFAULTS } from './sql/session.js'
-import { COUNT_ATTEMPT, FAIL, STILL_CLAIMED, TRANSACTION_STATUS } from './sql/settle.js'
+import { COUNT_ATTEMPT, FAIL, STILL_OPEN, TRANSACTION_STATUS } from './sql/settle.js'
+import { travelMs } from './travel.js'
 
 /** Sent while a handler runs, to keep its claim. */
 const URGENT = new Set<string>([EXTEND, EXTEND_ONE, EXTEND_LANES, EXTEND_LANE, EXTEND_SHARDS])
@@ -28,7 +30,7 @@ const WAITING = new Set<string>([EXTEND_ONE, EXTEND_LANE])
 const SHORT = new Set<string>([
   ...[CLAIM, CLAIMED, CLAIM_LANES, CLAIM_SHARDS, READ_LANES, READ_SHARDS, NEXT_DUE, DRAIN_UNTIL, HEALTH, RECORD_EFFECT],
   ...[RECEIVE, RECEIVE_ONE, CLASSIFY, UNPARK_FAILED, NOTIFY, COMPLETE],
-  ...[FAIL, FAIL_INLINE, FAIL_LANE, COUNT_ATTEMPT, RELEASE_LANES, RELEASE_SHARDS, STILL_CLAIMED, TRANSACTION_STATUS],
+  ...[FAIL, FAIL_INLINE, FAIL_LANE, COUNT_ATTEMPT, RELEASE_LANES, RELEASE_SHARDS, STILL_OPEN, TRANSACTION_STATUS],
   ...[DEAF, SESSION_DEFAULTS, READ_READING, ADD_MINUTE, SEEN, LEFT],
 ])
 
@@ -37,6 +39,13 @@ const BEFORE_ANY_LEASE_MS = 15_000
 const SHORTEST_MS = 2_000
 const SHORTEST_PULSE_MS = 250
 const LONG_MS = 15 * 60_000
+
+/** The limit of a statement, with the time that its parameter may take. */
+export function withTravel(options: StatementOptions, text: string): StatementOptions {
+  const { limitMs } = options
+  const ms = travelMs(text)
+  return ms === 0 || limitMs === undefined ? options : { ...options, limitMs: limitMs + ms }
+}
 
 export class Limits {
   /** The limit of a short statement. */

@@ -9,7 +9,7 @@ import { OnceboxError } from '../errors.js'
 import { backoffMs, sleep } from '../backoff.js'
 import { integer, resolve } from '../options.js'
 import { bindTo, type Database } from './database.js'
-import { sqlState } from './errors.js'
+import { isStalePlan, sqlState } from './errors.js'
 import { mayNotMigrate, rightsMissing } from './rights.js'
 import { checkSearchPath } from './search-path.js'
 import { SCHEMA } from './schema.js'
@@ -85,6 +85,8 @@ function isWorthAnotherTry(error: unknown): boolean {
   const state = sqlState(error) ?? ''
   // An internal error is one of these, or does not go away.
   if (state === 'XX000') return /tuple concurrently (updated|deleted)/.test((error as Error).message)
+  // A pooler has given its connection away, or has reset it: after a few of these the driver prepares nothing any more.
+  if (isStalePlan(error)) return true
   return ['55P03', '40P01', '23505', '42P06', '42P07', '42723', '42710'].includes(state)
 }
 

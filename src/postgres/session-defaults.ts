@@ -20,8 +20,10 @@ const AMPLE_MS = 10_000
 const STATEMENT_LIMIT = '60s'
 
 export function settingsFor(defaults: SessionDefaults): Settings {
-  const writes = defaults.read_only === 'true' ? ['set transaction read write'] : []
-  const statement = [...writes]
+  const both = defaults.read_only === 'true' ? ['set transaction read write'] : []
+  // A COMMIT that the server only warns of, since its wait for a standby was cancelled, must not pass for any other.
+  if (defaults.client_min_messages === 'error') both.push('set local client_min_messages = warning')
+  const statement = [...both]
   if (isTight(defaults.statement_timeout)) statement.push(`set local statement_timeout = '${STATEMENT_LIMIT}'`)
   if (isTight(defaults.lock_timeout)) statement.push('set local lock_timeout = 0')
   if (isTight(defaults.transaction_timeout)) statement.push('set local transaction_timeout = 0')
@@ -29,7 +31,7 @@ export function settingsFor(defaults: SessionDefaults): Settings {
   if (defaults.isolation !== 'read committed' && statement.length === 0) statement.push('set local jit = off')
 
   // The limits on handlers' transactions are what their owner meant them to be.
-  return { statement: joined(statement), transaction: joined(writes) }
+  return { statement: joined(statement), transaction: joined(both) }
 }
 
 function isTight(setting: string): boolean {

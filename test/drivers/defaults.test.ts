@@ -45,17 +45,20 @@ const SHOW = statement<
   null,
   Record<string, string>
 >(`select current_setting('transaction_isolation') isolation, current_setting('transaction_read_only') read_only,
-  current_setting('statement_timeout') statement, current_setting('lock_timeout') lock where $1::text is not null`)
+  current_setting('statement_timeout') statement, current_setting('lock_timeout') lock,
+  current_setting('client_min_messages') heard where $1::text is not null`)
 
-const PLAIN = { isolation: 'read committed', read_only: 'off', statement: '0', lock: '0' }
+const PLAIN = { isolation: 'read committed', read_only: 'off', statement: '0', lock: '0', heard: 'notice' }
 
-const CASES: [settings: Record<string, string>, seen: object][] = [
+const CASES: [settings: Record<string, string>, seen: typeof PLAIN][] = [
   [{}, PLAIN],
   [{ default_transaction_isolation: 'repeatable read' }, PLAIN],
   [{ default_transaction_isolation: 'serializable' }, PLAIN],
   [{ default_transaction_read_only: 'on' }, PLAIN],
   [{ statement_timeout: '500ms' }, { ...PLAIN, statement: '1min' }],
   [{ lock_timeout: '5ms' }, PLAIN],
+  [{ client_min_messages: 'error' }, { ...PLAIN, heard: 'warning' }],
+  [{ client_min_messages: 'warning' }, { ...PLAIN, heard: 'warning' }],
   // Long enough: left as the owner wants it.
   [
     { statement_timeout: '30s', lock_timeout: '20s' },
@@ -71,7 +74,7 @@ describe.each(Object.keys(DRIVERS) as (keyof typeof DRIVERS)[])('%s', (name) => 
       expect({ ...rows[0] }).toEqual(seen)
     }
     const inside = await database.transaction((tx) => database.run(SHOW, null, tx))
-    expect(inside[0]).toMatchObject({ isolation: 'read committed', read_only: 'off' })
+    expect(inside[0]).toMatchObject({ isolation: 'read committed', read_only: 'off', heard: seen.heard })
     // Nothing is left behind in the session.
     const [plain] = await db.query(`select current_setting('transaction_isolation') isolation`, [])
     expect(plain?.['isolation']).toBe(settings['default_transaction_isolation'] ?? 'read committed')

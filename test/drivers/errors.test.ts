@@ -51,6 +51,7 @@ const TABLE: [what: string, error: unknown, meaning: Meaning][] = [
   ['an unknown issuer', coded('UNABLE_TO_VERIFY_LEAF_SIGNATURE'), 'connection lost'],
   ['a TLS handshake', coded('ERR_SSL_WRONG_VERSION_NUMBER'), 'connection lost'],
   ['a server without TLS', new Error('The server does not support SSL connections'), 'connection lost'],
+  ['a server that cannot fork', new Error('There was an error establishing an SSL connection'), 'connection lost'],
   ['pg: an ended connection', new Error('Connection terminated unexpectedly'), 'connection lost'],
   ['pg: no connection in time', new Error('timeout exceeded when trying to connect'), 'connection lost'],
   ['postgres.js: a closed connection', coded('CONNECTION_CLOSED'), 'connection lost'],

@@ -2,7 +2,7 @@
  * Who is blamed: a run that ends for a reason that is not its message's leaves no failed attempt behind, whichever way the
  * message came. Killed processes are in `test/crash/killers.test.ts`.
  */
-import { createBox, RetryLater, type Driver } from 'oncebox'
+import { createBox, RetryLater, type Driver, type Message } from 'oncebox'
 import { fromPg, type PgClient } from 'oncebox/pg'
 import pg from 'pg'
 import { afterEach, describe, expect, test } from 'vitest'
@@ -11,7 +11,7 @@ import { FORGET_EFFECT, INTEND } from '../../src/postgres/sql/effects.js'
 import { COUNT_ATTEMPT } from '../../src/postgres/sql/settle.js'
 import { startProxy } from '../support/proxy.js'
 import { waitUntil } from '../support/wait.js'
-import { gate, note, notes, recorder, useServer, type Bench } from './fixture.js'
+import { gate, note, notes, recorder, useServer, type Bench, type Ctx } from './fixture.js'
 
 const server = useServer('blame', { max: 16 })
 const closing: (() => Promise<void>)[] = []
@@ -238,6 +238,37 @@ describe('an effect whose journal cannot be written', () => {
       if (way === 'stored') await box.waitUntilHandled('1')
       else expect(await box.handle(note('1'))).toMatchObject({ status: 'handled' })
       expect(calls).toBe(1)
+      await isSpotless(box)
+    },
+  )
+
+  test.for(['stored', 'on arrival'])(
+    '%s: an intent whose answer is lost is taken back, for nothing was called, and nobody has to say so',
+    async (way) => {
+      await using proxy = await startProxy(server.url)
+      const pool = new pg.Pool({ connectionString: proxy.url, max: 4 })
+      pool.on('error', () => undefined)
+      closing.push(() => pool.end())
+      await using box = await open(fromPg(pool))
+      const attempts: number[] = []
+      const handle = async ({ attempt }: Message, { effect }: Ctx): Promise<void> =>
+        void (await effect('call', () => void attempts.push(attempt), { onUnknown: 'park' }))
+      const mode = way === 'stored' ? {} : ({ mode: 'inline' } as const)
+      box.consumer('a', { note: handle }, { ...mode, retry: { attempts: 1 }, concurrency: 1 })
+      const lost = proxy
+        .intercept({ at: 'after', statement: /insert into \S+\.effect as e .*'intent'/s })
+        .then((held) => held.cut())
+      if (way === 'stored') {
+        await box.receive(note('1'))
+        await box.drain().catch(() => undefined)
+        await lost
+        await box.waitUntilHandled('1')
+      } else {
+        await box.handle(note('1')).catch(() => undefined)
+        await lost
+        expect(await box.handle(note('1'))).toMatchObject({ status: 'handled' })
+      }
+      expect(attempts).toEqual([1])
       await isSpotless(box)
     },
   )

@@ -1,10 +1,11 @@
 /** A COMMIT that fails, is not answered, or comes with a warning. */
 import pg from 'pg'
-import { createBox, Reject, type Outcome } from 'oncebox'
+import { createBox, Reject, type Message, type Outcome } from 'oncebox'
 import { fromPg } from 'oncebox/pg'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { bindTo } from '../../src/postgres/database.js'
 import { TRANSACTION_STATUS } from '../../src/postgres/sql/settle.js'
+import { cancelling } from '../support/cancelling.js'
 import { startProxy } from '../support/proxy.js'
 import { waitUntil } from '../support/wait.js'
 import { type Bench, gate, note, notes, recorder, useServer } from './fixture.js'
@@ -76,6 +77,36 @@ test.for(MODES)('a connection lost before COMMIT arrived: nothing is there, and 
   expect(runs).toBe(2)
   expect(await box.ids()).toEqual(['1'])
 })
+
+test.for(MODES)(
+  'a COMMIT without an answer is no attempt, though somebody cancels the question what became of it: %s',
+  async (mode) => {
+    await using proxy = await startProxy(server.url)
+    const pool = new pg.Pool({ connectionString: proxy.url, max: 4 })
+    pool.on('error', () => {})
+    onTestFinished(() => pool.end())
+    await using box = await server.open()
+    const db = cancelling(fromPg(pool), bindTo(box.schema)(TRANSACTION_STATUS))
+    const other = createBox({ db, schema: box.schema, logger: recorder() })
+    const attempts: number[] = []
+    const handle = async (message: Message, { tx }: { tx: pg.PoolClient }): Promise<void> => {
+      attempts.push(message.attempt)
+      await box.write(tx, 'a', message)
+    }
+    other.consumer('a', { note: handle }, { mode, concurrency: 1, retry: { attempts: 1 } })
+    await other.drain()
+    if (mode === 'stored') await other.receive(note('1'))
+    void proxy.cutAtCommit('before')
+    await waitUntil(async () => {
+      await (mode === 'stored' ? other.drain() : other.handle(note('1'))).catch(() => undefined)
+      return (await box.fates('1'))[0]?.state === 'handled'
+    })
+    expect(attempts).toEqual([1, 1])
+    expect(await box.ids()).toEqual(['1'])
+    expect(await box.sql('select 1 from ob.attempt')).toEqual([])
+    await other.stop()
+  },
+)
 
 describe('a COMMIT that never arrived is not taken for what a copy has done meanwhile', () => {
   /**
@@ -165,9 +196,9 @@ describe('a COMMIT that never arrived is not taken for what a copy has done mean
     expect((await box.effects()).map(({ consumer }) => consumer)).toEqual(['second'])
   })
 
-  test('which was rejected', async () => {
+  test.for([undefined, 'failover'] as const)('which was rejected, and then: %s', async (failover) => {
     await using box = await server.open()
-    const { other, proxy, asked, go } = await openOther(box)
+    const { other, proxy, asked, go } = await openOther(box, failover)
     other.consumer('a', { note: (message, { tx }) => box.write(tx, 'first', message) }, { mode: 'inline' })
     const reject = (): never => {
       throw new Reject('no')
@@ -182,6 +213,22 @@ describe('a COMMIT that never arrived is not taken for what a copy has done mean
     go.open()
     expect(await first).toMatchObject({ status: 'dead' })
     expect(await box.effects()).toEqual([])
+  })
+
+  test('nor for a redelivered message that a failover has taken out of the journal: it runs before it is acknowledged', async () => {
+    await using box = await server.open()
+    const { other, proxy, asked, go } = await openOther(box, 'failover')
+    await declareBoth(other, box)
+    void proxy.cutAtCommit('before')
+    const deliver = (): Promise<Outcome> => other.handle(note('1', { redelivered: true }))
+    const first = inTheEnd(deliver(), deliver)
+    await asked.opened
+    // What had not reached the standby that took over.
+    await box.sql('delete from ob.work')
+    await box.sql('delete from ob.message')
+    go.open()
+    expect(await first).toMatchObject({ status: 'handled', ack: true })
+    expect((await box.effects()).map(({ consumer }) => consumer)).toEqual(['first'])
   })
 })
 
@@ -244,6 +291,32 @@ describe('a cancelled wait for a synchronous standby is only a warning, and a fa
       expect(runs).toBe(count)
     },
   )
+
+  describe('also where sessions hear no warnings by default', () => {
+    /** As of a role that was made for a program whose log is to stay quiet. */
+    const openQuiet = async (): Promise<Bench> => {
+      const pool = new pg.Pool({ connectionString: server.url, max: 4, options: '-c client_min_messages=error' })
+      onTestFinished(() => pool.end())
+      return server.open({ db: fromPg(pool) } as object)
+    }
+
+    test.for([1, 3])('what was handled is not acknowledged: %i at once', async (count) => {
+      await using box = await openQuiet()
+      box.consumer('a', { note: (message, { tx }) => box.write(tx, 'a', message) })
+      await warnAtCommit(box, 'test_ledger')
+      for (const outcome of await box.handle(notes(count))) {
+        expect(outcome).toMatchObject({ status: 'handled', ack: false })
+      }
+    })
+
+    test('nor what was stored', async () => {
+      await using box = await openQuiet()
+      box.consumer('a', { note: () => undefined })
+      await warnAtCommit(box, 'message')
+      await expect(box.receive(notes(2))).rejects.toMatchObject({ code: 'COMMIT_UNCERTAIN' })
+      await expect(box.receive(note('alone'))).rejects.toMatchObject({ code: 'COMMIT_UNCERTAIN' })
+    })
+  })
 
   test('what was stored so is not acknowledged either', async () => {
     await using box = await server.open()

@@ -7,12 +7,14 @@ import { createBox, defineMessages, unchecked, type Logger } from 'oncebox'
 import { fromPg } from 'oncebox/pg'
 import { expect, test } from 'vitest'
 import { bindTo } from '../../src/postgres/database.js'
-import { CLAIM } from '../../src/postgres/sql/claim.js'
+import { CLAIM, CLAIMED } from '../../src/postgres/sql/claim.js'
+import { ADOPT, ADOPT_NEW } from '../../src/postgres/sql/effects.js'
 import { CLAIM_LANES, READ_LANES } from '../../src/postgres/sql/lanes.js'
 import { startPostgres } from '../support/postgres.js'
 import { startProxy } from '../support/proxy.js'
 import { waitUntil } from '../support/wait.js'
-import { useServer } from './fixture.js'
+import { cancelling, delaying } from '../support/cancelling.js'
+import { note, useServer } from './fixture.js'
 
 const server = useServer('lost_claims')
 const messages = defineMessages({ note: unchecked() })
@@ -67,6 +69,92 @@ test.each(LOST)('what %s claimed is given back if its answer is lost', async (_,
   } finally {
     await worker.stop({ timeoutMs: 5_000 })
     await pool.end()
+  }
+})
+
+/** A box whose connections go through a proxy, beside one with a clock on the same schema. */
+async function behindProxy() {
+  const box = await server.open()
+  const proxy = await startProxy(server.url)
+  const pool = new pg.Pool({ connectionString: proxy.url, max: 4 })
+  pool.on('error', () => undefined)
+  const answerOf = (statement: string) =>
+    proxy.intercept({ at: 'after', statement: exactly(bindTo(box.schema)(statement)) })
+  const open = (db = fromPg(pool)) => createBox({ db, schema: box.schema, messages, logger: takeovers().logger })
+  return {
+    ...{ box, proxy, pool, open, answerOf },
+    async [Symbol.asyncDispose]() {
+      await pool.end()
+      await proxy.close()
+      await box[Symbol.asyncDispose]()
+    },
+  }
+}
+
+test('a lost claim is found, however late the question for it gets through', async () => {
+  await using field = await behindProxy()
+  const { box, pool } = field
+  // As long as it takes to get a connection to a server that has just come up, with everybody at its door.
+  const late = () => box.clock.advance(20_000)
+  const worker = field.open(delaying(fromPg(pool), bindTo(box.schema)(CLAIMED), late))
+  const handled = new Set<string>()
+  worker.consumer('a', { note: ({ id }) => void handled.add(id) }, { leaseMs: LEASE_MS, concurrency: 1 })
+  await worker.receive([note('1'), note('2')] as never)
+  const lost = field.answerOf(CLAIM)
+  try {
+    await worker.start()
+    ;(await lost).cut()
+    await waitUntil(() => handled.size === 2, { timeoutMs: 15_000, what: 'both to be handled' })
+  } finally {
+    await worker.stop({ timeoutMs: 5_000 })
+  }
+})
+
+test('a lost claim is asked for again if somebody cancels the question', async () => {
+  await using field = await behindProxy()
+  const worker = field.open(cancelling(fromPg(field.pool), bindTo(field.box.schema)(CLAIMED)))
+  const handled = new Set<string>()
+  worker.consumer('a', { note: ({ id }) => void handled.add(id) }, { leaseMs: LEASE_MS, concurrency: 1 })
+  await worker.receive([note('1'), note('2')] as never)
+  const lost = field.answerOf(CLAIM)
+  try {
+    await worker.start()
+    ;(await lost).cut()
+    await waitUntil(() => handled.size === 2, { timeoutMs: 15_000, what: 'both to be handled' })
+  } finally {
+    await worker.stop({ timeoutMs: 5_000 })
+  }
+})
+
+const ADOPTED = [
+  ['ADOPT', ADOPT, ['1']],
+  ['ADOPT_NEW', ADOPT_NEW, ['1', '2']],
+] as const
+
+test.each(ADOPTED)('what %s took in on arrival is given back if its answer is lost', async (_, statement, ids) => {
+  await using field = await behindProxy()
+  const { box } = field
+  const receiver = field.open()
+  const runs: string[] = []
+  const run = ({ id, attempt }: { id: string; attempt: number }): void => void runs.push(`${id}/${attempt}`)
+  receiver.consumer('a', { note: run }, { mode: 'inline', leaseMs: LEASE_MS })
+  const redelivered = ids.map((id) => note(id, { redelivered: true }))
+  const deliver = () => receiver.handle(redelivered as never) as unknown as Promise<{ status: string }[]>
+  const lost = field.answerOf(statement)
+  try {
+    const first = deliver().catch((error: unknown) => error)
+    ;(await lost).cut()
+    expect(await first).toBeInstanceOf(Error)
+    // Given back to its source, not to the box.
+    await waitUntil(async () => (await box.fate(ids[0])).state !== 'processing', {
+      timeoutMs: 15_000,
+      what: 'it to be given back',
+    })
+    expect(await box.fate(ids[0])).toMatchObject({ state: 'failed', attempts: 0 })
+    expect(await deliver()).toMatchObject(ids.map(() => ({ status: 'handled' })))
+    expect(runs).toEqual(ids.map((id) => `${id}/1`))
+  } finally {
+    await receiver.stop({ timeoutMs: 5_000 })
   }
 })
 

@@ -262,18 +262,21 @@ const outcome = (caller: 'A' | 'B'): Party[] => [
       return rows.length > 0 ? { recorded: true } : {}
     },
   },
-  {
-    name: `FORGET_EFFECT by ${caller}`,
-    statements: ['FORGET_EFFECT'],
-    never: (state) => !state.name.includes('intent'),
-    verdictOf: caller,
-    async act(hand, { consumer }) {
-      const call = TOKENS[caller]
-      const rows = await hand.run(FORGET_EFFECT, { ...about(consumer), call, called: CALLED })
-      return rows.length > 0 ? { forgotten: call } : {}
-    },
-  },
+  forget(caller, CALLED),
 ]
+
+/** Null: the answer of the INTEND was lost. */
+const forget = (caller: 'A' | 'B', called: string | null): Party => ({
+  name: `FORGET_EFFECT by ${caller}${called === null ? ', unheard' : ''}`,
+  statements: ['FORGET_EFFECT'],
+  never: (state) => !state.name.includes('intent'),
+  verdictOf: caller,
+  async act(hand, { consumer }) {
+    const call = TOKENS[caller]
+    const rows = await hand.run(FORGET_EFFECT, { ...about(consumer), call, called })
+    return rows.length > 0 ? { forgotten: call } : {}
+  },
+})
 
 const answer = (happened: boolean): Party => ({
   name: happened ? 'ANSWER_EFFECT happened' : 'ANSWER_EFFECT did not',
@@ -320,6 +323,7 @@ const COMMON: Party[] = [
   intend('B', false),
   ...outcome('A'),
   ...outcome('B'),
+  forget('A', null),
   answer(true),
   answer(false),
   {

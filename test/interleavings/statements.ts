@@ -128,7 +128,7 @@ export const OUTSIDE: Readonly<Record<string, string>> = {
   NEXT_DUE: 'says when to ask again; the claim judges',
   IS_FRESH: 'reads the clock',
   CLASSIFY: 'a statement of its own, in a snapshot of its own: it is right about a moment that has passed',
-  STILL_CLAIMED: 'is asked once the transaction in question has ended',
+  STILL_OPEN: 'is asked once the transaction in question has ended',
   CLAIMED: 'finds what a claim holds; FAIL and RELEASE_LANES give it back',
   READ_LANES: 'reads what the caller holds already, in a snapshot taken after the claim',
   MISSED_ATTEMPTS: 'reads the history of a message that the caller holds, which nobody else writes',

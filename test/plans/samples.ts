@@ -342,7 +342,7 @@ export const SAMPLES: ReadonlyMap<string, Sample> = new Map<string, Sample>([
   ['SETTLE', sample(settle.SETTLE, { ...CLAIM_OF, ...OPENED, done: [['s3', '15', '15']] }, 'work_pkey')],
   ['SETTLE_ONE', sample(settle.SETTLE_ONE, { c: 'orders', k: TOKEN, x: '1', g: '(0,1)', s: 's3', i: '15', n: '15' }, '')],
   ['STORE_RESULTS', sample(settle.STORE_RESULTS, { consumer: 'orders', results: [['s1', '1', '1']] }, 'message_pkey')],
-  ['STILL_CLAIMED', sample(settle.STILL_CLAIMED, { ...CLAIM_OF, messages: [['s3', '15']] }, 'work_pkey')],
+  ['STILL_OPEN', sample(settle.STILL_OPEN, { consumer: 'orders', messages: [['s3', '15']] }, 'work_pkey message_pkey')],
   ['TRANSACTION_STATUS', sample(settle.TRANSACTION_STATUS, { xid: '1' }, '')],
   ['FAIL', sample(settle.FAIL, { ...CLAIM_OF, failures: [{ source: 's3', id: '15', attempts: 1, delayMs: 10, error: '{}', history: true }] }, 'work_pkey')],
   ['COUNT_ATTEMPT', sample(settle.COUNT_ATTEMPT, { ...CLAIM_OF, source: 's3', id: '15', lane: undefined, total: 1 }, 'work_pkey')],

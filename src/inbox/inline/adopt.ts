@@ -4,7 +4,7 @@
  * open during the call. And so runs one that is redelivered: its last worker may have died of it, and only a claim tells a
  * worker that died from one that was stopped or cut off.
  */
-import { isConflict } from '../../postgres/errors.js'
+import { isConflict, mayHaveCommitted } from '../../postgres/errors.js'
 import { randomUUID } from 'node:crypto'
 import type { Retrial } from '../../hooks.js'
 import { ADOPT, ADOPT_NEW } from '../../postgres/sql/effects.js'
@@ -17,6 +17,7 @@ import { setAttempts, watched, type HeldMessage } from '../held.js'
 import { failed, handled, type Ackable } from '../outcome.js'
 import { horizonOf } from '../known.js'
 import type { Run, Worker } from '../run.js'
+import { giveBackUnheard } from '../unheard.js'
 import { arrivalRow, keyOf, markRow } from './mark.js'
 
 /** How long to wait for the mark of a copy in flight. */
@@ -84,15 +85,17 @@ async function runToEnd(run: Run): Promise<void> {
   while (run.held.queue.length > 0 && !run.abort.aborted && !run.worker.stopping()) await runNext(run)
 }
 
-async function adopt({ runtime, consumer, calm }: Worker, arrival: Arrival, token: string) {
+async function adopt(worker: Worker, arrival: Arrival, token: string) {
+  const { runtime, consumer, calm } = worker
   const claim = { ...claimOf(consumer, token), calm: calm() }
-  const [row] = await unlessHeld(runtime.db.run(ADOPT, { ...claim, message: arrivalRow(arrival) }))
+  const [row] = await unlessHeld(worker, token, () => runtime.db.run(ADOPT, { ...claim, message: arrivalRow(arrival) }))
   return row
 }
 
-function adoptNew({ runtime, consumer }: Worker, arrivals: readonly Arrival[], token: string) {
+function adoptNew(worker: Worker, arrivals: readonly Arrival[], token: string) {
+  const { runtime, consumer } = worker
   const claim = { ...claimOf(consumer, token), ...horizonOf(consumer) }
-  return unlessHeld(runtime.db.run(ADOPT_NEW, { ...claim, messages: arrivals.map(markRow) }))
+  return unlessHeld(worker, token, () => runtime.db.run(ADOPT_NEW, { ...claim, messages: arrivals.map(markRow) }))
 }
 
 function claimOf({ name, options: { leaseMs, retryBy } }: ConsumerDeclaration, token: string) {
@@ -100,12 +103,18 @@ function claimOf({ name, options: { leaseMs, retryBy } }: ConsumerDeclaration, t
   return { consumer: name, token, leaseMs, lockTimeout: LOCK_WAIT, reason }
 }
 
-/** A copy in flight holds its mark. */
-async function unlessHeld<Row>(adopted: Promise<readonly Row[]>): Promise<readonly Row[]> {
+/** A copy in flight holds its mark. What may be adopted though the answer was lost is given back. */
+async function unlessHeld<Row>(
+  { runtime, consumer, giveBackLater }: Worker,
+  token: string,
+  adopt: () => Promise<readonly Row[]>,
+): Promise<readonly Row[]> {
+  const asked = performance.now()
   try {
-    return await adopted
+    return await adopt()
   } catch (error) {
     if (isConflict(error)) return []
+    if (mayHaveCommitted(error)) giveBackLater(() => giveBackUnheard({ runtime, consumer, token, asked }))
     throw error
   }
 }

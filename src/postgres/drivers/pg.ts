@@ -117,7 +117,7 @@ class PgDriver implements Driver<Client, object> {
       this.#note(error)
       if (isSilence(session.beginError)) this.#checkout.doubt(began)
       await this.#giveUp(session, error)
-      throw session.beginError ?? error
+      throw session.explained(session.beginError ?? error)
     }
     try {
       await session.commit()
@@ -125,7 +125,7 @@ class PgDriver implements Driver<Client, object> {
       this.#sessions.delete(client)
       if (isRefusal(error) && !isSpoilt(error)) session.release()
       else session.destroy(error)
-      throw error
+      throw session.explained(error)
     }
     this.#sessions.delete(client)
     session.release()
@@ -223,7 +223,7 @@ class PgDriver implements Driver<Client, object> {
   }
 
   silentMs(tx: Client): number {
-    return this.#sessions.get(tx)?.watch.silentMs ?? 0
+    return this.#sessions.get(tx)?.silentMs ?? 0
   }
 
   hangUp(tx: Client, reason: Error): void {

@@ -77,13 +77,14 @@ from found where seq in (select seq from claimed)
 order by seq`)
 
 /**
- * What a claim holds whose answer was lost: its messages and its lanes, by its token. It was asked for less than `sinceMs`
- * ago, which says when its lease ends; the same the other way, for clocks that differ. No row back: the claim came to
- * nothing, or is given back. Indexes: work_due, lane_due.
+ * What a claim holds whose answer was lost: its messages, with the reason 'arrival' if their source still has them, and its
+ * lanes, by its token. It was asked for less than `sinceMs` ago, which says when its lease ends; the same the other way, for
+ * clocks that differ. No row back: the claim came to nothing, or is given back. Indexes: work_due, lane_due.
  */
 export const CLAIMED = statement<
   ClaimOf & { leaseMs: number; sinceMs: number },
-  { source: string; id: string; lane: null } | { source: null; id: null; lane: string }
+  | { source: string; id: string; reason: string | null; lane: null }
+  | { source: null; id: null; reason: null; lane: string }
 >(`
 with input as materialized (select $1::text::jsonb j),
 sought as materialized (
@@ -91,12 +92,12 @@ sought as materialized (
          ob.now() + (j->>'leaseMs')::float8 * interval '1 ms' latest, (j->>'sinceMs')::float8 * interval '1 ms' since
   from input
 )
-select w.source, w.id, null lane from ob.work w
+select w.source, w.id, w.reason, null lane from ob.work w
 where w.consumer = (select consumer from sought) and w.lane is null and w.parked is null
   and w.due_at >= (select latest - since from sought) and w.due_at <= (select latest + since from sought)
   and w.token = (select token from sought)
 union all
-select null, null, l.key from ob.lane l
+select null, null, null, l.key from ob.lane l
 where l.consumer = (select consumer from sought) and l.due_at < 'infinity'
   and l.due_at >= (select latest - since from sought) and l.due_at <= (select latest + since from sought)
   and l.token = (select token from sought)`)

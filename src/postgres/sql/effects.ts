@@ -100,10 +100,12 @@ recorded as (
 select result, ob.resume_parked(consumer, source, id)::text resumed from recorded`)
 
 /**
- * Takes an intent back: the call certainly did not happen. `call` and `called` are as INTEND was given and gave them. A message that was parked because of it runs again. No row back: by now the intent
- * is another caller's, or an outcome is on record. Indexes: the primary keys.
+ * Takes an intent back: the call certainly did not happen. `call` and `called` are as INTEND was given and gave them; where
+ * its answer was lost, `called` is null, and the intent goes if nobody had called before. A message that was parked because
+ * of it runs again. No row back: there is no such intent, by now it is another caller's, or an outcome is on record.
+ * Indexes: the primary keys.
  */
-export const FORGET_EFFECT = statement<EffectSubject & { name: string; call: string; called: string }, Resumed>(`
+export const FORGET_EFFECT = statement<EffectSubject & { name: string; call: string; called: string | null }, Resumed>(`
 with input as materialized (select $1::text::jsonb j),
 locked as materialized (
   select 1 from input, ob.work w
@@ -113,7 +115,8 @@ forgotten as (
   delete from ob.effect e using input
   where (select count(*) from locked) >= 0
     and e.consumer = j->>'consumer' and e.source = j->>'source' and e.id = j->>'id' and e.name = j->>'name'
-    and e.state = 'intent' and e.token = (j->>'call')::uuid and e.called_at = (j->>'called')::timestamptz
+    and e.state = 'intent' and e.token = (j->>'call')::uuid
+    and case when j->>'called' is null then e.calls = 1 else e.called_at = (j->>'called')::timestamptz end
   returning e.consumer, e.source, e.id
 )
 select ob.resume_parked(consumer, source, id)::text resumed from forgotten`)

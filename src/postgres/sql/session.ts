@@ -9,11 +9,14 @@ export interface SessionDefaults {
   readonly lock_timeout: string
   /** Empty where the server knows of none. */
   readonly transaction_timeout: string
+  /** The least that the client is told of, by its level. */
+  readonly client_min_messages: string
 }
 
 /**
  * The defaults of a session, read outside a transaction. In: nothing. Out: one row, always: the isolation level, whether
- * the role or the database (not the whole server) makes transactions read-only, and the limits in ms, 0 for none.
+ * the role or the database (not the whole server) makes transactions read-only, the limits in ms, 0 for none, and which
+ * messages of the server the client is told.
  */
 export const SESSION_DEFAULTS = statement<null, SessionDefaults>(`
 select current_setting('default_transaction_isolation') isolation,
@@ -21,7 +24,8 @@ select current_setting('default_transaction_isolation') isolation,
     and source in ('database', 'user', 'database user', 'client', 'session'))::text read_only,
   (select setting from pg_settings where name = 'statement_timeout') statement_timeout,
   (select setting from pg_settings where name = 'lock_timeout') lock_timeout,
-  coalesce((select setting from pg_settings where name = 'transaction_timeout'), '') transaction_timeout
+  coalesce((select setting from pg_settings where name = 'transaction_timeout'), '') transaction_timeout,
+  current_setting('client_min_messages') client_min_messages
 where $1::text is not null`)
 
 /**

@@ -135,16 +135,21 @@ given as materialized (
 update ob.message m set result = given.result from given
 where m.consumer = given.consumer and m.source = given.source and m.id = given.id`)
 
-/** Which of these messages still carry our token: after a COMMIT whose answer was lost, none means it committed. */
-export const STILL_CLAIMED = statement<ClaimOf & { messages: readonly Key[] }, { source: string; id: string }>(`
+/**
+ * Which of these messages are not handled: they have work to do still, whoever holds it by now, or a failover has taken them out
+ * of the journal. After a COMMIT whose answer was lost, no row back means that it committed. Indexes: the primary keys.
+ */
+export const STILL_OPEN = statement<{ consumer: string; messages: readonly Key[] }, { source: string; id: string }>(`
 with input as materialized (select $1::text::jsonb j),
 given as materialized (
-  select j->>'consumer' consumer, x->>0 source, x->>1 id, (j->>'token')::uuid token
+  select j->>'consumer' consumer, x->>0 source, x->>1 id
   from input, unnest(array(select jsonb_array_elements(j->'messages') from input)) x
 )
-select w.source, w.id from given join ob.work w
-  on w.consumer = given.consumer and w.source = given.source and w.id = given.id
-where w.token = given.token or w.lane is not null`)
+select given.source, given.id from given
+where exists (select 1 from ob.work w
+    where w.consumer = given.consumer and w.source = given.source and w.id = given.id)
+  or not exists (select 1 from ob.message m
+    where m.consumer = given.consumer and m.source = given.source and m.id = given.id)`)
 
 /** What became of a transaction whose COMMIT got no answer; null if nobody knows any more. */
 export const TRANSACTION_STATUS = statement<

@@ -10,7 +10,7 @@ import { heedWarnings } from './warnings.js'
 /** Runs a statement that commits on its own. One that gets no answer in time takes its connection with it. */
 export async function runOn(client: Client, statement: Statement, options: StatementOptions): Promise<Answer> {
   const { settings, limitMs } = options
-  const answered = limitMs === undefined ? ignore : unlessWithin(limitMs, () => hangUp(client, silent(limitMs)))
+  const answered = limitMs === undefined ? ignore : unlessWithin(limitMs, client, () => hangUp(client, silent(limitMs)))
   try {
     if (settings !== undefined) return await askInside(client, statement, settings)
     return await heedWarnings(client, () => ask(client, statement))

@@ -33,12 +33,26 @@ export function hangUp(client: Client, reason: Error): void {
   client.connection?.stream?.destroy?.(reason)
 }
 
-/** Calls `late` unless it is told in time. What has arrived meanwhile is read first: this process may have been busy. */
-export function unlessWithin(ms: number, late: () => void): () => void {
+/**
+ * Calls `late` unless it is told in time. What has arrived meanwhile is read first: this process may have been busy. While more
+ * arrives, a large answer is on its way, and the time begins anew.
+ */
+export function unlessWithin(ms: number, client: Client, late: () => void): () => void {
+  let heard = bytesFrom(client)
   let reading: NodeJS.Immediate | undefined
-  const timer = setTimeout(() => (reading = setImmediate(late)), ms)
+  const look = (): void => {
+    if (heard === bytesFrom(client)) return late()
+    heard = bytesFrom(client)
+    timer.refresh()
+  }
+  const timer = setTimeout(() => (reading = setImmediate(look)), ms)
   return () => {
     clearTimeout(timer)
     clearImmediate(reading)
   }
+}
+
+/** How much the server has sent so far; none if the client does not say. */
+function bytesFrom({ connection }: Client): number {
+  return connection?.stream?.bytesRead ?? 0
 }

@@ -6,6 +6,8 @@ import { hangUp } from './cancel.js'
 import { type Client, heardFrom, isSilentSince, type Pool } from './client.js'
 
 const LOOK_MS = 250
+/** As postgres.js has it. A server that was asleep takes half of it to wake up. */
+const OPENING_MS = 30_000
 
 export class Checkout {
   readonly #pool: Pool
@@ -81,6 +83,7 @@ const guarded = sharedByCopies('guarded-pools', () => new WeakSet<object>())
 /** An 'error' event without a listener ends the process. */
 function guard(pool: Pool): void {
   guarded.add(pool)
+  limitOpening(pool)
   // An idle client that loses its connection reports to the pool.
   if (pool.listenerCount?.('error') === 0) pool.on?.('error', ignore)
   // A session that is ended as soon as it is ready tells so in the same packet, before whoever asked for it has it.
@@ -88,4 +91,19 @@ function guard(pool: Pool): void {
     heardFrom(client)
     client.on('error', ignore)
   })
+}
+
+/**
+ * A connection that is taken and never answered keeps a place of the pool for ever, and whoever waits for that place with it. The
+ * pool's own limit holds for the wait as well, which is its owner's to bound: so each client gets one, unless there is that.
+ */
+function limitOpening(pool: Pool): void {
+  const { Client, options } = pool
+  if (!Client || !options || options.connectionTimeoutMillis) return
+  pool.Client = class extends Client {
+    constructor(given: object) {
+      super(given)
+      this._connectionTimeoutMillis ||= OPENING_MS
+    }
+  }
 }

@@ -60,6 +60,7 @@ export interface Client {
   pipeline?: boolean
   readonly readyForQuery?: boolean
   readonly _connected?: boolean
+  _connectionTimeoutMillis?: number
   /** What its owner wants promises to be. */
   readonly _Promise?: PromiseConstructor
   readonly connection?: {
@@ -69,6 +70,7 @@ export interface Client {
       uncork?(): void
       destroy?(reason?: Error): void
       readonly writableCorked?: number
+      readonly bytesRead?: number
     }
   }
   readonly host?: string
@@ -89,7 +91,7 @@ export interface Pool {
   connect(): Promise<Client>
   on?(event: string, listener: Listener): unknown
   listenerCount?(event: string): number
-  readonly Client?: new (options: object) => Client
+  Client?: new (options: object) => Client
   readonly options?: PoolOptions
   readonly ending?: boolean
   readonly totalCount?: number

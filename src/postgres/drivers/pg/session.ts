@@ -6,12 +6,14 @@
  * They all reject with BEGIN's error then, but whatever is sent before the first `await` must bear that.
  */
 import { sleep, within } from '../../../backoff.js'
+import { causes } from '../../../failure.js'
 import type { Isolation } from '../../driver.js'
 import { isConnectionLoss, silent, sqlState } from '../../errors.js'
+import { travelMs } from '../../travel.js'
 import { rolledBack } from '../loan-errors.js'
 import { ignore, type Status, Watch } from '../watch.js'
 import { cancelStatement, hangUp, unlessWithin } from './cancel.js'
-import { type Answer, ask, type Client, heardFrom, sendTogether, type Statement } from './client.js'
+import { type Answer, ask, type Client, heardFrom, type Notice, sendTogether, type Statement } from './client.js'
 import { knownStatus, transactionStatus } from './status.js'
 import { heedWarnings } from './warnings.js'
 
@@ -19,6 +21,8 @@ import { heedWarnings } from './warnings.js'
 const ROLLBACK_MS = 5_000
 /** How long the server may take to be ready after it has answered everything. */
 const READY_MS = 50
+/** Another process of the server crashed, and the server ends all sessions. */
+const CRASHED = '57P02'
 
 const BEGIN: Readonly<Record<Isolation, string>> = {
   // jit: compiling a statement that runs for a millisecond takes fifty. LOCAL: poolers must see no session state.
@@ -37,7 +41,10 @@ export class Session {
   beginError: unknown
   readonly #usersPipeline: boolean | undefined
   #begins = true
+  /** How long what was sent may take to get to the server. */
+  #travelMs = 0
   #broken: Error | undefined
+  #farewell: Error | undefined
   #queue: Promise<unknown> = Promise.resolve()
 
   constructor(client: Client, isolation: Isolation, settings?: string) {
@@ -45,6 +52,7 @@ export class Session {
     this.#usersPipeline = client.pipeline
     this.pipelines = typeof client.pipeline === 'boolean'
     client.on('error', this.#onError)
+    client.on('notice', this.#onNotice)
     this.#resumePipeline()
     if (this.pipelines) sendTogether(client)
     const text = settings === undefined ? BEGIN[isolation] : `${BEGIN[isolation]}; ${settings}`
@@ -61,14 +69,33 @@ export class Session {
     this.#broken ??= error
   }
 
+  /** Its last words before it ends the session are no answer to anything, so pg hands them over as a notice. */
+  readonly #onNotice = (notice: Notice): void => {
+    if (notice.code === CRASHED) this.#farewell = Object.assign(new Error(notice.message), { code: CRASHED })
+  }
+
+  /** The same error, which says why the connection was lost if the server has told. */
+  explained(error: unknown): unknown {
+    const lost = this.#farewell && [...causes(error)].find(isConnectionLoss)
+    // It may be frozen.
+    if (lost instanceof Error && lost.cause === undefined) Reflect.set(lost, 'cause', this.#farewell)
+    return error
+  }
+
   /** A BEGIN that gets no answer in time takes its connection with it. */
   limitBegin(limitMs: number): void {
-    const answered = unlessWithin(limitMs, () => hangUp(this.client, silent(limitMs)))
+    const answered = unlessWithin(limitMs, this.client, () => hangUp(this.client, silent(limitMs)))
     this.begun.then(answered, answered)
+  }
+
+  /** For how long the server has been silent though it owes an answer, and has what it was sent. */
+  get silentMs(): number {
+    return Math.max(0, this.watch.silentMs - this.#travelMs)
   }
 
   /** Runs a statement of oncebox, for this transaction or a loan of it. Nobody has to await it: a failure shows at COMMIT. */
   send(statement: Statement, watch = this.watch): Promise<Answer> {
+    for (const value of statement.values ?? []) if (typeof value === 'string') this.#travelMs += travelMs(value)
     const done = watch.expect()
     // BEGIN was answered before: if it failed, that is what happened to this statement too.
     const answered = (error?: unknown): unknown => {
@@ -174,6 +201,7 @@ export class Session {
   /** Leaves the client as it was found. */
   detach(): void {
     this.client.off('error', this.#onError)
+    this.client.off('notice', this.#onNotice)
     if (this.pipelines) this.client.pipeline = this.#usersPipeline
   }
 
@@ -184,5 +212,6 @@ export class Session {
     if (this.pipelines) this.client.pipeline = false
     this.client.release?.(reason instanceof Error ? reason : true)
     this.client.off('error', this.#onError)
+    this.client.off('notice', this.#onNotice)
   }
 }

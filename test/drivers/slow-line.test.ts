@@ -1,0 +1,63 @@
+/** Large messages over a slow line: a connection on which something is on its way is not taken for a dead one. */
+import pg from 'pg'
+import { createBox } from 'oncebox'
+import { fromPg } from 'oncebox/pg'
+import { expect, onTestFinished, test } from 'vitest'
+import { note, recorder, useServer } from '../inbox/fixture.js'
+import { throttle } from '../support/throttle.js'
+import { waitUntil } from '../support/wait.js'
+
+const server = useServer('slow_line')
+const LARGE = 'x'.repeat(6 * 1024 * 1024)
+/** A body takes six seconds. */
+const RATE = 1024 * 1024
+/** With it, a short statement may take four seconds. */
+const LEASE_MS = 8_000
+
+/** A box over the line, which has claimed before. */
+async function overLine() {
+  const box = await server.open({ maxBytes: 64 * 1024 * 1024 })
+  const line = await throttle(server.url)
+  const pool = new pg.Pool({ connectionString: line.url, max: 6 })
+  pool.on('error', () => {})
+  const far = createBox({ db: fromPg(pool), schema: box.schema, logger: recorder(), maxBytes: 64 * 1024 * 1024 })
+  onTestFinished(async () => {
+    await far.stop({ timeoutMs: 1_000 })
+    await pool.end()
+    await line[Symbol.asyncDispose]()
+    await box[Symbol.asyncDispose]()
+  })
+  const handled: number[] = []
+  const handle = ({ data }: { data: unknown }): void => void handled.push((data as { text: string }).text.length)
+  return { box, line, far, handled, handle }
+}
+
+test('a large message is stored', async () => {
+  const { box, line, far, handle } = await overLine()
+  far.consumer('a', { note: handle }, { leaseMs: LEASE_MS })
+  await far.drain()
+  line.rate = RATE
+  expect(await far.receive(note('1', { data: { text: LARGE } }))).toMatchObject({ status: 'stored' })
+  expect(await box.fate('1')).toMatchObject({ state: 'pending' })
+})
+
+test('a large message is claimed, and handled', async () => {
+  const { line, far, handled, handle } = await overLine()
+  far.consumer('a', { note: handle }, { leaseMs: LEASE_MS, concurrency: 1 })
+  await far.receive(note('1', { data: { text: LARGE } }))
+  line.rate = RATE
+  await far.start()
+  await waitUntil(() => handled.length > 0, { timeoutMs: 30_000, what: 'it to be handled' })
+  expect(handled).toEqual([LARGE.length])
+})
+
+test('a large message is handled on arrival', async () => {
+  const { line, far, handled, handle } = await overLine()
+  far.consumer('a', { note: handle }, { leaseMs: LEASE_MS, mode: 'inline' })
+  await far.drain()
+  // Prepared by then: nothing but the body is on its way.
+  await far.handle(note('0'))
+  line.rate = RATE
+  expect(await far.handle(note('1', { data: { text: LARGE } }))).toMatchObject({ status: 'handled' })
+  expect(handled).toEqual([1, LARGE.length])
+})
