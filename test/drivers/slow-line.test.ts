@@ -3,6 +3,7 @@ import pg from 'pg'
 import { createBox } from 'oncebox'
 import { fromPg } from 'oncebox/pg'
 import { expect, onTestFinished, test } from 'vitest'
+import { Session } from '../../src/postgres/drivers/pg/session.js'
 import { note, recorder, useServer } from '../inbox/fixture.js'
 import { throttle } from '../support/throttle.js'
 import { waitUntil } from '../support/wait.js'
@@ -60,4 +61,19 @@ test('a large message is handled on arrival', async () => {
   line.rate = RATE
   expect(await far.handle(note('1', { data: { text: LARGE } }))).toMatchObject({ status: 'handled' })
   expect(handled).toEqual([1, LARGE.length])
+})
+
+test('a connection that has answered a large statement is silent as soon as any other', async () => {
+  const client = new pg.Client({ connectionString: server.url })
+  await client.connect()
+  client.on('error', () => {})
+  onTestFinished(() => client.end())
+  const session = new Session(client as never, 'read committed')
+  await session.send({ text: 'select length($1)', values: [LARGE] })
+  const slow = session.send({ text: 'select pg_sleep(6)' })
+  await waitUntil(() => session.silentMs > 100, { timeoutMs: 5_000, what: 'silence to show' })
+  await slow
+  expect(session.silentMs).toBe(0)
+  await session.rollback()
+  session.detach()
 })

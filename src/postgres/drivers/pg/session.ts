@@ -41,7 +41,7 @@ export class Session {
   beginError: unknown
   readonly #usersPipeline: boolean | undefined
   #begins = true
-  /** How long what was sent may take to get to the server. */
+  /** How long what is unanswered may take to get to the server: what was answered has been there. */
   #travelMs = 0
   #broken: Error | undefined
   #farewell: Error | undefined
@@ -95,10 +95,13 @@ export class Session {
 
   /** Runs a statement of oncebox, for this transaction or a loan of it. Nobody has to await it: a failure shows at COMMIT. */
   send(statement: Statement, watch = this.watch): Promise<Answer> {
-    for (const value of statement.values ?? []) if (typeof value === 'string') this.#travelMs += travelMs(value)
+    let travel = 0
+    for (const value of statement.values ?? []) if (typeof value === 'string') travel += travelMs(value)
+    this.#travelMs += travel
     const done = watch.expect()
     // BEGIN was answered before: if it failed, that is what happened to this statement too.
     const answered = (error?: unknown): unknown => {
+      this.#travelMs -= travel
       done(error)
       return this.beginError
     }
