@@ -19,7 +19,8 @@ export async function resolveUnknown(
   done: readonly Done[],
 ): Promise<boolean> {
   const { db } = worker.runtime
-  const end = performance.now() + held.commitWaitMs
+  const began = performance.now()
+  const end = began + held.commitWaitMs
   for (let attempt = 0; ; attempt++) {
     try {
       const status = await statusOf(db, unknown)
@@ -33,6 +34,9 @@ export async function resolveUnknown(
     } catch (error) {
       // Whatever keeps the server from telling is nothing that the message has done.
       if (error === unknown || !isPassing(error)) throw unknown
+      // While nobody can connect, heartbeats fail too, and end the wait. A question that alone is refused must not last for
+      // ever: the claim would be kept, and with it the messages.
+      if (!isConnectionLoss(error) && performance.now() - began > worker.consumer.options.leaseMs) throw unknown
     }
     if (abort.aborted || performance.now() > end) throw unknown
     await sleep(backoffMs(attempt, 20, 500))

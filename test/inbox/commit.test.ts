@@ -78,22 +78,27 @@ test.for(MODES)('a connection lost before COMMIT arrived: nothing is there, and 
   expect(await box.ids()).toEqual(['1'])
 })
 
-test.for(MODES)(
-  'a COMMIT without an answer is no attempt, though somebody cancels the question what became of it: %s',
-  async (mode) => {
+const CANCELLED = MODES.flatMap((mode) => [
+  { mode, times: 1 },
+  { mode, times: Infinity },
+])
+
+test.for(CANCELLED)(
+  'a COMMIT without an answer is no attempt, though somebody cancels the question what became of it: $mode, $times times',
+  async ({ mode, times }) => {
     await using proxy = await startProxy(server.url)
     const pool = new pg.Pool({ connectionString: proxy.url, max: 4 })
     pool.on('error', () => {})
     onTestFinished(() => pool.end())
     await using box = await server.open()
-    const db = cancelling(fromPg(pool), bindTo(box.schema)(TRANSACTION_STATUS))
+    const db = cancelling(fromPg(pool), bindTo(box.schema)(TRANSACTION_STATUS), times)
     const other = createBox({ db, schema: box.schema, logger: recorder() })
     const attempts: number[] = []
     const handle = async (message: Message, { tx }: { tx: pg.PoolClient }): Promise<void> => {
       attempts.push(message.attempt)
       await box.write(tx, 'a', message)
     }
-    other.consumer('a', { note: handle }, { mode, concurrency: 1, retry: { attempts: 1 } })
+    other.consumer('a', { note: handle }, { mode, concurrency: 1, leaseMs: 2_000, retry: { attempts: 1 } })
     await other.drain()
     if (mode === 'stored') await other.receive(note('1'))
     void proxy.cutAtCommit('before')

@@ -6,9 +6,9 @@ type Query = (text: string, values: readonly unknown[], ...rest: unknown[]) => P
 
 const CANCELLED = 'select pg_cancel_backend(pg_backend_pid()), pg_sleep(60)'
 
-/** An administrator cancels the first of these statements: the server answers 57014. */
-export function cancelling<Tx, TxIn>(driver: Driver<Tx, TxIn>, statement: string): Driver<Tx, TxIn> {
-  return atFirst(driver, statement, (query, [, , ...rest]) => query(CANCELLED, [], ...rest))
+/** An administrator cancels the first of these statements, or more of them: the server answers 57014. */
+export function cancelling<Tx, TxIn>(driver: Driver<Tx, TxIn>, statement: string, times = 1): Driver<Tx, TxIn> {
+  return atFirst(driver, statement, (query, [, , ...rest]) => query(CANCELLED, [], ...rest), times)
 }
 
 /** The first of these statements is kept from its connection for as long as this takes. */
@@ -24,8 +24,9 @@ function atFirst<Tx, TxIn>(
   driver: Driver<Tx, TxIn>,
   statement: string,
   act: (query: Query, args: Parameters<Query>) => Promise<Rows>,
+  times = 1,
 ): Driver<Tx, TxIn> {
-  let left = 1
+  let left = times
   return new Proxy(driver, {
     get(target, name) {
       const value: unknown = Reflect.get(target, name, target)
