@@ -102,6 +102,9 @@ function judgeFates(before: Snapshot, after: Snapshot, deeds: readonly Deed[]): 
     if ((expected === 'unknown' || expected === 'forgotten') && found !== 'unknown') {
       wrong.push(`${id} is ${found} though nobody stored it`)
     }
+    const waits = after.work.some((work) => work.id === id && work.parked === 'failed')
+    if (waits && deeds.some((deed) => deed.id === id && deed.boxed))
+      wrong.push(`${id} waits for a source that forgot it`)
     if (found === 'open' && !after.messages.includes(id)) wrong.push(`${id} is work without a message`)
   }
   return wrong
@@ -166,7 +169,9 @@ function judgeLoose(after: Snapshot): string[] {
     if (parked !== null && token !== null) wrong.push('it is parked and held')
     if (parked !== null && dueMs !== null) wrong.push('it is parked and due')
     if (parked === null && dueMs === null) wrong.push('it waits for nobody and is never due')
-    if (parked === null && reason !== null) wrong.push('it is not parked and has a reason')
+    // Who holds it has it from its source.
+    const onArrival = reason === 'arrival' && token !== null
+    if (parked === null && reason !== null && !onArrival) wrong.push('it is not parked and has a reason')
   }
   return wrong
 }

@@ -55,6 +55,8 @@ export interface Deed {
   /** A person made it pending again: 'replay' a handled one, 'retry' another. Attempts begin anew. */
   readonly again?: 'replay' | 'retry'
   readonly discarded?: boolean
+  /** The box goes on with it: its source was told so, and has forgotten it. */
+  readonly boxed?: boolean
   readonly pruned?: boolean
   /** Its consumer was removed: nobody knows it any more, or what was replayed is handled as before. */
   readonly removed?: 'whole' | 'replay'
@@ -498,6 +500,7 @@ export const LOOSE_PARTIES: Party[] = [
   fail('retry', { error: '{}', history: true }, { counted: 1 }),
   fail('dead', { parked: 'dead', error: '{}' }, { counted: 1 }),
   fail('release', {}, {}),
+  fail('to its source', { parked: 'failed' }, {}),
   fail('undo', {}, { total: { by: A, is: 0 } }),
   ...parks(fail('unknown', { parked: 'quarantined', reason: 'effect-unknown' }, {})),
   {
@@ -505,7 +508,7 @@ export const LOOSE_PARTIES: Party[] = [
     statements: ['UNPARK_FAILED'],
     async act(hand, { consumer }) {
       const rows = await hand.run(UNPARK_FAILED, keys(consumer))
-      return rows.length > 0 ? { id: 'm' } : {}
+      return rows.length > 0 ? { id: 'm', boxed: true } : {}
     },
   },
 ]
@@ -606,6 +609,7 @@ export const LOOSE_STATES: State[] = [
   loose('delayed', (c) => message(c) + work(c, { due_at: LATER, attempts: '1' })),
   loose('claimed by A', (c) => message(c) + work(c, held(A))),
   loose('claimed by A, expired', (c) => message(c) + work(c, held(A, AGO))),
+  loose('claimed by A on arrival, expired', (c) => message(c) + work(c, { ...held(A, AGO), reason: `'arrival'` })),
   loose('claimed by B', (c) => message(c) + work(c, held(B))),
   loose('failed', (c) => message(c) + work(c, parked('failed', 1))),
   loose('dead', (c) => message(c) + work(c, parked('dead', 3))),

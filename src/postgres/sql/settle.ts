@@ -6,6 +6,7 @@
  * 20 000 messages.
  */
 import { statement } from '../statement.js'
+import { ofTheBox } from './rules.js'
 
 /** Whose claim it is: its consumer, and its random token. */
 export interface ClaimOf {
@@ -159,7 +160,8 @@ export const TRANSACTION_STATUS = statement<
 
 /**
  * Records failures, or releases claims. A message missing from the answer has lost its claim: somebody else decides its
- * fate. Index: the primary key of `work`.
+ * fate. One that is to wait for its source ('failed') runs again by itself if the box has taken it over meanwhile: its source
+ * was told so, and has forgotten it. Index: the primary key of `work`.
  */
 export const FAIL = statement<
   ClaimOf & { failures: readonly FailureRow[] },
@@ -183,10 +185,11 @@ locked as materialized (
 failed as (
   update ob.work w set token = null, suspect = false,
     attempts = coalesce(given.total, greatest(0, w.attempts + given.attempts)),
-    error = coalesce(given.error, w.error), parked = given.parked, reason = given.reason,
+    error = coalesce(given.error, w.error), reason = given.reason,
+    parked = case when ${ofTheBox('w')} and given.parked = 'failed' then null else given.parked end,
     fingerprint = case when given.error is null then w.fingerprint else given.fingerprint end,
     failed_at = case when given.error is null then w.failed_at else ob.now() end,
-    due_at = case when given.parked is not null then 'infinity' else given.due end
+    due_at = case when given.parked is null or ${ofTheBox('w')} and given.parked = 'failed' then given.due else 'infinity' end
   from given join locked using (source, id)
   where w.consumer = given.consumer and w.source = given.source and w.id = given.id and w.token = given.token
   returning w.consumer, w.source, w.id, w.attempts, given.error, given.history, given.ms, given.worker
