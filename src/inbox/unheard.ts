@@ -1,5 +1,5 @@
 /** Unheard: gives back what a claim holds whose answer was lost. It may stand all the same, and its worker lives. */
-import { isPassing } from '../postgres/errors.js'
+import { isPassing, isSilence } from '../postgres/errors.js'
 import { CLAIMED } from '../postgres/sql/claim.js'
 import { RELEASE_LANES } from '../postgres/sql/lanes.js'
 import { FAIL } from '../postgres/sql/settle.js'
@@ -16,16 +16,19 @@ export interface Unheard {
   readonly asked: number
 }
 
-/** Another server's clock, after a failover, may be ahead by so much. */
+/** The clocks of two servers, before and after a failover, may differ by so much. */
 const CLOCKS_MS = 1_000
 
-/** To be repeated until it resolves. What is refused for good is left to its lease, and so is what does not come right until then. */
+/**
+ * To be repeated until it resolves. What is refused for good is left to its lease, and so is what does not come right until
+ * then. Silence counts as that: the server may be there, and the question too long for it, while nothing else is claimed.
+ */
 export async function giveBackUnheard(unheard: Unheard): Promise<void> {
   try {
     await giveBack(unheard)
   } catch (error) {
     const isOver = performance.now() - unheard.asked > unheard.consumer.options.leaseMs
-    if (isAway(error) || (isPassing(error) && !isOver)) throw error
+    if (isOver ? isAway(error) && !isSilence(error) : isPassing(error)) throw error
   }
 }
 
@@ -34,7 +37,7 @@ async function giveBack({ runtime: { db }, consumer: { name, options }, token, a
   const { leaseMs } = options
   // The question may wait for a connection, and is looked at only then: right after an outage that takes seconds.
   const sinceMs = performance.now() - asked + Math.max(leaseMs, CLOCKS_MS)
-  const rows = await db.run(CLAIMED, { ...who, leaseMs, sinceMs })
+  const rows = await db.run(CLAIMED, { ...who, leaseMs, sinceMs, skewMs: CLOCKS_MS })
   // What runs on arrival waits for its source, which still has it.
   const failures = rows.flatMap(({ source, id, reason }) =>
     source === null ? [] : [{ ...released(source, id), parked: reason === 'arrival' ? 'failed' : undefined }],

@@ -2,11 +2,14 @@
  * A claim whose answer never came may stand all the same. Its worker lives, and gives it back as soon as the database
  * answers: left to its lease it would keep its messages for half a minute, and make them suspects.
  */
+import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 import { createBox, defineMessages, unchecked, type Logger } from 'oncebox'
 import { fromPg } from 'oncebox/pg'
 import { expect, test } from 'vitest'
-import { bindTo } from '../../src/postgres/database.js'
+import { giveBackUnheard } from '../../src/inbox/unheard.js'
+import { bindDatabase, bindTo } from '../../src/postgres/database.js'
+import { silent } from '../../src/postgres/errors.js'
 import { CLAIM, CLAIMED } from '../../src/postgres/sql/claim.js'
 import { ADOPT, ADOPT_NEW } from '../../src/postgres/sql/effects.js'
 import { CLAIM_LANES, READ_LANES } from '../../src/postgres/sql/lanes.js'
@@ -124,6 +127,35 @@ test('a lost claim is asked for again if somebody cancels the question', async (
   } finally {
     await worker.stop({ timeoutMs: 5_000 })
   }
+})
+
+test('the question for a lost claim is given up after a lease if it is met with silence', async () => {
+  const consumer = { name: 'a', options: { leaseMs: 1_000 } }
+  const after = (ms: number, error: Error) =>
+    giveBackUnheard({
+      ...{ runtime: { db: { run: () => Promise.reject(error) } }, consumer, token: randomUUID() },
+      asked: performance.now() - ms,
+    } as never)
+  const refused = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
+  await expect(after(0, silent(500))).rejects.toMatchObject({ code: 'CONNECTION_SILENT' })
+  await expect(after(1_500, silent(500))).resolves.toBeUndefined()
+  // The database is away, and nothing else could be claimed either.
+  await expect(after(1_500, refused)).rejects.toBe(refused)
+})
+
+test('the question for a lost claim does not read what is delayed beyond its lease', async () => {
+  await using box = await server.open()
+  const token = randomUUID()
+  await box.migrate()
+  const due = `ob.now() + interval '1 ms' *`
+  await box.sql(
+    `insert into ob.work (consumer, source, id, due_at, token) values
+       ('a', 's', 'of the lease', ${due} 600000, $1), ('a', 's', 'beyond', ${due} 900000, $1)`,
+    [token],
+  )
+  const db = bindDatabase(fromPg(server.pool), box.schema)
+  const asked = { consumer: 'a', token, leaseMs: LEASE_MS, sinceMs: LEASE_MS, skewMs: 1_000 }
+  expect((await db.run(CLAIMED, asked)).map(({ id }) => id)).toEqual(['of the lease'])
 })
 
 const ADOPTED = [

@@ -146,7 +146,7 @@ export const SAMPLES: ReadonlyMap<string, Sample> = new Map<string, Sample>([
   ['PRUNE_BULK', sample(bulkWork.PRUNE_BULK, { keepMs: DAY }, '')],
 
   ['CLAIM', sample(claim.CLAIM, { ...CLAIM_OF, ...DUE, leaseMs: 1_000, limit: 100, bytes: 1e6, low: undefined }, 'work_due message_pkey')],
-  ['CLAIMED', sample(claim.CLAIMED, { ...CLAIM_OF, leaseMs: 1_000, sinceMs: 1_000 }, 'work_due lane_due')],
+  ['CLAIMED', sample(claim.CLAIMED, { ...CLAIM_OF, leaseMs: 1_000, sinceMs: 1_000, skewMs: 1_000 }, 'work_due lane_due')],
   ['EXTEND', sample(claim.EXTEND, { ...CLAIM_OF, leaseMs: 1_000, messages: [['s3', '15']] }, 'work_pkey')],
   ['EXTEND_ONE', sample(claim.EXTEND_ONE, { ...CLAIM_OF, leaseMs: 1_000, source: 's3', id: '15', waitMs: 1_000 }, 'work_pkey')],
   ['DRAIN_UNTIL', sample(claim.DRAIN_UNTIL, null, '')],

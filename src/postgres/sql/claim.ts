@@ -78,28 +78,30 @@ order by seq`)
 
 /**
  * What a claim holds whose answer was lost: its messages, with the reason 'arrival' if their source still has them, and its
- * lanes, by its token. It was asked for less than `sinceMs` ago, which says when its lease ends; the same the other way, for
- * clocks that differ. No row back: the claim came to nothing, or is given back. Indexes: work_due, lane_due.
+ * lanes, by its token. It was asked for less than `sinceMs` ago, which says when its lease ends: at the latest a lease from
+ * now, and `skewMs` for a clock that was ahead of this one. Further on, a backlog of delayed messages would be read in vain.
+ * No row back: the claim came to nothing, or is given back. Indexes: work_due, lane_due.
  */
 export const CLAIMED = statement<
-  ClaimOf & { leaseMs: number; sinceMs: number },
+  ClaimOf & { leaseMs: number; sinceMs: number; skewMs: number },
   | { source: string; id: string; reason: string | null; lane: null }
   | { source: null; id: null; reason: null; lane: string }
 >(`
 with input as materialized (select $1::text::jsonb j),
 sought as materialized (
   select j->>'consumer' consumer, (j->>'token')::uuid token,
-         ob.now() + (j->>'leaseMs')::float8 * interval '1 ms' latest, (j->>'sinceMs')::float8 * interval '1 ms' since
+         ob.now() + ((j->>'leaseMs')::float8 - (j->>'sinceMs')::float8) * interval '1 ms' earliest,
+         ob.now() + ((j->>'leaseMs')::float8 + (j->>'skewMs')::float8) * interval '1 ms' latest
   from input
 )
 select w.source, w.id, w.reason, null lane from ob.work w
 where w.consumer = (select consumer from sought) and w.lane is null and w.parked is null
-  and w.due_at >= (select latest - since from sought) and w.due_at <= (select latest + since from sought)
+  and w.due_at >= (select earliest from sought) and w.due_at <= (select latest from sought)
   and w.token = (select token from sought)
 union all
 select null, null, null, l.key from ob.lane l
 where l.consumer = (select consumer from sought) and l.due_at < 'infinity'
-  and l.due_at >= (select latest - since from sought) and l.due_at <= (select latest + since from sought)
+  and l.due_at >= (select earliest from sought) and l.due_at <= (select latest from sought)
   and l.token = (select token from sought)`)
 
 /**
