@@ -138,8 +138,19 @@ export function isPassing(error: unknown): boolean {
  */
 export function mayHaveCommitted(error: unknown): boolean {
   if (error instanceof OnceboxError) return error.code === 'COMMIT_UNCERTAIN'
-  if (error instanceof RangeError || error instanceof TypeError) return false
+  if (error instanceof RangeError || error instanceof TypeError || isOfConnecting(error)) return false
   return sqlState(error) === undefined || isConnectionLoss(error)
+}
+
+/** True if there was no connection to send anything on. False says nothing: most errors come before as well as after. */
+function isOfConnecting(error: unknown): boolean {
+  const { code, syscall, message } = (error ?? {}) as Record<string, unknown>
+  if (syscall === 'connect' || syscall === 'getaddrinfo') return true
+  // Too many connections, and a server that starts or stops.
+  if (/^(53300|57P03)$/.test(sqlState(error) ?? '')) return true
+  // Of several addresses, Node tells only the code.
+  if (code === 'ECONNREFUSED' || code === 'CONNECT_TIMEOUT') return true
+  return typeof message === 'string' && NOT_CONNECTED_IN_WORDS.test(message)
 }
 
 /** The guard of open_group: see migration 004. */
@@ -229,6 +240,9 @@ const TLS =
 /** pg says it in words alone. */
 const LOST_IN_WORDS =
   /connection (terminated|error|closed)|not queryable|socket|timeout (expired|exceeded when trying to connect)|query read timeout|server does not support SSL|error establishing an SSL connection|SASL: /i
+
+/** Of these, what it says of a connection that did not come about. */
+const NOT_CONNECTED_IN_WORDS = /^timeout (expired|exceeded when trying to connect)$|due to connection timeout$/
 
 function isClientError(error: unknown): boolean {
   const { code, syscall } = (error ?? {}) as Record<string, unknown>

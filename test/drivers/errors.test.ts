@@ -1,7 +1,15 @@
 /** What each error means: the table that everybody who judges an error relies on. */
 import net from 'node:net'
 import { describe, expect, test } from 'vitest'
-import { isConnectionLoss, isPoolEnded, isUnavailable, notTheDatabase, sqlState } from '../../src/postgres/errors.js'
+import {
+  isConnectionLoss,
+  isPoolEnded,
+  isUnavailable,
+  mayHaveCommitted,
+  notTheDatabase,
+  silent,
+  sqlState,
+} from '../../src/postgres/errors.js'
 
 const server = (code: string, message = code) => Object.assign(new Error(message), { code, severity: 'ERROR' })
 const system = (code: string, syscall: string) =>
@@ -72,6 +80,37 @@ const TABLE: [what: string, error: unknown, meaning: Meaning][] = [
 describe('an error means one thing', () => {
   test.each(TABLE)('%s', (_, error, meaning) => {
     expect(meaningOf(error)).toBe(meaning)
+  })
+})
+
+const LAST_WORDS: [what: string, error: unknown, sent: boolean][] = [
+  ['a reset', system('ECONNRESET', 'read'), true],
+  ['a broken pipe', system('EPIPE', 'write'), true],
+  ['a wait for the other side that TCP gave up', system('ETIMEDOUT', 'read'), true],
+  ['a route that is gone', system('EHOSTUNREACH', 'read'), true],
+  ['an administrator', server('57P01'), true],
+  ['a crash of another backend', server('57P02'), true],
+  ['pg: an ended connection', new Error('Connection terminated unexpectedly'), true],
+  ['pg: no answer in time', new Error('Query read timeout'), true],
+  ['postgres.js: a closed connection', coded('CONNECTION_CLOSED'), true],
+  ['a connection that fell silent', silent(100), true],
+
+  ['a unique violation', server('23505'), false],
+  ['a refused connection', system('ECONNREFUSED', 'connect'), false],
+  ['a refused connection to each of several addresses', coded('ECONNREFUSED'), false],
+  ['a connection that never came about', system('ETIMEDOUT', 'connect'), false],
+  ['a route that is not there', system('EHOSTUNREACH', 'connect'), false],
+  ['a name that is not found', system('ENOTFOUND', 'getaddrinfo'), false],
+  ['no connection in time', coded('CONNECT_TIMEOUT'), false],
+  ['pg: none of the pool in time', new Error('timeout exceeded when trying to connect'), false],
+  ['pg: none opened in time', new Error('timeout expired'), false],
+  ['too many connections', server('53300'), false],
+  ['a server that starts', server('57P03'), false],
+]
+
+describe('a statement that commits on its own may have taken effect only if it was sent', () => {
+  test.each(LAST_WORDS)('%s', (_, error, sent) => {
+    expect(mayHaveCommitted(error)).toBe(sent)
   })
 })
 
