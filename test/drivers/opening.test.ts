@@ -43,3 +43,19 @@ test('a worker goes on though connections that it was opening are never answered
   await waitUntil(() => handled.length === 2, { timeoutMs: 50_000, what: 'the second to be handled' })
   expect(handled).toEqual(['before', 'after'])
 })
+
+/** How long a client of this pool may take to connect, once a box uses the pool; 0 for ever. */
+function openingMs(config: pg.PoolConfig): number {
+  const pool = new pg.Pool(config)
+  fromPg(pool)
+  const { Client } = pool as unknown as {
+    Client: new (config: object) => { readonly _connectionTimeoutMillis: number }
+  }
+  return new Client(pool.options)._connectionTimeoutMillis
+}
+
+test('how long a pool waits for a connection is its owner’s to say, also that it has no limit', () => {
+  expect(openingMs({})).toBe(30_000)
+  expect(openingMs({ connectionTimeoutMillis: 5_000 })).toBe(5_000)
+  expect(openingMs({ connectionTimeoutMillis: 0 })).toBe(0)
+})
