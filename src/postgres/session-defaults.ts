@@ -21,8 +21,10 @@ const STATEMENT_LIMIT = '60s'
 
 export function settingsFor(defaults: SessionDefaults): Settings {
   const both = defaults.read_only === 'true' ? ['set transaction read write'] : []
-  // A COMMIT that the server only warns of, since its wait for a standby was cancelled, must not pass for any other.
-  if (defaults.client_min_messages === 'error') both.push('set local client_min_messages = warning')
+  // A COMMIT that the server only warns of, since its wait for a standby was cancelled, must not pass for any other. Standbys
+  // that a reload of the server's configuration adds are noticed when the defaults are read again.
+  if (defaults.standbys === 'true' && defaults.client_min_messages === 'error')
+    both.push('set local client_min_messages = warning')
   const statement = [...both]
   if (isTight(defaults.statement_timeout)) statement.push(`set local statement_timeout = '${STATEMENT_LIMIT}'`)
   if (isTight(defaults.lock_timeout)) statement.push('set local lock_timeout = 0')

@@ -1,9 +1,10 @@
 /** A COMMIT that fails, is not answered, or comes with a warning. */
 import pg from 'pg'
-import { createBox, Reject, type Message, type Outcome } from 'oncebox'
+import { createBox, Reject, type Driver, type Message, type Outcome } from 'oncebox'
 import { fromPg } from 'oncebox/pg'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { bindTo } from '../../src/postgres/database.js'
+import { SESSION_DEFAULTS } from '../../src/postgres/sql/session.js'
 import { TRANSACTION_STATUS } from '../../src/postgres/sql/settle.js'
 import { cancelling } from '../support/cancelling.js'
 import { startProxy } from '../support/proxy.js'
@@ -16,6 +17,17 @@ const MODES = ['stored', 'inline'] as const
 /** The connection under a handler's transaction, broken as a network would. */
 function cut(tx: pg.PoolClient): void {
   ;(tx as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy()
+}
+
+/** The same driver, with another `query`. */
+function replaced<D extends Pick<Driver<unknown>, 'query'>>(driver: D, { query }: Pick<D, 'query'>): D {
+  return new Proxy(driver, {
+    get(_, name) {
+      const member: unknown = Reflect.get(driver, name, driver)
+      if (name === 'query') return query
+      return typeof member === 'function' ? (member.bind(driver) as unknown) : member
+    },
+  })
 }
 
 test.for(MODES)(
@@ -140,13 +152,7 @@ describe('a COMMIT that never arrived is not taken for what a copy has done mean
       }
       return db.query(text, ...rest)
     }
-    const asking = new Proxy(db, {
-      get(_, name) {
-        const member: unknown = Reflect.get(db, name, db)
-        if (name === 'query') return query
-        return typeof member === 'function' ? (member.bind(db) as unknown) : member
-      },
-    })
+    const asking = replaced(db, { query })
     onTestFinished(async () => {
       await pool.end()
       await proxy.close()
@@ -298,11 +304,16 @@ describe('a cancelled wait for a synchronous standby is only a warning, and a fa
   )
 
   describe('also where sessions hear no warnings by default', () => {
-    /** As of a role that was made for a program whose log is to stay quiet. */
+    /** As of a role that was made for a program whose log is to stay quiet, on a server that says that it has standbys. */
     const openQuiet = async (): Promise<Bench> => {
       const pool = new pg.Pool({ connectionString: server.url, max: 4, options: '-c client_min_messages=error' })
       onTestFinished(() => pool.end())
-      return server.open({ db: fromPg(pool) } as object)
+      const db = fromPg(pool)
+      const query: typeof db.query = async (text, ...rest) => {
+        const rows = await db.query(text, ...rest)
+        return text === bindTo('any')(SESSION_DEFAULTS) ? rows.map((row) => ({ ...row, standbys: 'true' })) : rows
+      }
+      return server.open({ db: replaced(db, { query }) } as object)
     }
 
     test.for([1, 3])('what was handled is not acknowledged: %i at once', async (count) => {

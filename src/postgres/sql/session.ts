@@ -11,12 +11,14 @@ export interface SessionDefaults {
   readonly transaction_timeout: string
   /** The least that the client is told of, by its level. */
   readonly client_min_messages: string
+  /** Commits wait for standbys here, or may: sessions can choose not to. */
+  readonly standbys: Flag
 }
 
 /**
  * The defaults of a session, read outside a transaction. In: nothing. Out: one row, always: the isolation level, whether
- * the role or the database (not the whole server) makes transactions read-only, the limits in ms, 0 for none, and which
- * messages of the server the client is told.
+ * the role or the database (not the whole server) makes transactions read-only, the limits in ms, 0 for none, which
+ * messages of the server the client is told, and whether the server has synchronous standbys.
  */
 export const SESSION_DEFAULTS = statement<null, SessionDefaults>(`
 select current_setting('default_transaction_isolation') isolation,
@@ -25,7 +27,8 @@ select current_setting('default_transaction_isolation') isolation,
   (select setting from pg_settings where name = 'statement_timeout') statement_timeout,
   (select setting from pg_settings where name = 'lock_timeout') lock_timeout,
   coalesce((select setting from pg_settings where name = 'transaction_timeout'), '') transaction_timeout,
-  current_setting('client_min_messages') client_min_messages
+  current_setting('client_min_messages') client_min_messages,
+  (current_setting('synchronous_standby_names') <> '')::text standbys
 where $1::text is not null`)
 
 /**
