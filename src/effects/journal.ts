@@ -14,7 +14,7 @@ import { OnceboxError, ownError } from '../errors.js'
 import { causes, toFailure } from '../failure.js'
 import type { EffectOptions } from '../handler.js'
 import type { Json } from '../message.js'
-import { isUnavailable, mayHaveCommitted, notTheDatabase } from '../postgres/errors.js'
+import { isPoolEnded, isUnavailable, mayHaveCommitted, notTheDatabase } from '../postgres/errors.js'
 import {
   FORGET_EFFECT,
   INTEND,
@@ -288,8 +288,9 @@ async function patiently<R>(write: () => Promise<R>): Promise<R> {
       return await write()
     } catch (error) {
       const { cause } = error as JournalFailed
-      // What JavaScript cannot build will not be built later either.
-      if (cause instanceof RangeError || cause instanceof TypeError) throw error
+      // What JavaScript cannot build will not be built later either, and a pool that has ended stays so: to try on would only keep
+      // the process alive.
+      if (cause instanceof RangeError || cause instanceof TypeError || isPoolEnded(cause)) throw error
       if (performance.now() > end) {
         if (isUnavailable(cause)) void writeLate(write)
         throw error
