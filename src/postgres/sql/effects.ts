@@ -103,13 +103,20 @@ select result, ob.resume_parked(consumer, source, id)::text resumed from recorde
  * Takes an intent back: the call certainly did not happen. `call` and `called` are as INTEND was given and gave them; where
  * its answer was lost, `called` is null, and the intent goes if nobody had called before. A message that was parked because
  * of it runs again. No row back: there is no such intent, by now it is another caller's, or an outcome is on record.
- * Indexes: the primary keys.
+ *
+ * The row that carries the claim is locked first, as by INTEND: one that still waits for it comes before, and must not commit
+ * after nothing was found to take back. Indexes: the primary keys.
  */
 export const FORGET_EFFECT = statement<EffectSubject & { name: string; call: string; called: string | null }, Resumed>(`
 with input as materialized (select $1::text::jsonb j),
+laned as materialized (
+  select 1 from input, ob.work w join ob.lane l on l.consumer = w.consumer and l.key = w.lane
+  where w.consumer = j->>'consumer' and w.source = j->>'source' and w.id = j->>'id' for no key update of l
+),
 locked as materialized (
   select 1 from input, ob.work w
-  where w.consumer = j->>'consumer' and w.source = j->>'source' and w.id = j->>'id' for no key update of w
+  where (select count(*) from laned) >= 0
+    and w.consumer = j->>'consumer' and w.source = j->>'source' and w.id = j->>'id' for no key update of w
 ),
 forgotten as (
   delete from ob.effect e using input
