@@ -3,6 +3,7 @@ import pg from 'pg'
 import { createBox } from 'oncebox'
 import { fromPg } from 'oncebox/pg'
 import { expect, onTestFinished, test } from 'vitest'
+import { runOn } from '../../src/postgres/drivers/pg/alone.js'
 import { Session } from '../../src/postgres/drivers/pg/session.js'
 import { note, recorder, useServer } from '../inbox/fixture.js'
 import { throttle } from '../support/throttle.js'
@@ -76,4 +77,21 @@ test('a connection that has answered a large statement is silent as soon as any 
   expect(session.silentMs).toBe(0)
   await session.rollback()
   session.detach()
+})
+
+test('a heartbeat has its time and no more, whatever arrives before its answer', { timeout: 10_000 }, async () => {
+  let answered: (error: Error) => void = () => undefined
+  let heard = 0
+  const stream = {
+    // As if the answers to what goes before it came one by one.
+    get bytesRead() {
+      return heard++
+    },
+    destroy: (reason: Error) => answered(reason),
+  }
+  const ignore = (): void => undefined
+  const query = (_text: unknown, _values: unknown, done: typeof answered): void => void (answered = done)
+  const client = { query, on: ignore, off: ignore, connection: { stream } }
+  const heartbeat = runOn(client as never, { text: 'select 1' }, { limitMs: 50, urgent: true })
+  await expect(heartbeat).rejects.toMatchObject({ code: 'CONNECTION_SILENT' })
 })

@@ -2,21 +2,28 @@
 import type { StatementOptions } from '../../driver.js'
 import { silent } from '../../errors.js'
 import { ignore } from '../watch.js'
-import { hangUp, unlessWithin } from './cancel.js'
+import { hangUp, unlessSilent, unlessWithin } from './cancel.js'
 import { type Answer, ask, type Client, type Statement } from './client.js'
 import { Session } from './session.js'
 import { heedWarnings } from './warnings.js'
 
 /** Runs a statement that commits on its own. One that gets no answer in time takes its connection with it. */
 export async function runOn(client: Client, statement: Statement, options: StatementOptions): Promise<Answer> {
-  const { settings, limitMs } = options
-  const answered = limitMs === undefined ? ignore : unlessWithin(limitMs, client, () => hangUp(client, silent(limitMs)))
+  const { settings } = options
+  const answered = limited(client, options)
   try {
     if (settings !== undefined) return await askInside(client, statement, settings)
     return await heedWarnings(client, () => ask(client, statement))
   } finally {
     answered()
   }
+}
+
+/** A heartbeat has a short answer, and its lease does not wait: the answer to a BEGIN before it must not earn it more time. */
+function limited(client: Client, { limitMs, urgent }: StatementOptions): () => void {
+  if (limitMs === undefined) return ignore
+  const late = (): void => hangUp(client, silent(limitMs))
+  return urgent ? unlessWithin(limitMs, late) : unlessSilent(limitMs, client, late)
 }
 
 /** In a transaction of its own, whose commands share a trip where pg pipelines. */

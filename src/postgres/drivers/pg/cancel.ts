@@ -33,23 +33,26 @@ export function hangUp(client: Client, reason: Error): void {
   client.connection?.stream?.destroy?.(reason)
 }
 
-/**
- * Calls `late` unless it is told in time. What has arrived meanwhile is read first: this process may have been busy. While more
- * arrives, a large answer is on its way, and the time begins anew.
- */
-export function unlessWithin(ms: number, client: Client, late: () => void): () => void {
-  let heard = bytesFrom(client)
+/** Calls `late` unless it is told in time. What has arrived meanwhile is read first: this process may have been busy. */
+export function unlessWithin(ms: number, late: () => void): () => void {
   let reading: NodeJS.Immediate | undefined
-  const look = (): void => {
-    if (heard === bytesFrom(client)) return late()
-    heard = bytesFrom(client)
-    timer.refresh()
-  }
-  const timer = setTimeout(() => (reading = setImmediate(look)), ms)
+  const timer = setTimeout(() => (reading = setImmediate(late)), ms)
   return () => {
     clearTimeout(timer)
     clearImmediate(reading)
   }
+}
+
+/** The same, but while more arrives, a large answer is on its way, and the time begins anew. */
+export function unlessSilent(ms: number, client: Client, late: () => void): () => void {
+  let heard = bytesFrom(client)
+  const look = (): void => {
+    if (heard === bytesFrom(client)) return late()
+    heard = bytesFrom(client)
+    answered = unlessWithin(ms, look)
+  }
+  let answered = unlessWithin(ms, look)
+  return () => answered()
 }
 
 /** How much the server has sent so far; none if the client does not say. */

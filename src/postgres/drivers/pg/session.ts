@@ -84,7 +84,7 @@ export class Session {
 
   /** A BEGIN that gets no answer in time takes its connection with it. */
   limitBegin(limitMs: number): void {
-    const answered = unlessWithin(limitMs, this.client, () => hangUp(this.client, silent(limitMs)))
+    const answered = unlessWithin(limitMs, () => hangUp(this.client, silent(limitMs)))
     this.begun.then(answered, answered)
   }
 
