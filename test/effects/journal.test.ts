@@ -22,7 +22,7 @@ test('an intent whose answer was lost is not asked back of a pool that has ended
   const journal = new EffectJournal({ db: { run } } as never, { consumer: 'a', source: 's', id: '1' })
   const wanted = { name: 'pay', run: () => undefined, options: {}, within: undefined }
   const limits = { leaseMs: 30_000, timeoutMs: 30_000 }
-  const performed = journal.perform(wanted as never, randomUUID(), limits, new Abort())
+  const performed = journal.perform(wanted, randomUUID(), limits, new Abort())
   await expect(performed).rejects.toBeInstanceOf(JournalFailed)
   expect(sent).toEqual([INTEND, FORGET_EFFECT])
 })
