@@ -102,13 +102,17 @@ describe('publish', TIMEOUT, () => {
 })
 
 describe.for([false, true])('with idempotent: %s', TIMEOUT, (idempotent) => {
+  /** kafkajs is not asked for it. */
+  const options = ({ url }: Settings): object =>
+    idempotent ? { idempotent, client: inConfluentShape(clientOf(url)) } : { idempotent }
+
   test('of a message that is too large only that one is refused, and what follows in its key waits', async ({
     skip,
   }) => {
     skip(broker.isMock, 'kafka-mock has no limits, and no idempotent producer')
     // Small enough to share a request with others, and too large for the topic.
     const settings = await createWithLimit(100_000)
-    const own = open(settings, { idempotent })
+    const own = open(settings, options(settings))
     const batch: Message[] = []
     for (let n = 0; n < 60; n++) batch.push(event(`e${n}`, { key: `k${n % 6}` }))
     batch[20] = event('e20', { key: 'k2', data: 'x'.repeat(300_000) })
@@ -131,7 +135,7 @@ describe.for([false, true])('with idempotent: %s', TIMEOUT, (idempotent) => {
   test('it can be closed, and opens again', async ({ skip }) => {
     skip(broker.isMock && idempotent, 'kafka-mock has no idempotent producer')
     const settings = await broker.create()
-    const own = open(settings, { idempotent })
+    const own = open(settings, options(settings))
     await own.publish([event('1')])
     await own.close()
     expect(await own.publish([event('2')])).toEqual([undefined])
