@@ -1,0 +1,64 @@
+/** What a member does between two assignments, and around one: at moments that a broker cannot be made to hit. */
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { kafka } from 'oncebox/kafka'
+import { gate } from '../recorder.js'
+import { Member, TOPIC } from './member.js'
+
+const GROUP = { groupId: 'billing', topics: TOPIC }
+
+function useFakeTime(): void {
+  vi.useFakeTimers()
+  onTestFinished(() => void vi.useRealTimers())
+}
+
+describe('a group that begins at the end', () => {
+  test('and was not told where in time begins where it reads, not at an end that is found out later', async () => {
+    useFakeTime()
+    const { passed: answered, open: answer } = gate()
+    let isConnected = false
+    const member = new Member()
+    const client = member.client([0], {
+      connect: async () => void (isConnected = true),
+      disconnect: async () => void (isConnected = false),
+      fetchOffsets: async () => [{ topic: TOPIC, partitions: [{ partition: 0, offset: '-1' }] }],
+      // Like kafkajs, which connects again for what it is asked after a disconnect.
+      fetchTopicOffsets: () =>
+        answered.then(() => {
+          isConnected = true
+          return [{ partition: 0, low: '0', high: '1050' }]
+        }),
+    })
+    const source = kafka({ client, ...GROUP, fromBeginning: false })
+    onTestFinished(() => source.stop())
+    const warnings: string[] = []
+    const started = source.start(
+      async () => {
+        throw new Error('the database is away')
+      },
+      () => undefined,
+      (text) => warnings.push(text),
+    )
+    await vi.advanceTimersByTimeAsync(5_000)
+    await started
+    expect(member.isPaused(0)).toBe(false)
+    // It has read 50 messages that were not taken.
+    await member.fetched(0, 1_000, 50)
+    answer()
+    await vi.advanceTimersByTimeAsync(1)
+    expect(member.commits).toEqual([])
+    expect(warnings).toEqual([expect.stringContaining('could not be committed')])
+    expect(isConnected).toBe(false)
+  })
+
+  test('is told where before it reads', async () => {
+    const member = new Member()
+    const client = member.client([0], {
+      fetchOffsets: async () => [{ topic: TOPIC, partitions: [{ partition: 0, offset: '-1' }] }],
+      fetchTopicOffsets: async () => [{ partition: 0, low: '0', high: '1000' }],
+    })
+    const source = kafka({ client, ...GROUP, fromBeginning: false })
+    onTestFinished(() => source.stop())
+    await source.start(async () => [])
+    expect(member.commits).toEqual([[0, '1000']])
+  })
+})
