@@ -2,7 +2,7 @@
 import { backoffMs, sleep, within } from '../../backoff.js'
 import { inTimeOf } from '../send.js'
 import type { PublishLimits } from '../sink.js'
-import { createProducer, send, type ForTopic, type KafkaProducer } from './client.js'
+import { createProducer, isKafkajs, send, type ForTopic, type KafkaProducer } from './client.js'
 import { isPassing, refusalOf } from './errors.js'
 import type { ResolvedSink } from './options.js'
 
@@ -49,12 +49,15 @@ export function createLazyProducer(options: ResolvedSink): LazyProducer {
     async post(topicMessages, limits, isEnough) {
       for (let tries = 1; ; tries++) {
         const producer = await opened(limits)
+        const sending = send(client, producer, topicMessages, timeoutMs)
         try {
-          return await inTime(limits, send(client, producer, topicMessages, timeoutMs))
+          return await inTime(limits, sending)
         } catch (error) {
           const isRefused = refusalOf(error) !== undefined
           // An idempotent one may have failed for good.
-          if (idempotent || !isRefused) void disconnect()
+          if (idempotent || !isRefused) {
+            void disconnect().then(() => (isKafkajs(client) ? endAfter(sending, producer) : undefined))
+          }
           if (isRefused || !isPassing(error) || tries === MOST_TRIES) throw error
           await sleep(backoffMs(tries - 1, LEAST_WAIT_MS, MOST_WAIT_MS))
           if (isEnough()) throw error
@@ -63,6 +66,12 @@ export function createLazyProducer(options: ResolvedSink): LazyProducer {
     },
     disconnect,
   }
+}
+
+/** For a request that fails after nobody waits for it any more, kafkajs connects again, and nobody would end that. */
+async function endAfter(sending: Promise<void>, producer: KafkaProducer): Promise<void> {
+  await sending.catch(() => undefined)
+  await producer.disconnect().catch(() => undefined)
 }
 
 async function connect(options: ResolvedSink): Promise<KafkaProducer> {

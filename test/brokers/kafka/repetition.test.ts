@@ -1,9 +1,11 @@
 /** What is sent again, by whom, and that nothing is called published that no broker has: kafkajs's own producer, over stand-ins for brokers. */
 import { createRequire } from 'node:module'
 import kafkajs, { type Message as KafkaMessage } from 'kafkajs'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { Message, Sink } from 'oncebox'
 import { kafka, type KafkaClient, type KafkaProducer } from 'oncebox/kafka'
+import { waitUntil } from '../../support/wait.js'
+import { gate } from '../recorder.js'
 import { event } from './fixture.js'
 
 const require = createRequire(import.meta.url)
@@ -71,9 +73,10 @@ class Cluster {
     return new Set(this.stored.map(({ id }) => id))
   }
 
-  connect = async (): Promise<void> => undefined
-  disconnect = async (): Promise<void> => undefined
-  isConnected = (): boolean => true
+  connected = false
+  connect = async (): Promise<void> => void (this.connected = true)
+  disconnect = async (): Promise<void> => void (this.connected = false)
+  isConnected = (): boolean => this.connected
   removeBroker = (): void => undefined
   refreshMetadata = async (): Promise<void> => undefined
   refreshMetadataIfNecessary = async (): Promise<void> => undefined
@@ -168,6 +171,21 @@ describe('a broker that goes on failing', () => {
     await expect(open(cluster, OFTEN).publish(events(2), limits)).rejects.toThrow()
     expect(cluster.requests).toBe(1)
   })
+})
+
+test('a connection that kafkajs opens anew for a request that nobody waits for is ended', async () => {
+  const { passed, open: close } = gate()
+  const cluster = new Cluster(1, async () => {
+    await passed
+    throw closed()
+  })
+  const connect = vi.spyOn(cluster, 'connect')
+  const own = open(cluster, { timeoutMs: 20 })
+  await expect(own.publish(events(1))).rejects.toMatchObject({ code: 'ETIMEDOUT' })
+  await waitUntil(() => !cluster.connected)
+  close()
+  await waitUntil(() => connect.mock.calls.length === 2)
+  await waitUntil(() => !cluster.connected)
 })
 
 test('idempotent is refused with kafkajs, which can only have it with its own repetition', () => {

@@ -185,6 +185,23 @@ describe('a broker that is away', TIMEOUT, () => {
     await expect(open(await broker.create(), { client }).publish([event('1'), event('2')])).rejects.toThrow()
   })
 
+  test('and comes back is sent to by the same sink', async ({ skip }) => {
+    skip(broker.isMock, 'kafka-mock forgets all when it is restarted')
+    skip(broker.service.kind === 'given', 'the broker is not ours to restart')
+    const settings = await broker.create()
+    const own = open(settings)
+    const batch = (name: string): Message[] => Array.from({ length: 20 }, (_, n) => event(`${name}${n}`, { key: 'k' }))
+    await own.publish(batch('before'))
+    await broker.service.restart()
+    const isSent = (): Promise<boolean> =>
+      own.publish(batch('after')).then(
+        (answers) => answers.every((answer) => answer === undefined),
+        () => false,
+      )
+    await waitUntil(isSent, PATIENCE)
+    expect(idsOf(await sent(settings), 'k')).toEqual([...batch('before'), ...batch('after')].map(({ id }) => id))
+  })
+
   test('or one that does not answer, within timeoutMs', async () => {
     await using silent = await listenSilently()
     const settings = { ...(await broker.create()), url: `127.0.0.1:${silent.port}` }
