@@ -11,25 +11,31 @@ export interface Log {
   readonly high: bigint
 }
 
+/** Who asked may have gone on without the answer. It is for then that a question asks whether anybody waits, before it acts. */
+export type Question = (admin: KafkaAdmin, isAwaited: () => boolean) => Promise<void>
+
 /** Never rejects. Answers what was in the way, if anything. */
-export async function ask(client: KafkaClient, question: (admin: KafkaAdmin) => Promise<void>): Promise<unknown> {
+export async function ask(client: KafkaClient, question: Question): Promise<unknown> {
   const admin = client.admin?.()
   if (!admin) return new Error('the client has no admin()')
+  let isAwaited = true
+  let isOver = false
+  const close = (): Promise<void> => admin.disconnect().catch(() => undefined)
+  const answering = admin
+    .connect()
+    .then(() => (isAwaited ? question(admin, () => isAwaited) : undefined))
+    .finally(() => (isOver = true))
   try {
-    await within(
-      ANSWER_MS,
-      admin.connect().then(() => question(admin)),
-      () => new Error('no answer'),
-    )
+    await within(ANSWER_MS, answering, () => new Error('no answer'))
     return undefined
   } catch (error) {
     // It may not be allowed, or the broker is away: who joins will hear of that.
     return error
   } finally {
-    await sleep(
-      CLOSE_MS,
-      admin.disconnect().catch(() => undefined),
-    )
+    isAwaited = false
+    // What is still under way may connect again, and nobody would end that connection.
+    if (!isOver) void answering.then(close, close)
+    await sleep(CLOSE_MS, close())
   }
 }
 

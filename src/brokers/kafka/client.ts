@@ -102,8 +102,11 @@ export interface ProducerSettings {
   readonly producer: Readonly<Record<string, unknown>>
 }
 
-/** The relay tries again, with a backoff of its own; this is for a partition that moved to another broker. */
-const PRODUCER_RETRY = { initialRetryTime: 100, maxRetryTime: 1_000, retries: 2 }
+/**
+ * kafkajs must repeat nothing by itself. It deals the messages out to brokers anew, but does not ask a broker again that has
+ * answered before: what has moved to that one is sent nowhere, and the call resolves. We repeat the request as a whole.
+ */
+const NO_RETRIES = { retries: 0 }
 
 /** How long librdkafka hopes that a topic which is not there will be. It is 30 s by default, longer than we wait for it. */
 const PROPAGATION = 'topic.metadata.propagation.max.ms'
@@ -121,7 +124,7 @@ export function createProducer(client: KafkaClient, settings: ProducerSettings):
   // A second request on its way could overtake the first, when that is sent again.
   const own = { idempotent, maxInFlightRequests: 1 }
   if (isKafkajs(client)) {
-    const retry = { ...PRODUCER_RETRY, ...(settings.producer['retry'] as object | undefined) }
+    const retry = { ...(settings.producer['retry'] as object | undefined), ...NO_RETRIES }
     return client.producer({ ...settings.producer, ...own, retry })
   }
   const further = {

@@ -37,6 +37,11 @@ export function hasGroupMovedOn(error: unknown): boolean {
   return codesOf(error).some((code) => GROUP_MOVED_ON.includes(code))
 }
 
+/** kafkajs would have tried again, if it were allowed to: a partition has moved, or a connection was closed. */
+export function isPassing(error: unknown): boolean {
+  return (error as { name?: unknown } | undefined)?.name === 'KafkaJSNumberOfRetriesExceeded'
+}
+
 function codesOf(error: unknown): number[] {
   const codes: number[] = []
   let one = error as { code?: unknown; cause?: unknown } | undefined

@@ -12,7 +12,7 @@
 import type { Report } from '../run.js'
 import type { Warn } from '../source.js'
 import { ask, logsOf } from './ask.js'
-import { nameOf, type Assigned, type KafkaAdmin, type Position } from './client.js'
+import { isKafkajs, nameOf, type Assigned, type KafkaAdmin, type Position } from './client.js'
 import { hasGroupMovedOn } from './errors.js'
 import { Missing } from './missing.js'
 import type { ResolvedSource } from './options.js'
@@ -59,11 +59,14 @@ export function createLosses(options: ResolvedSource, { report, warn }: Told): L
     async look(assigned, commit) {
       const positions: Position[] = []
       if (assigned.length === 0) return positions
-      const problem = await ask(client, async (admin) => {
-        const { places, begins } = await compareAll(admin, assigned, options, missing)
+      const problem = await ask(client, async (admin, isAwaited) => {
+        const { places, begins, isUnsaid } = await compareAll(admin, assigned, options, missing)
+        // Who does not wait reads already, from an end that was before this one: what is between them may not be done with.
+        if (!isAwaited()) return
         positions.push(...places)
         if (begins.length > 0) await commit(begins)
         positions.push(...begins)
+        if (isUnsaid) throw new Error('the client did not say of all partitions where the group is')
       })
       if (problem !== undefined && !fromBeginning && !hasGroupMovedOn(problem)) warn(NOT_BEGUN)
       return positions
@@ -80,32 +83,40 @@ export function createLosses(options: ResolvedSource, { report, warn }: Told): L
 interface Compared {
   readonly places: Position[]
   readonly begins: Position[]
+  /** Of some partitions nothing is known. */
+  readonly isUnsaid: boolean
 }
 
 async function compareAll(
   admin: KafkaAdmin,
   assigned: readonly Assigned[],
-  { groupId, fromBeginning }: ResolvedSource,
+  { client, groupId, fromBeginning }: ResolvedSource,
   missing: Missing,
 ): Promise<Compared> {
   const topics = [...new Set(assigned.map(({ topic }) => topic))]
   const answers = await admin.fetchOffsets({ groupId, topics })
+  const ofAll = await Promise.all(topics.map(async (topic) => ({ topic, logs: await logsOf(admin, topic) })))
   const places: Position[] = []
   const begins: Position[] = []
-  for (const topic of topics) {
-    const logs = await logsOf(admin, topic)
+  let isUnsaid = false
+  for (const { topic, logs } of ofAll) {
     missing.comparePartitions(topic, logs)
     const committed = answers.flatMap((answer) => (answer.topic === topic ? answer.partitions : []))
     const offsets = new Map(committed.map(({ partition, offset }) => [partition, offset]))
     for (const partition of assigned.flatMap((one) => (one.topic === topic ? one.partitions : []))) {
       const log = logs.get(partition)
       if (!log) continue
+      // kafkajs asks for the partitions that it knows of: of several topics that it looks up at a time, it may not know one.
+      if (!offsets.has(partition) && isKafkajs(client)) {
+        isUnsaid = true
+        continue
+      }
       const at = { topic, partition, offset: offsets.get(partition) ?? NONE }
       if (missing.compare(at, log)) places.push(at)
       else if (!fromBeginning) begins.push({ ...at, offset: String(log.high) })
     }
   }
-  return { places, begins }
+  return { places, begins, isUnsaid }
 }
 
 /** Gaps are asked about together, and not too often: the first of each partition. */
@@ -119,8 +130,9 @@ function createGaps({ client }: ResolvedSource, missing: Missing): (expected: Po
     askedAt = performance.now()
     const all = [...gaps.values()]
     gaps.clear()
-    await ask(client, async (admin) => {
+    await ask(client, async (admin, isAwaited) => {
       for (const { expected, found } of all) {
+        if (!isAwaited()) return
         const log = (await logsOf(admin, expected.topic)).get(expected.partition)
         if (log) missing.compareGap(expected, found, log)
       }

@@ -5,7 +5,7 @@ import { boolean, checked, integer, invalid, name, nameOr, optional, readAll, se
 import type { Codec } from '../codec.js'
 import { checkWriting, READING, WRITING, type ReadOptions, type WriteOptions } from '../event.js'
 import type { Sides } from '../sides.js'
-import { checkClient, type KafkaClient } from './client.js'
+import { checkClient, isKafkajs, type KafkaClient } from './client.js'
 import type { ReceivedRecord } from './message.js'
 
 interface Common {
@@ -33,7 +33,7 @@ export interface KafkaSourceOptions extends Common, ReadOptions<ReceivedRecord> 
 export interface KafkaSinkOptions extends Common, WriteOptions {
   /** Where to: a topic for all, or one for each event. */
   topic: string | ((message: Message) => string)
-  /** Lets the broker drop what the client sends again after a lost answer. Default: false. */
+  /** Lets the broker drop what the client sends again after a lost answer; not with kafkajs. Default: false. */
   idempotent?: boolean | undefined
   /** For one call of `publish`. Default: 15 000. */
   timeoutMs?: number | undefined
@@ -86,6 +86,11 @@ export function resolveSource(given: KafkaSourceOptions) {
 export function resolveSink(given: KafkaSinkOptions) {
   const options = readAll('kafka', given, SINK)
   checkWriting('kafka', options)
+  // It wants to repeat requests by itself then, and loses messages when it does.
+  if (options.idempotent && isKafkajs(options.client)) {
+    const advice = 'leave it out, for the inbox drops copies, or use the client of Confluent'
+    throw invalid(`kafka: idempotent is not safe with kafkajs, which loses messages when it sends again: ${advice}`)
+  }
   const { topic, name = typeof topic === 'string' ? `kafka:${topic}` : 'kafka' } = options
   return { ...options, name }
 }

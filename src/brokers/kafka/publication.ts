@@ -68,7 +68,8 @@ export class Publication {
     const slow = this.#enough()
     if (slow) throw slow.error
     try {
-      await this.#producer.post(byTopic(free.map((at) => this.#outgoing[at]!)), this.#limits)
+      const messages = byTopic(free.map((at) => this.#outgoing[at]!))
+      await this.#producer.post(messages, this.#limits, () => this.#enough() !== undefined)
       for (const at of free) this.#answers.set(at, undefined)
     } catch (error) {
       const refusal = refusalOf(error)

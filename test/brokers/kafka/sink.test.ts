@@ -102,13 +102,17 @@ describe('publish', TIMEOUT, () => {
 })
 
 describe.for([false, true])('with idempotent: %s', TIMEOUT, (idempotent) => {
+  /** kafkajs is not asked for it. */
+  const options = ({ url }: Settings): object =>
+    idempotent ? { idempotent, client: inConfluentShape(clientOf(url)) } : { idempotent }
+
   test('of a message that is too large only that one is refused, and what follows in its key waits', async ({
     skip,
   }) => {
     skip(broker.isMock, 'kafka-mock has no limits, and no idempotent producer')
     // Small enough to share a request with others, and too large for the topic.
     const settings = await createWithLimit(100_000)
-    const own = open(settings, { idempotent })
+    const own = open(settings, options(settings))
     const batch: Message[] = []
     for (let n = 0; n < 60; n++) batch.push(event(`e${n}`, { key: `k${n % 6}` }))
     batch[20] = event('e20', { key: 'k2', data: 'x'.repeat(300_000) })
@@ -131,7 +135,7 @@ describe.for([false, true])('with idempotent: %s', TIMEOUT, (idempotent) => {
   test('it can be closed, and opens again', async ({ skip }) => {
     skip(broker.isMock && idempotent, 'kafka-mock has no idempotent producer')
     const settings = await broker.create()
-    const own = open(settings, { idempotent })
+    const own = open(settings, options(settings))
     await own.publish([event('1')])
     await own.close()
     expect(await own.publish([event('2')])).toEqual([undefined])
@@ -179,6 +183,23 @@ describe('a broker that is away', TIMEOUT, () => {
     const retry = { retries: 1 }
     const client = new kafkajs.Kafka({ brokers: ['127.0.0.1:1'], logLevel: kafkajs.logLevel.NOTHING, retry })
     await expect(open(await broker.create(), { client }).publish([event('1'), event('2')])).rejects.toThrow()
+  })
+
+  test('and comes back is sent to by the same sink', async ({ skip }) => {
+    skip(broker.isMock, 'kafka-mock forgets all when it is restarted')
+    skip(broker.service.kind === 'given', 'the broker is not ours to restart')
+    const settings = await broker.create()
+    const own = open(settings)
+    const batch = (name: string): Message[] => Array.from({ length: 20 }, (_, n) => event(`${name}${n}`, { key: 'k' }))
+    await own.publish(batch('before'))
+    await broker.service.restart()
+    const isSent = (): Promise<boolean> =>
+      own.publish(batch('after')).then(
+        (answers) => answers.every((answer) => answer === undefined),
+        () => false,
+      )
+    await waitUntil(isSent, PATIENCE)
+    expect(idsOf(await sent(settings), 'k')).toEqual([...batch('before'), ...batch('after')].map(({ id }) => id))
   })
 
   test('or one that does not answer, within timeoutMs', async () => {
