@@ -214,6 +214,14 @@ export function brokerFaults(adapterUrl: URL, options: FaultOptions = {}): void 
       const setReadOnly = async (isReadOnly: boolean): Promise<void> => {
         await arena.pool.query(`alter system set default_transaction_read_only = ${String(isReadOnly)}`)
         await arena.pool.query('select pg_reload_conf()')
+        // All sessions are told in one go, some time after the answer.
+        const isSet = async (): Promise<boolean> => {
+          const { rows } = await arena.pool.query<{ on: boolean }>(
+            `select current_setting('default_transaction_read_only')::boolean as on`,
+          )
+          return rows[0]!.on === isReadOnly
+        }
+        await until(isSet, 'the server to reload its settings')
       }
       const ways: [what: string, begin: () => unknown, end: () => unknown][] = [
         ['stopped', () => server.kill('SIGINT'), () => server.restart()],
@@ -231,7 +239,8 @@ export function brokerFaults(adapterUrl: URL, options: FaultOptions = {}): void 
         await begin()
         await publish(keyed(numbered((at + 1) * portion, portion), keys))
         await new Promise((resolve) => setTimeout(resolve, ms))
-        await until(async () => (await adapter.backlog(settings)) === portion, 'all of them to be with the broker')
+        const isWithBroker = async (): Promise<boolean> => (await adapter.backlog(settings)) === portion
+        await until(isWithBroker, `all of them to be with the broker while the database is ${what}`)
         await end()
         const back = Date.now()
         await until(async () => (await effects()) >= (at + 2) * portion, 'it to catch up')
