@@ -243,6 +243,7 @@ describe.each(BOTH_WAYS)('%s finds what the other copy has noted', (_, own, othe
 
 /** State of a module that concerns nobody but objects of the same copy. */
 const OF_ONE_COPY = [
+  'src/backoff.ts: told',
   'src/inbox/spins.ts: spins',
   'src/postgres/drivers/pg/named.ts: known',
   'src/postgres/drivers/watch.ts: harmless',
