@@ -73,10 +73,13 @@ test('it is discarded only with a reason, which the audit has', async () => {
   await page.getByRole('dialog').getByLabel(/^Why/).fill('paid by hand')
   await button.click()
   await waitUntil(async () => (await state('late-2')) === 'discarded')
-  const { rows } = await ops.pool.query(
-    `select detail::text from "${ops.payments.schema}".audit where action = 'discard'`,
-  )
-  expect(JSON.stringify(rows)).toContain('paid by hand')
+  // It is written once the message is.
+  await waitUntil(async () => {
+    const { rows } = await ops.pool.query(
+      `select detail::text from "${ops.payments.schema}".audit where action = 'discard'`,
+    )
+    return JSON.stringify(rows).includes('paid by hand')
+  })
 })
 
 test('a message that was handled is run again after a warning', async () => {

@@ -246,6 +246,7 @@ test.each(['key', 'none'] as const)(
     await using box = await server.open()
     const runs: string[] = []
     const held = gate()
+    const aborted = gate()
     const left = gate<unknown>()
     const done = gate()
     const holds = async (): Promise<unknown> => {
@@ -278,6 +279,7 @@ test.each(['key', 'none'] as const)(
             if (runs.length > 1) return
             held.open()
             await new Promise((resolve) => signal.addEventListener('abort', resolve))
+            aborted.open()
           },
         },
         { order, leaseMs: LEASE_MS, concurrency: 1, retry: { attempts: 1 } },
@@ -310,6 +312,8 @@ test.each(['key', 'none'] as const)(
     await box.receive(note('2', { key: 'two' }))
     await other.accept()
     expect(await left.opened).toBe(token)
+    // Else it may extend its lease just in time, and go on for as long as its handler takes.
+    await aborted.opened
     await holder.accept()
     await waitUntil(async () => (await box.ids()).includes('1'))
     done.open()
