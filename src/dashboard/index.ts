@@ -70,9 +70,10 @@ class WrongMethod extends Problem {
 
 async function answer(desk: Desk, request: Request, intake: Intake): Promise<Response> {
   const { settings } = desk
-  const base = settings.base ?? settings.mount ?? mountOf(request).base
+  const found = mountOf(request).base
+  const base = settings.base ?? settings.mount ?? found
   checkHost(request, settings.hosts)
-  const matched = findRoute(request, [base, settings.mount ?? (mountOf(request).base || base)])
+  const matched = findRoute(request, [base, settings.mount ?? (found || base)])
   const { route, name } = matched
   checkSite(request, route, settings.hosts)
   const access = await letIn(desk, request)

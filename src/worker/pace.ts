@@ -108,15 +108,11 @@ export class Pace {
   collided(): void {
     this.#calm = 0
     if (this.#permits > 1) this.#permits = Math.ceil(this.#permits / 2)
-    else this.#shrink()
+    else this.abandoned()
   }
 
   /** A group came to nothing because of one of its messages, and all of them run alone: the next ones are smaller. */
   abandoned(): void {
-    this.#shrink()
-  }
-
-  #shrink(): void {
     this.#limit = Math.ceil(this.#limit / 2)
   }
 

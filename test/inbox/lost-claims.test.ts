@@ -94,39 +94,36 @@ async function behindProxy() {
   }
 }
 
+/** Claims two messages, loses the answer, and has both handled all the same. */
+async function handlesWhatItLost(
+  field: Awaited<ReturnType<typeof behindProxy>>,
+  db: ReturnType<typeof fromPg>,
+): Promise<void> {
+  const worker = field.open(db)
+  const handled = new Set<string>()
+  worker.consumer('a', { note: ({ id }) => void handled.add(id) }, { leaseMs: LEASE_MS, concurrency: 1 })
+  await worker.receive([note('1'), note('2')] as never)
+  const lost = field.answerOf(CLAIM)
+  try {
+    await worker.start()
+    ;(await lost).cut()
+    await waitUntil(() => handled.size === 2, { timeoutMs: 15_000, what: 'both to be handled' })
+  } finally {
+    await worker.stop({ timeoutMs: 5_000 })
+  }
+}
+
 test('a lost claim is found, however late the question for it gets through', async () => {
   await using field = await behindProxy()
   const { box, pool } = field
   // As long as it takes to get a connection to a server that has just come up, with everybody at its door.
   const late = () => box.clock.advance(20_000)
-  const worker = field.open(delaying(fromPg(pool), bindTo(box.schema)(CLAIMED), late))
-  const handled = new Set<string>()
-  worker.consumer('a', { note: ({ id }) => void handled.add(id) }, { leaseMs: LEASE_MS, concurrency: 1 })
-  await worker.receive([note('1'), note('2')] as never)
-  const lost = field.answerOf(CLAIM)
-  try {
-    await worker.start()
-    ;(await lost).cut()
-    await waitUntil(() => handled.size === 2, { timeoutMs: 15_000, what: 'both to be handled' })
-  } finally {
-    await worker.stop({ timeoutMs: 5_000 })
-  }
+  await handlesWhatItLost(field, delaying(fromPg(pool), bindTo(box.schema)(CLAIMED), late))
 })
 
 test('a lost claim is asked for again if somebody cancels the question', async () => {
   await using field = await behindProxy()
-  const worker = field.open(cancelling(fromPg(field.pool), bindTo(field.box.schema)(CLAIMED)))
-  const handled = new Set<string>()
-  worker.consumer('a', { note: ({ id }) => void handled.add(id) }, { leaseMs: LEASE_MS, concurrency: 1 })
-  await worker.receive([note('1'), note('2')] as never)
-  const lost = field.answerOf(CLAIM)
-  try {
-    await worker.start()
-    ;(await lost).cut()
-    await waitUntil(() => handled.size === 2, { timeoutMs: 15_000, what: 'both to be handled' })
-  } finally {
-    await worker.stop({ timeoutMs: 5_000 })
-  }
+  await handlesWhatItLost(field, cancelling(fromPg(field.pool), bindTo(field.box.schema)(CLAIMED)))
 })
 
 test('the question for a lost claim is given up after a lease if it is met with silence', async () => {
