@@ -94,11 +94,10 @@ async function behindProxy() {
   }
 }
 
+type Field = Awaited<ReturnType<typeof behindProxy>>
+
 /** Claims two messages, loses the answer, and has both handled all the same. */
-async function handlesWhatItLost(
-  field: Awaited<ReturnType<typeof behindProxy>>,
-  db: ReturnType<typeof fromPg>,
-): Promise<void> {
+async function handlesWhatItLost(field: Field, db: Parameters<Field['open']>[0]): Promise<void> {
   const worker = field.open(db)
   const handled = new Set<string>()
   worker.consumer('a', { note: ({ id }) => void handled.add(id) }, { leaseMs: LEASE_MS, concurrency: 1 })
