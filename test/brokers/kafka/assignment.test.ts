@@ -61,4 +61,22 @@ describe('a group that begins at the end', () => {
     await source.start(async () => [])
     expect(member.commits).toEqual([[0, '1000']])
   })
+
+  test('is told nothing of a partition of which kafkajs does not say whether the group has an offset', async () => {
+    const member = new Member()
+    const client = member.client([0, 1], {
+      fetchOffsets: async () => [{ topic: TOPIC, partitions: [{ partition: 0, offset: '-1' }] }],
+      fetchTopicOffsets: async () => [0, 1].map((partition) => ({ partition, low: '0', high: '1000' })),
+    })
+    const source = kafka({ client, ...GROUP, fromBeginning: false })
+    onTestFinished(() => source.stop())
+    const warnings: string[] = []
+    await source.start(
+      async () => [],
+      () => undefined,
+      (text) => warnings.push(text),
+    )
+    expect(member.commits).toEqual([[0, '1000']])
+    expect(warnings).toEqual([expect.stringContaining('could not be committed')])
+  })
 })
