@@ -67,23 +67,26 @@ export function createPartitions(options: ResolvedSource, deliver: Deliver, loss
   }
 
   /** It goes on by itself. */
-  const leave = (payload: KafkaBatch, working: Promise<void>): void => {
+  const leave = (payload: KafkaBatch, working: Promise<void>, begun: number): void => {
     const resume = payload.pause()
     working
-      // What else a commit fails of, the next one will, too.
-      .catch(noteRejoin)
+      .catch((error: unknown) => {
+        // What else a commit fails of, the next one will, too. After another assignment the member has joined again already.
+        if (generation === begun) noteRejoin(error)
+      })
       .finally(() => pauses.resumeUnlessPaused(payload, resume))
   }
 
   return {
     async eachBatch(payload, commit) {
       if (rejoin !== undefined) throw rejoin
+      const begun = generation
       const working = turns.begin(payload, () => work(payload, commit))
       if (!working) return
       let done = false
       const finished = working.finally(() => (done = true))
       await sleep(PATIENCE_MS, finished)
-      if (!done) leave(payload, finished)
+      if (!done) leave(payload, finished, begun)
       // What the client needs to hear to join again, now and not after the rest of what it has fetched.
       if (rejoin !== undefined) throw rejoin
     },

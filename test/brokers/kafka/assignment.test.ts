@@ -1,7 +1,8 @@
 /** What a member does between two assignments, and around one: at moments that a broker cannot be made to hit. */
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import type { Incoming, Outcome } from 'oncebox'
 import { kafka } from 'oncebox/kafka'
-import { gate } from '../recorder.js'
+import { gate, settled } from '../recorder.js'
 import { Member, TOPIC } from './member.js'
 
 const GROUP = { groupId: 'billing', topics: TOPIC }
@@ -78,5 +79,46 @@ describe('a group that begins at the end', () => {
     )
     expect(member.commits).toEqual([[0, '1000']])
     expect(warnings).toEqual([expect.stringContaining('could not be committed')])
+  })
+})
+
+describe('what an earlier assignment left', () => {
+  const isDone = (message: Incoming): Outcome => settled(message)
+
+  test('does not make the member join again, when its commit fails late', async () => {
+    useFakeTime()
+    const { passed: failed, open: fail } = gate()
+    const member = new Member()
+    const source = kafka({ client: member.client([0, 1]), ...GROUP })
+    onTestFinished(() => source.stop())
+    await source.start(async (batch) => batch.map(isDone))
+    const left = member.fetched(0, 10, 1, async () => {
+      await failed
+      throw Object.assign(new Error('the group is rebalancing'), { code: 27 })
+    })
+    await vi.advanceTimersByTimeAsync(100)
+    await left
+    member.join(0, 1)
+    await vi.advanceTimersByTimeAsync(1)
+    fail()
+    await vi.advanceTimersByTimeAsync(1)
+    await member.fetched(1, 5)
+    expect(member.commits).toEqual([[1, '6']])
+  })
+
+  test('makes the member join again when its commit fails under its own assignment', async () => {
+    useFakeTime()
+    const { passed: failed, open: fail } = gate()
+    const member = new Member()
+    const source = kafka({ client: member.client([0, 1]), ...GROUP })
+    onTestFinished(() => source.stop())
+    await source.start(async (batch) => batch.map(isDone))
+    const problem = Object.assign(new Error('the group is rebalancing'), { code: 27 })
+    const left = member.fetched(0, 10, 1, () => failed.then(() => Promise.reject(problem)))
+    await vi.advanceTimersByTimeAsync(100)
+    await left
+    fail()
+    await vi.advanceTimersByTimeAsync(1)
+    await expect(member.fetched(1, 5)).rejects.toBe(problem)
   })
 })
