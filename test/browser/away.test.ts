@@ -116,6 +116,7 @@ test('the way back leads to where one was in a list, however late that comes', a
   })
   await page.goBack()
   await waitUntil(async () => (await y()) === before)
+  await page.unrouteAll({ behavior: 'ignoreErrors' })
   await page.goForward()
   await page.getByRole('heading', { name: 'Facts' }).waitFor()
   await waitUntil(async () => (await y()) === 0)
