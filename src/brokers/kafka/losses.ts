@@ -66,6 +66,7 @@ export function createLosses(options: ResolvedSource, { report, warn }: Told): L
         positions.push(...places)
         if (begins.length > 0) await commit(begins)
         positions.push(...begins)
+        for (const position of positions) missing.reached(position)
         if (isUnsaid) throw new Error('the client did not say of all partitions where the group is')
       })
       if (problem !== undefined && !fromBeginning && !hasGroupMovedOn(problem)) warn(NOT_BEGUN)

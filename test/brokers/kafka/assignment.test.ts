@@ -122,3 +122,27 @@ describe('what an earlier assignment left', () => {
     await expect(member.fetched(1, 5)).rejects.toBe(problem)
   })
 })
+
+test('what was deleted is told, though the client has given up the offset of the group before it joins again', async () => {
+  const member = new Member()
+  const log = { partition: 0, low: '0', high: '20' }
+  let committed = '10'
+  const client = member.client([0], {
+    fetchOffsets: async () => [{ topic: TOPIC, partitions: [{ partition: 0, offset: committed }] }],
+    fetchTopicOffsets: async () => [log],
+  })
+  const source = kafka({ client, ...GROUP })
+  onTestFinished(() => source.stop())
+  const reports: unknown[] = []
+  await source.start(
+    async (batch) => batch.map((message) => settled(message)),
+    (problem) => void (problem === undefined || reports.push((problem as Error).message)),
+  )
+  // As kafkajs does when it is told that the log has nothing there any more.
+  committed = '-2'
+  log.low = '20'
+  member.join(0)
+  await vi.waitFor(() =>
+    expect(reports).toEqual([expect.stringMatching(/offset 10: 10 messages were deleted before they were read/)]),
+  )
+})
