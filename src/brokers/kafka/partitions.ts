@@ -12,7 +12,7 @@
  */
 import { sleep } from '../../backoff.js'
 import type { Deliver } from '../source.js'
-import type { KafkaBatch } from './client.js'
+import { nameOf, type Assigned, type KafkaBatch } from './client.js'
 import type { ConsumerEvents } from './consumer.js'
 import { hasGroupMovedOn } from './errors.js'
 import type { Losses } from './losses.js'
@@ -98,6 +98,7 @@ export function createPartitions(options: ResolvedSource, deliver: Deliver, loss
         if (generation === own) await commit(positions)
       })
       turns.resumeAll()
+      pauses.assigned(namesOf(assigned))
       const positions = await looked
       if (generation !== own) return
       for (const position of positions) progress.beginsAt(position)
@@ -109,6 +110,12 @@ export function createPartitions(options: ResolvedSource, deliver: Deliver, loss
     },
     finish: () => turns.finish(),
   }
+}
+
+function namesOf(assigned: readonly Assigned[]): Set<string> {
+  return new Set(
+    assigned.flatMap(({ topic, partitions }) => partitions.map((partition) => nameOf({ topic, partition }))),
+  )
 }
 
 function* inParts<T>(list: readonly T[], size: number): Generator<readonly T[]> {

@@ -146,3 +146,45 @@ test('what was deleted is told, though the client has given up the offset of the
     expect(reports).toEqual([expect.stringMatching(/offset 10: 10 messages were deleted before they were read/)]),
   )
 })
+
+describe('a partition that waits for its retry', () => {
+  const later = (message: Incoming): Outcome => settled(message, { retryAt: new Date(Date.now() + 3_600_000) })
+
+  async function startWaiting(member: Member): Promise<() => number> {
+    let deliveries = 0
+    const source = kafka({ client: member.client([0, 1]), ...GROUP })
+    onTestFinished(() => source.stop())
+    await source.start(async (batch) => {
+      deliveries++
+      return batch.map(later)
+    })
+    await member.fetched(0, 10)
+    expect(member.isPaused(0)).toBe(true)
+    return () => deliveries
+  }
+
+  test('and goes to another member waits no longer when it comes back', async () => {
+    useFakeTime()
+    const member = new Member()
+    const deliveries = await startWaiting(member)
+    member.join(1)
+    await vi.advanceTimersByTimeAsync(1)
+    member.join(0, 1)
+    await vi.advanceTimersByTimeAsync(1)
+    expect(member.isPaused(0)).toBe(false)
+    await member.fetched(0, 20)
+    expect(deliveries()).toBe(2)
+    expect(member.isPaused(0)).toBe(true)
+  })
+
+  test('and stays with its member goes on waiting', async () => {
+    useFakeTime()
+    const member = new Member()
+    await startWaiting(member)
+    member.join(0)
+    await vi.advanceTimersByTimeAsync(1)
+    expect(member.isPaused(0)).toBe(true)
+    await vi.advanceTimersByTimeAsync(3_600_000)
+    expect(member.isPaused(0)).toBe(false)
+  })
+})
