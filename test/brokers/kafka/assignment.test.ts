@@ -121,6 +121,40 @@ describe('what an earlier assignment left', () => {
     await vi.advanceTimersByTimeAsync(1)
     await expect(member.fetched(1, 5)).rejects.toBe(problem)
   })
+
+  test.for(['waited for its turn', 'is done', 'waited for its retry'])(
+    'and %s is not read before it is known where the group is',
+    async (how) => {
+      useFakeTime()
+      const { passed, open } = gate()
+      const { passed: looked, open: look } = gate()
+      let looks = 0
+      const member = new Member()
+      const client = member.client([0, 1], { fetchOffsets: async () => (looks++ > 0 && (await looked), []) })
+      const source = kafka({ client, ...GROUP, concurrency: 1 })
+      onTestFinished(() => (open(), source.stop()))
+      const retryAt = new Date(Date.now() + 1_000)
+      const isRetry = how === 'waited for its retry'
+      await source.start(async (batch) => {
+        if (!isRetry) await passed
+        return batch.map((message) => settled(message, isRetry ? { retryAt } : undefined))
+      })
+      const left = member.fetched(0, 10)
+      await vi.advanceTimersByTimeAsync(100)
+      await left
+      const waiting = how === 'waited for its turn' ? 1 : 0
+      if (waiting === 1) await member.fetched(1, 10)
+      expect(member.isPaused(waiting)).toBe(true)
+
+      member.join(0, 1)
+      if (how === 'is done') open()
+      await vi.advanceTimersByTimeAsync(2_000)
+      expect([0, 1].map((partition) => member.isPaused(partition))).toEqual([true, true])
+      look()
+      await vi.advanceTimersByTimeAsync(1)
+      expect(member.isPaused(waiting)).toBe(false)
+    },
+  )
 })
 
 test('what was deleted is told, though the client has given up the offset of the group before it joins again', async () => {
