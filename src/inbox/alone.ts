@@ -36,6 +36,8 @@ export async function runAlone(run: Run, message: HeldMessage): Promise<void> {
       throw error
     }
     if (error instanceof SessionsLost) return recordFailure(run, message, error.cause)
+    // What was tried again was judged then.
+    if (error instanceof CommitFailed) throw error
     if (isAway(error) && !(await isToBlame(worker, message, error))) throw error
     await recordFailure(run, message, withoutBlame(error))
     if (error instanceof EffectUnknown) await resumeRecorded(worker.runtime, subjectOf(run, message), error)

@@ -31,7 +31,7 @@ export function createHost(
       added()
       return registration(runtime, declaration)
     },
-    transaction: (work, isolation) => db.transaction(work, isolation),
+    transaction: (work, isolation) => db.transactionForHandlers(work, isolation),
     async limitIdle(tx, timeoutMs) {
       await db.run(LIMIT_IDLE, { idleMs: timeoutMs + IDLE_MS }, tx)
     },

@@ -136,7 +136,7 @@ async function open(
     course.thrown ??= { error }
   }
   try {
-    await db.transaction(async (tx) => {
+    await db.transactionForHandlers(async (tx) => {
       const limits = { lockTimeout: lockTimeout ?? held.lockTimeout ?? null, idleMs: timeoutMs + 5_000 }
       const [row] = await db.run(OPEN, limits, tx)
       const [id, guard, idle] = row!.opened.split(' ') as [string, string, string]

@@ -13,7 +13,7 @@ import { qualify } from './qualify.js'
 import { type Settings, settingsFor } from './session-defaults.js'
 import { Silences } from './silences.js'
 import { REMOVE_HANDLED } from './sql/consumers.js'
-import { ONCE_BEGIN } from './sql/once.js'
+import { LIMIT_IDLE, ONCE_BEGIN, ONCE_TRANSACTION } from './sql/once.js'
 import { PRUNABLE, PRUNE } from './sql/retain.js'
 import { DEAF, SESSION_DEFAULTS } from './sql/session.js'
 import { OPEN } from './sql/settle.js'
@@ -29,7 +29,10 @@ export interface Database<Tx = unknown> {
   run<In, Out>(statement: Statement<In, Out>, param: In, tx?: unknown): Promise<readonly Out[]>
   /** Runs a statement between this box and another one of its database: `to_box.` stands for the other's schema, quoted. */
   runInto<In, Out>(schema: string, statement: Statement<In, Out>, param: In): Promise<readonly Out[]>
+  /** Several statements of ours in one transaction. What a role may take at most for a statement is not meant for them. */
   transaction<R>(work: (tx: Tx) => Promise<R>, isolation?: Isolation): Promise<R>
+  /** A transaction that is lent to handlers. It asks for its id first: OPEN, ONCE_BEGIN or LIMIT_IDLE. */
+  transactionForHandlers<R>(work: (tx: Tx) => Promise<R>, isolation?: Isolation): Promise<R>
   /** The statement with the schema's name in place of `ob`, whatever the session's `search_path` is. */
   bind(statement: string): string
 }
@@ -88,6 +91,23 @@ export function bindDatabase<Tx, TxIn>(driver: Driver<Tx, TxIn>, schema: string)
     },
   })
 
+  const begin = async <R>(work: (tx: Tx) => Promise<R>, how: How): Promise<R> => {
+    const { isolation, settings, forHandlers = false } = how
+    let own: unknown
+    const watched = async (tx: Tx): Promise<R> => {
+      own = tx
+      silences.begin(tx, forHandlers)
+      return work(tx).catch(async (error: unknown) => {
+        throw isTimeout(error) ? ((await silences.isDead(tx)) ?? explain(driver, error)) : explain(driver, error)
+      })
+    }
+    try {
+      return await driver.transaction(watched, { isolation, settings, limitMs: limits.shortMs })
+    } finally {
+      silences.end(own)
+    }
+  }
+
   return {
     schema,
     driver,
@@ -105,9 +125,11 @@ export function bindDatabase<Tx, TxIn>(driver: Driver<Tx, TxIn>, schema: string)
               : settings,
           })
         }
+        if (silences.isOurs(tx)) silences.allow(tx, limits.optionsOf(statement, param).limitMs)
         const rows = await driver.query(bind(statement), [toText(param)], tx as Tx)
+        silences.allow(tx, undefined)
         if (statement === OPEN) silences.opened(tx, (rows[0]?.['opened'] as string).split(' ', 1)[0]!)
-        if (statement === ONCE_BEGIN) silences.opened(tx, rows[0]?.['xid'] as string)
+        if (TELLS_ID.has(statement)) silences.opened(tx, rows[0]?.['xid'] as string)
         return rows as readonly never[]
       } catch (error) {
         throw isMissing(error) ? missing(schema, error) : ofOwnStatement(error)
@@ -119,24 +141,25 @@ export function bindDatabase<Tx, TxIn>(driver: Driver<Tx, TxIn>, schema: string)
       return send(bind(statement, other), param, options)
     },
     async transaction(work, isolation) {
+      const { statement: settings } = await settingsNow()
+      return begin(work, { isolation, settings })
+    },
+    async transactionForHandlers(work, isolation) {
       const known = settingsNow()
       const { transaction: settings } = known instanceof Promise ? await known : known
-      let own: unknown
-      const watched = async (tx: Tx): ReturnType<typeof work> => {
-        own = tx
-        silences.begin(tx)
-        return work(tx).catch(async (error: unknown) => {
-          throw isTimeout(error) ? ((await silences.isDead(tx)) ?? explain(driver, error)) : explain(driver, error)
-        })
-      }
-      try {
-        return await driver.transaction(watched, { isolation, settings, limitMs: limits.shortMs })
-      } finally {
-        silences.end(own)
-      }
+      return begin(work, { isolation, settings, forHandlers: true })
     },
   }
 }
+
+interface How {
+  readonly isolation: Isolation | undefined
+  readonly settings: string | undefined
+  readonly forHandlers?: boolean
+}
+
+/** Answer with the id of their transaction. OPEN does too, in its own way. */
+const TELLS_ID = new Set<string>([ONCE_BEGIN, ONCE_TRANSACTION, LIMIT_IDLE])
 
 /** Delete what has no row of work: where row-level security would hide such rows, PostgreSQL refuses these instead. */
 const SEES_ALL = new Set<string>([PRUNABLE, PRUNE, REMOVE_HANDLED])

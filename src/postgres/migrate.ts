@@ -14,6 +14,7 @@ import { mayNotMigrate, rightsMissing } from './rights.js'
 import { checkSearchPath } from './search-path.js'
 import { SCHEMA } from './schema.js'
 import { MIGRATIONS } from './migrations.generated.js'
+import { ONCE_TRANSACTION } from './sql/once.js'
 import { statement } from './statement.js'
 import { handOver, lockTaken } from './upgrade.js'
 
@@ -45,6 +46,12 @@ const ATTEMPTS = 20
 const TABLE_LOCK = '100ms'
 /** How long the migrations of other processes may take. */
 const OTHERS_MS = 60_000
+
+/** A migration takes as long as it takes, whatever a role may take at most. Not every server knows of the second limit. */
+const LIMITS_LIFTED = [
+  'set local statement_timeout = 0',
+  `select pg_catalog.set_config(name, '0', true) from pg_catalog.pg_settings where name = 'transaction_timeout'`,
+]
 
 /** Who holds an advisory lock. Its number is in two halves; `objsubid` 1 says so. */
 const HOLDER = `
@@ -98,9 +105,12 @@ function locked(schema: string, cause: unknown): OnceboxError {
   )
 }
 
+/** Our own transaction may have the only connection of its pool. */
+const LOOK = { limitMs: 2_000, urgent: true }
+
 /** Anybody in the database may take a lock by its number, and keep it. */
 async function lockedBy(db: Database, cause: unknown): Promise<OnceboxError> {
-  const [holder] = await db.driver.query(HOLDER, [lockOf(db.schema)]).catch(() => [])
+  const [holder] = await db.driver.query(HOLDER, [lockOf(db.schema)], undefined, LOOK).catch(() => [])
   const { pid, user, application } = (holder ?? {}) as Record<string, string>
   const who = holder ? `process ${pid} of the server, user ${user}, application "${application}"` : 'another session'
   return new OnceboxError(
@@ -111,6 +121,9 @@ async function lockedBy(db: Database, cause: unknown): Promise<OnceboxError> {
 }
 
 async function migrateLocked(db: Database, tx: unknown, othersMs: number): Promise<{ from: number; to: number }> {
+  // By its id the server is asked whether it is at work for us: to build an index may take long.
+  await db.run(ONCE_TRANSACTION, null, tx)
+  for (const statement of LIMITS_LIFTED) await db.driver.query(statement, [], tx)
   // Defaults, views and triggers keep what a name meant to the session that created them.
   await db.driver.query('set local search_path = pg_catalog, pg_temp', [], tx)
   // The advisory lock has a time limit of its own.
@@ -165,6 +178,7 @@ export function migrationSql(options: MigrationOptions = {}): string {
   return [
     '-- If a lock does not come in time, which would make handlers wait behind this, nothing is changed: run it again.',
     'begin;',
+    ...LIMITS_LIFTED.map((statement) => `${statement};`),
     'set local search_path = pg_catalog, pg_temp;',
     `set local lock_timeout = ${OTHERS_MS};`,
     `select pg_catalog.pg_advisory_xact_lock(${lockOf(schema)});`,

@@ -3,8 +3,8 @@
  *
  * Time alone cannot tell a dead connection from a slow statement, so the server is asked over another connection: one
  * whose session is gone, or has waited for its client in its turn, will never answer. Both have to have waited for a while:
- * the last answer may be on its way. Only before the transaction has an id, when nothing but BEGIN and a short statement can
- * be under way, time has to do.
+ * the last answer may be on its way. Only where the transaction has no id, by which the server could be asked, time has to do:
+ * before it is opened for handlers that of a short statement, and in one with statements of ours alone that of each.
  */
 import { sleep } from '../backoff.js'
 import type { Driver } from './driver.js'
@@ -21,7 +21,10 @@ const MOST_TURNS = 10
 
 interface Open {
   readonly tx: unknown
+  readonly forHandlers: boolean
   xid?: string
+  /** What the statement under way may take; undefined if it is short. */
+  limitMs?: number | undefined
 }
 
 export interface Watched {
@@ -47,12 +50,23 @@ export class Silences {
     return driver.silentMs !== undefined && driver.hangUp !== undefined
   }
 
-  begin(tx: unknown): void {
+  begin(tx: unknown, forHandlers: boolean): void {
     if (!this.#possible) return
-    this.#open.set(tx, { tx })
+    this.#open.set(tx, { tx, forHandlers })
     if (this.#timer !== undefined) return
     this.#timer = setInterval(() => void this.#look(), this.#watched.shortMs() / 4)
     this.#timer.unref()
+  }
+
+  /** Is it one with statements of ours alone? */
+  isOurs(tx: unknown): boolean {
+    return this.#open.get(tx)?.forHandlers === false
+  }
+
+  /** What is under way in it may take so long; undefined for no longer than a short statement. */
+  allow(tx: unknown, limitMs: number | undefined): void {
+    const open = this.#open.get(tx)
+    if (open) open.limitMs = limitMs
   }
 
   /** The transaction has an id, by which the server knows it. */
@@ -113,10 +127,10 @@ export class Silences {
   async #askAbout(shortMs: number): Promise<void> {
     await readable()
     const waiting: { tx: unknown; xid: string; since: number }[] = []
-    for (const { tx, xid } of this.#open.values()) {
+    for (const { tx, xid, limitMs = shortMs } of this.#open.values()) {
       const since = this.#silentSince(tx)
       const ms = performance.now() - since
-      if (xid === undefined && ms > shortMs) this.#hangUp(tx)
+      if (xid === undefined && ms > limitMs) this.#hangUp(tx)
       else if (xid !== undefined && ms > shortMs / 2) waiting.push({ tx, xid, since })
     }
     if (waiting.length === 0) return

@@ -3,6 +3,7 @@ import pg from 'pg'
 import { createBox } from 'oncebox'
 import { fromPg } from 'oncebox/pg'
 import { expect, onTestFinished, test } from 'vitest'
+import { lazyPool } from '../../src/clients/mikro-orm/pool.js'
 import { note, recorder, useServer } from '../inbox/fixture.js'
 import { startProxy } from '../support/proxy.js'
 import { waitUntil } from '../support/wait.js'
@@ -48,6 +49,10 @@ test('a worker goes on though connections that it was opening are never answered
 function openingMs(config: pg.PoolConfig): number {
   const pool = new pg.Pool(config)
   fromPg(pool)
+  return limitOf(pool)
+}
+
+function limitOf(pool: pg.Pool): number {
   const { Client } = pool as unknown as {
     Client: new (config: object) => { readonly _connectionTimeoutMillis: number }
   }
@@ -58,4 +63,12 @@ test('how long a pool waits for a connection is its owner’s to say, also that 
   expect(openingMs({})).toBe(30_000)
   expect(openingMs({ connectionTimeoutMillis: 5_000 })).toBe(5_000)
   expect(openingMs({ connectionTimeoutMillis: 0 })).toBe(0)
+})
+
+test('a pool that comes by a promise has the same limit', async () => {
+  const pool = new pg.Pool({})
+  const lazy = lazyPool(() => Promise.resolve(pool))
+  fromPg(lazy.pool)
+  await lazy.ready()
+  expect(limitOf(pool)).toBe(30_000)
 })

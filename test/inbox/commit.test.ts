@@ -90,6 +90,22 @@ test.for(MODES)('a connection lost before COMMIT arrived: nothing is there, and 
   expect(await box.ids()).toEqual(['1'])
 })
 
+test('a lost connection counts once, also where there is no time to try again at once', async () => {
+  await using box = await server.open()
+  let runs = 0
+  const handler = async (message: Message, { tx }: { tx: pg.PoolClient }): Promise<void> => {
+    await box.write(tx, 'a', message)
+    if (++runs > 2) return
+    // Longer than whoever delivers it is kept waiting.
+    await tx.query('select pg_sleep(0.6)')
+    cut(tx)
+  }
+  box.consumer('a', { note: handler }, { mode: 'inline', group: { messages: 1 }, retry: { attempts: 1 } })
+  while (runs < 2) await box.handle(note('1')).catch(() => undefined)
+  expect(await box.handle(note('1'))).toMatchObject({ status: 'handled' })
+  expect(await box.sql('select error from ob.attempt')).toEqual([])
+})
+
 const CANCELLED = MODES.flatMap((mode) => [
   { mode, times: 1 },
   { mode, times: Infinity },

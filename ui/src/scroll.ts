@@ -3,6 +3,10 @@
  * for. So it waits until the page is long enough again, or the reader moves by themselves.
  */
 
+const CALM_MS = 3_000
+/** Nobody wants to be moved so long after they came. */
+const MOST_MS = 30_000
+
 /** By the number that an entry of the history has. */
 const places = new Map<number, number>()
 let last = 0
@@ -35,9 +39,18 @@ export function scrollBack(): void {
   gaveUp.abort()
   const to = places.get(entryNow()) ?? 0
   const own = (gaveUp = new AbortController())
-  // What was there before may be long enough, and gone a moment later: so it goes on for a while.
-  const watch = new ResizeObserver(() => scrollTo(0, to))
-  own.signal.addEventListener('abort', () => watch.disconnect())
-  setTimeout(() => own.abort(), 3_000)
+  let calm: number | undefined
+  // What was there before may be long enough, and gone a moment later: so it goes on for a while after the last change.
+  const watch = new ResizeObserver(() => {
+    scrollTo(0, to)
+    clearTimeout(calm)
+    calm = setTimeout(() => void (Math.ceil(scrollY) >= to && own.abort()), CALM_MS)
+  })
+  const end = setTimeout(() => own.abort(), MOST_MS)
+  own.signal.addEventListener('abort', () => {
+    watch.disconnect()
+    clearTimeout(calm)
+    clearTimeout(end)
+  })
   watch.observe(document.body)
 }

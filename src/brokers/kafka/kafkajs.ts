@@ -38,11 +38,11 @@ export async function openKafkajs(
   const { groupId, fromBeginning, concurrency } = settings
   const config = { maxWaitTimeInMs: POLL_MS, ...settings.consumer, groupId, retry: consumerRetry(settings) }
   const consumer = client.consumer(config) as KafkajsConsumer
-  const hold = createHold(consumer)
+  const hold = new Hold(consumer)
   const crash: { error?: unknown } = {}
   let begun = Promise.resolve()
   const run = {
-    eachBatch: (payload: KafkaBatch) => events.eachBatch(payload, (next) => commitBatch(payload, next)),
+    eachBatch: (payload: KafkaBatch) => events.eachBatch(hold.heeded(payload), (next) => commitBatch(payload, next)),
     eachBatchAutoResolve: false,
     partitionsConsumedConcurrently: concurrency,
     autoCommit: false,
@@ -53,7 +53,7 @@ export async function openKafkajs(
       const join = (): Promise<void> => events.joined(assigned, (positions) => consumer.commitOffsets(positions))
       // With its first fetch it would go on where it wants to, and commit that over an offset that is gone.
       // When it is resumed it may be gone.
-      begun = hold(assigned, join).catch(() => undefined)
+      begun = hold.during(assigned, join).catch(() => undefined)
     })
     consumer.on(consumer.events.CRASH, ({ payload }) => {
       crash.error = payload?.error ?? new Error('the consumer crashed')
@@ -77,24 +77,43 @@ function assignedOf({ memberAssignment = {} }: KafkajsEvent = {}): Assigned[] {
 }
 
 /** Lets nothing be fetched of partitions while something is done; then of those that nobody else has paused. */
-function createHold(
-  consumer: KafkajsConsumer,
-): (assigned: readonly Assigned[], work: () => Promise<void>) => Promise<void> {
-  let held: Assigned[] = []
-  let last = 0
-  return async (assigned, work) => {
-    const own = ++last
-    const paused = new Map(consumer.paused().map(({ topic, partitions }) => [topic, new Set(partitions)]))
+class Hold {
+  readonly #consumer: KafkajsConsumer
+  #held: Assigned[] = []
+  #last = 0
+  #isOn = false
+
+  constructor(consumer: KafkajsConsumer) {
+    this.#consumer = consumer
+  }
+
+  async during(assigned: readonly Assigned[], work: () => Promise<void>): Promise<void> {
+    const own = ++this.#last
+    this.#isOn = true
+    const paused = new Map(this.#consumer.paused().map(({ topic, partitions }) => [topic, new Set(partitions)]))
     const free = assigned.map(({ topic, partitions }) => ({
       topic,
       partitions: partitions.filter((partition) => !paused.get(topic)?.has(partition)),
     }))
-    consumer.pause(free)
-    held.push(...free)
+    this.#consumer.pause(free)
+    this.#held.push(...free)
     await work()
-    if (own !== last) return
-    consumer.resume(held)
-    held = []
+    if (own !== this.#last) return
+    this.#isOn = false
+    this.#consumer.resume(this.#held.splice(0))
+  }
+
+  /** Whoever has paused a partition before, and resumes it meanwhile, does so with all the others. */
+  heeded(payload: KafkaBatch): KafkaBatch {
+    const { topic, partition } = payload.batch
+    const pause = (): (() => void) => {
+      const resume = payload.pause()
+      return () => {
+        if (this.#isOn) this.#held.push({ topic, partitions: [partition] })
+        else resume()
+      }
+    }
+    return { ...payload, pause }
   }
 }
 

@@ -12,7 +12,7 @@
 import type { Report } from '../run.js'
 import type { Warn } from '../source.js'
 import { ask, logsOf } from './ask.js'
-import { nameOf, type Assigned, type KafkaAdmin, type Position } from './client.js'
+import { isKafkajs, nameOf, type Assigned, type KafkaAdmin, type Position } from './client.js'
 import { hasGroupMovedOn } from './errors.js'
 import { Missing } from './missing.js'
 import type { ResolvedSource } from './options.js'
@@ -60,12 +60,14 @@ export function createLosses(options: ResolvedSource, { report, warn }: Told): L
       const positions: Position[] = []
       if (assigned.length === 0) return positions
       const problem = await ask(client, async (admin, isAwaited) => {
-        const { places, begins } = await compareAll(admin, assigned, options, missing)
+        const { places, begins, isUnsaid } = await compareAll(admin, assigned, options, missing)
         // Who does not wait reads already, from an end that was before this one: what is between them may not be done with.
         if (!isAwaited()) return
         positions.push(...places)
         if (begins.length > 0) await commit(begins)
         positions.push(...begins)
+        for (const position of positions) missing.reached(position)
+        if (isUnsaid) throw new Error('the client did not say of all partitions where the group is')
       })
       if (problem !== undefined && !fromBeginning && !hasGroupMovedOn(problem)) warn(NOT_BEGUN)
       return positions
@@ -82,12 +84,14 @@ export function createLosses(options: ResolvedSource, { report, warn }: Told): L
 interface Compared {
   readonly places: Position[]
   readonly begins: Position[]
+  /** Of some partitions nothing is known. */
+  readonly isUnsaid: boolean
 }
 
 async function compareAll(
   admin: KafkaAdmin,
   assigned: readonly Assigned[],
-  { groupId, fromBeginning }: ResolvedSource,
+  { client, groupId, fromBeginning }: ResolvedSource,
   missing: Missing,
 ): Promise<Compared> {
   const topics = [...new Set(assigned.map(({ topic }) => topic))]
@@ -95,6 +99,7 @@ async function compareAll(
   const ofAll = await Promise.all(topics.map(async (topic) => ({ topic, logs: await logsOf(admin, topic) })))
   const places: Position[] = []
   const begins: Position[] = []
+  let isUnsaid = false
   for (const { topic, logs } of ofAll) {
     missing.comparePartitions(topic, logs)
     const committed = answers.flatMap((answer) => (answer.topic === topic ? answer.partitions : []))
@@ -102,12 +107,17 @@ async function compareAll(
     for (const partition of assigned.flatMap((one) => (one.topic === topic ? one.partitions : []))) {
       const log = logs.get(partition)
       if (!log) continue
+      // kafkajs asks for the partitions that it knows of: of several topics that it looks up at a time, it may not know one.
+      if (!offsets.has(partition) && isKafkajs(client)) {
+        isUnsaid = true
+        continue
+      }
       const at = { topic, partition, offset: offsets.get(partition) ?? NONE }
       if (missing.compare(at, log)) places.push(at)
       else if (!fromBeginning) begins.push({ ...at, offset: String(log.high) })
     }
   }
-  return { places, begins }
+  return { places, begins, isUnsaid }
 }
 
 /** Gaps are asked about together, and not too often: the first of each partition. */

@@ -10,7 +10,7 @@ export class Missing {
   readonly #report: Report
   readonly #fromBeginning: boolean
   readonly #told = new Set<string>()
-  /** How far each partition was committed from here. */
+  /** Where the group was in each partition, as far as it is known here: committed from here, or found when it was assigned. */
   readonly #reached = new Map<string, Position>()
 
   constructor(report: Report, fromBeginning: boolean) {
@@ -60,7 +60,10 @@ export class Missing {
     if (offset > high) this.#tell(at, `the log ends at ${high}, so the topic was made anew, or cut: ${ANEW}`)
   }
 
-  /** With a topic the offsets of its groups are deleted. We know what it was. */
+  /**
+   * With a topic the offsets of its groups are deleted; and where its offset is gone from the log, kafkajs commits that it begins
+   * at one of the ends. We know what it was.
+   */
   #compareReached(partition: Omit<Position, 'offset'>, log: Log): void {
     const before = this.#reached.get(nameOf(partition))
     if (!before) return

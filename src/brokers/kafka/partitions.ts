@@ -12,7 +12,7 @@
  */
 import { sleep } from '../../backoff.js'
 import type { Deliver } from '../source.js'
-import type { KafkaBatch } from './client.js'
+import { nameOf, type Assigned, type KafkaBatch } from './client.js'
 import type { ConsumerEvents } from './consumer.js'
 import { hasGroupMovedOn } from './errors.js'
 import type { Losses } from './losses.js'
@@ -67,23 +67,26 @@ export function createPartitions(options: ResolvedSource, deliver: Deliver, loss
   }
 
   /** It goes on by itself. */
-  const leave = (payload: KafkaBatch, working: Promise<void>): void => {
+  const leave = (payload: KafkaBatch, working: Promise<void>, begun: number): void => {
     const resume = payload.pause()
     working
-      // What else a commit fails of, the next one will, too.
-      .catch(noteRejoin)
+      .catch((error: unknown) => {
+        // What else a commit fails of, the next one will, too. After another assignment the member has joined again already.
+        if (generation === begun) noteRejoin(error)
+      })
       .finally(() => pauses.resumeUnlessPaused(payload, resume))
   }
 
   return {
     async eachBatch(payload, commit) {
       if (rejoin !== undefined) throw rejoin
+      const begun = generation
       const working = turns.begin(payload, () => work(payload, commit))
       if (!working) return
       let done = false
       const finished = working.finally(() => (done = true))
       await sleep(PATIENCE_MS, finished)
-      if (!done) leave(payload, finished)
+      if (!done) leave(payload, finished, begun)
       // What the client needs to hear to join again, now and not after the rest of what it has fetched.
       if (rejoin !== undefined) throw rejoin
     },
@@ -95,6 +98,7 @@ export function createPartitions(options: ResolvedSource, deliver: Deliver, loss
         if (generation === own) await commit(positions)
       })
       turns.resumeAll()
+      pauses.assigned(namesOf(assigned))
       const positions = await looked
       if (generation !== own) return
       for (const position of positions) progress.beginsAt(position)
@@ -106,6 +110,12 @@ export function createPartitions(options: ResolvedSource, deliver: Deliver, loss
     },
     finish: () => turns.finish(),
   }
+}
+
+function namesOf(assigned: readonly Assigned[]): Set<string> {
+  return new Set(
+    assigned.flatMap(({ topic, partitions }) => partitions.map((partition) => nameOf({ topic, partition }))),
+  )
 }
 
 function* inParts<T>(list: readonly T[], size: number): Generator<readonly T[]> {

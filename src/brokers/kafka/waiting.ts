@@ -52,19 +52,29 @@ export class Turns {
 
 /** Partitions that are tried again at a time of their own. */
 export class Pauses {
-  readonly #timers = new Map<string, NodeJS.Timeout>()
+  readonly #timers = new Map<string, { readonly timer: NodeJS.Timeout; readonly resume: () => void }>()
+  /** Those of them that were not in an assignment since. */
+  readonly #away = new Set<string>()
   #closed = false
 
   pause(payload: KafkaBatch, ms: number): void {
     if (this.#closed) return
     const name = nameOf(payload.batch)
     const resume = payload.pause()
-    clearTimeout(this.#timers.get(name))
-    const timer = setTimeout(() => {
-      this.#timers.delete(name)
-      resumeIfOurs(resume)
-    }, ms)
-    this.#timers.set(name, timer)
+    clearTimeout(this.#timers.get(name)?.timer)
+    this.#away.delete(name)
+    this.#timers.set(name, { resume, timer: setTimeout(() => this.#end(name), ms) })
+  }
+
+  /**
+   * One that was away and is back does not wait for its old time: another member may be done with the message that it was
+   * for. The client would keep it paused, for it remembers that over an assignment.
+   */
+  assigned(names: ReadonlySet<string>): void {
+    for (const name of [...this.#timers.keys()]) {
+      if (!names.has(name)) this.#away.add(name)
+      else if (this.#away.has(name)) this.#end(name)
+    }
   }
 
   /** It is given back to the client, unless it waits for its time. */
@@ -74,8 +84,16 @@ export class Pauses {
 
   close(): void {
     this.#closed = true
-    for (const timer of this.#timers.values()) clearTimeout(timer)
+    for (const { timer } of this.#timers.values()) clearTimeout(timer)
     this.#timers.clear()
+  }
+
+  #end(name: string): void {
+    const { timer, resume } = this.#timers.get(name)!
+    clearTimeout(timer)
+    this.#timers.delete(name)
+    this.#away.delete(name)
+    resumeIfOurs(resume)
   }
 }
 

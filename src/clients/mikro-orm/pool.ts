@@ -1,8 +1,9 @@
 /** MikroORM hands out its pool of pg by a promise: until it has come, a request for a connection waits for it. */
 import type { PgPool } from '../../postgres/drivers/pg.js'
+import { limitOpening, type Openable } from '../../postgres/drivers/pg/checkout.js'
 import { isPgPool, wrongClient } from '../../postgres/drivers/wrong-client.js'
 
-interface Pool {
+interface Pool extends Openable {
   connect(...args: unknown[]): unknown
   on(event: string, listener: unknown): unknown
 }
@@ -24,6 +25,8 @@ export function lazyPool(native: () => Promise<unknown>): LazyPool {
     asked ??= native().then((pool) => {
       if (!isPgPool(pool)) throw wrongClient('fromMikroOrm', pool, 'a MikroORM for PostgreSQL, on a pool of pg')
       known = pool as Pool
+      // Whoever was given it before had nothing to limit.
+      limitOpening(known)
       for (const [event, listener] of early.splice(0)) known.on(event, listener)
       return known
     })

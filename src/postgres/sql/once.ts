@@ -21,10 +21,11 @@ select pg_current_xact_id()::text xid,
   case when $1::text::jsonb->>'idleMs' is not null and current_setting('idle_in_transaction_session_timeout') = '0'
     then set_config('idle_in_transaction_session_timeout', $1::text::jsonb->>'idleMs', true) end`)
 
-/** The server ends the session if its process freezes in the transaction, with row locks. A limit of its owner's stays. */
-export const LIMIT_IDLE = statement<{ idleMs: number }>(`
-select set_config('idle_in_transaction_session_timeout', $1::text::jsonb->>'idleMs', true)
-where current_setting('idle_in_transaction_session_timeout') = '0'`)
+/** The server ends the session if its process freezes in the transaction, with row locks. A limit of its owner's stays. Out: the transaction's id. */
+export const LIMIT_IDLE = statement<{ idleMs: number }, { xid: string }>(`
+select pg_current_xact_id()::text xid,
+  case when current_setting('idle_in_transaction_session_timeout') = '0'
+    then set_config('idle_in_transaction_session_timeout', $1::text::jsonb->>'idleMs', true) end`)
 
 /** What is registered of a consumer that this process has not declared. No row back: it is not registered. */
 export const ONCE_OPTIONS = statement<{ consumer: string }, { retainMs: string; untimed: string }>(`

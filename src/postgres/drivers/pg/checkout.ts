@@ -93,12 +93,15 @@ function guard(pool: Pool): void {
   })
 }
 
+/** What opens connections, and how. */
+export type Openable = Pick<Pool, 'Client' | 'options'>
+
 /**
  * A connection that is taken and never answered keeps a place of the pool for ever, and whoever waits for that place with it. The
  * pool's own limit holds for the wait as well, which is its owner's to bound: so each client gets one, unless the owner has said
  * how long, be it for ever (0).
  */
-function limitOpening(pool: Pool): void {
+export function limitOpening(pool: Openable): void {
   const { Client, options } = pool
   if (!Client || !options || options.connectionTimeoutMillis !== undefined) return
   pool.Client = class extends Client {

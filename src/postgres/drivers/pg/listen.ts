@@ -4,12 +4,12 @@
  */
 import { silent, sqlState } from '../../errors.js'
 import { ignore } from '../watch.js'
-import { hangUp } from './cancel.js'
+import { hangUp, unlessWithin } from './cancel.js'
 import { type Client, dedicated, ask, type Pool } from './client.js'
 
 const FIRST_MS = 100
 const LONGEST_MS = 10_000
-/** How often an idle listener is asked whether it is alive, and how long it may take to answer. */
+/** How often an idle listener is asked whether it is alive, and how long it may take to answer, also at first. */
 const PROBE_EVERY_MS = 15_000
 const PROBE_MS = 5_000
 
@@ -33,7 +33,7 @@ export async function listenOn(pool: Pool, channel: string, wake: () => void): P
       })
       client = here
       if (stopped) return close(here)
-      await ask(here, { text })
+      await askInTime(here, text)
       failures = 0
       if (!stopped) wake()
       probe(here)
@@ -49,11 +49,11 @@ export async function listenOn(pool: Pool, channel: string, wake: () => void): P
   function probe(which: Client): void {
     const timer = setTimeout(() => {
       if (client !== which) return
-      const limit = setTimeout(() => hangUp(which, silent(PROBE_MS)), PROBE_MS)
-      limit.unref()
-      ask(which, { text: 'select 1' })
-        .then(() => probe(which), ignore)
-        .finally(() => clearTimeout(limit))
+      // Given up by a limit of the pool's too, it is not known to be alive.
+      askInTime(which, 'select 1').then(
+        () => probe(which),
+        (error: Error) => hangUp(which, error),
+      )
     }, PROBE_EVERY_MS)
     timer.unref()
   }
@@ -91,4 +91,10 @@ export async function listenOn(pool: Pool, channel: string, wake: () => void): P
     client = undefined
     await open?.end?.().catch(ignore)
   }
+}
+
+/** What gets no answer in time takes its connection with it. */
+async function askInTime(client: Client, text: string): Promise<void> {
+  const answered = unlessWithin(PROBE_MS, () => hangUp(client, silent(PROBE_MS)))
+  await ask(client, { text }).finally(answered)
 }
