@@ -5,7 +5,7 @@
  */
 import { createTurns } from '../../in-turn.js'
 import type { Message } from '../../message.js'
-import { createClosable, inTimeOf, later, NO_PLACE_MS, sendInLanes, type Answer } from '../send.js'
+import { createClosable, down, inTimeOf, later, NO_PLACE_MS, sendInLanes, type Answer } from '../send.js'
 import type { PublishLimits, Sink } from '../sink.js'
 import { codeOf, connect, type Argument, type Connection } from './client.js'
 import { writeFields } from './event.js'
@@ -53,7 +53,8 @@ export function createSink(options: ResolvedSink): Sink & { readonly name?: stri
       const isAway = code !== undefined && AWAY.includes(code)
       if (isAway) useless.add(via)
       if (code === undefined || isAway) throw error
-      return NO_PLACE.includes(code) ? later(error, NO_PLACE_MS) : { error, retry: true }
+      // Else a proxy may have said it, for which there is no list of codes.
+      return NO_PLACE.includes(code) ? later(error, NO_PLACE_MS) : down(error)
     }
   }
 

@@ -435,6 +435,18 @@ describe('a sink', () => {
     await client.del(`${stream}:text`)
   })
 
+  test('blames no event for an error of the server that it does not know', async () => {
+    const full = `${stream}:full`
+    // The server has no id left for it, and says ERR, as a proxy does that allows no more.
+    await command('XADD', full, '18446744073709551615-18446744073709551615', 'data', '{}')
+    const to = sink({ to: ({ type }) => (type === 'refused' ? full : stream) })
+    const answers = await to.publish([event('a', { type: 'refused', key: 'k' }), event('b', { key: 'k' }), event('c')])
+    await client.del(full)
+    expect(answers).toMatchObject([{ retry: true, down: true }, { retry: true, afterMs: 0 }, undefined])
+    expect(answers[0]).not.toHaveProperty('afterMs')
+    expect(String(answers[0]!.error)).toContain('ERR ')
+  })
+
   test('rejects as a whole when the server has no memory left', async () => {
     const to = sink()
     await to.publish([event('a')])
