@@ -111,7 +111,7 @@ async function openConsuming(
   const begin = async (): Promise<void> => {
     await assertQueue(channel, options)
     await streams.check(channel)
-    await windows.open(lanes.comeback.count())
+    await windows.open(lanes.comeback.opened())
   }
   try {
     await inTime(options, begin(), session.lost)
