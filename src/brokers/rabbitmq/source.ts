@@ -122,6 +122,6 @@ async function openConsuming(
     await session.close()
     throw streams.explain(problem ?? error)
   }
-  for (const line of warningsOf(options.topology, version)) warn(line)
+  for (const line of warningsOf(options, version)) warn(line)
   return { session, consumption, read, cancel: windows.close }
 }
