@@ -210,6 +210,24 @@ describe('a queue out of reach', () => {
     }
   })
 
+  test('a slow queue is asked for nothing more when half of the timeout is over: it would be cut off', async () => {
+    const settings = await adapter.create(given.service.url)
+    let requests = 0
+    const client: SqsClient = {
+      async send({ input: { Entries } }: { input: { Entries: { Id: string }[] } }, options) {
+        const halfway = performance.now() + 500
+        if (requests++ === 0) await waitUntil(() => performance.now() > halfway)
+        else await new Promise((_, reject) => options!.abortSignal!.addEventListener('abort', reject))
+        return { Successful: Entries.map(({ Id }) => ({ Id })) }
+      },
+    }
+    // Of one key, so that the requests come one after the other.
+    const answers = await open(settings, { client, timeoutMs: 1_000 }).publish(events(3, () => ({ key: 'k' })))
+    const rest = { error: { code: 'PUBLISH_TIMEOUT' }, retry: true, afterMs: 0 }
+    expect(answers).toMatchObject([undefined, rest, rest])
+    expect(requests).toBe(1)
+  })
+
   test('what was confirmed before it was lost stays confirmed', async () => {
     const settings = await adapter.create(given.service.url)
     let requests = 0
