@@ -10,6 +10,7 @@ import type { PublishLimits, Sink } from '../sink.js'
 import { codeOf, connect, type Argument, type Connection } from './client.js'
 import { writeFields } from './event.js'
 import type { ResolvedSink } from './options.js'
+import { createTrimming } from './trimming.js'
 
 /**
  * The server takes no writes at the moment: it loads its data, has no memory left, or has become a replica. Another one
@@ -24,6 +25,7 @@ const NO_PLACE = ['WRONGTYPE', 'NOPERM']
 
 export function createSink(options: ResolvedSink): Sink & { readonly name?: string } {
   const inTurn = createTurns()
+  const trimming = createTrimming(options)
   let connection: Connection | undefined
   /** Connections to a server that takes no writes. */
   const useless = new WeakSet<Connection>()
@@ -39,14 +41,16 @@ export function createSink(options: ResolvedSink): Sink & { readonly name?: stri
     })
 
   const send = async (via: Connection, message: Message): Promise<Answer> => {
+    let stream: string
     let args: Argument[]
     try {
-      args = ['XADD', options.streamOf(message), ...trim(options), '*', ...writeFields(message, options)]
+      stream = options.streamOf(message)
+      args = ['XADD', stream, ...trimming.argumentsFor(stream), '*', ...writeFields(message, options)]
     } catch (error) {
       return { error, retry: false }
     }
     try {
-      await via.command(args, options.timeoutMs)
+      trimming.added(stream, await via.command(args, options.timeoutMs))
       return undefined
     } catch (error) {
       const code = codeOf(error)
@@ -81,11 +85,4 @@ export function createSink(options: ResolvedSink): Sink & { readonly name?: stri
       connection = undefined
     })
   })
-}
-
-/** About so many: whole nodes of the stream go at a time, which costs next to nothing. */
-function trim({ maxLength, maxAgeMs }: ResolvedSink): string[] {
-  if (maxLength !== undefined) return ['MAXLEN', '~', String(maxLength)]
-  if (maxAgeMs !== undefined) return ['MINID', '~', String(Math.max(0, Date.now() - maxAgeMs))]
-  return []
 }

@@ -409,10 +409,22 @@ describe('a sink', () => {
     expect(length).toBeLessThan(400)
   })
 
-  test('trims what is older', async () => {
+  test('trims what is older, from its second event on', async () => {
     for (let n = 1; n <= 500; n++) await command('XADD', stream, `${n}-1`, 'data', '{}')
-    await sink({ maxAgeMs: 60_000 }).publish(batch(1))
+    const to = sink({ maxAgeMs: 60_000 })
+    await to.publish([event('first')])
+    expect(await client.xLen(stream)).toBe(501)
+    await to.publish([event('second')])
     expect(await client.xLen(stream)).toBeLessThan(200)
+  })
+
+  test('trims nothing that is young by the clock of the server, whatever its own says', async () => {
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 3_600_000, shouldAdvanceTime: true })
+    onTestFinished(() => void vi.useRealTimers())
+    const to = sink({ maxAgeMs: 600_000 })
+    await to.publish(batch(500))
+    await to.publish([event('later')])
+    expect(await client.xLen(stream)).toBe(501)
   })
 
   test('writes the fields that the docs show', async () => {
