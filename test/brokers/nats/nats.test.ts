@@ -260,6 +260,19 @@ describe('a source', () => {
     expect(String(reports[0])).toContain(`message 1 of ${stream}`)
   })
 
+  test('is not back because it says which message the server has given up', async () => {
+    await addConsumer()
+    const reports: unknown[] = []
+    await source().start(new Recorder().deliver, (problem) => void reports.push(problem))
+    await jsm.streams.delete(stream)
+    await waitUntil(() => reports.at(-1) !== undefined)
+    const before = reports.length
+    const advisory = JSON.stringify({ stream_seq: 7, deliveries: 1 })
+    nc.publish(`$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.${stream}.${CONSUMER}`, advisory)
+    await waitUntil(() => reports.slice(before).some((problem) => String(problem).includes('message 7')))
+    expect(reports.slice(before)).not.toContain(undefined)
+  })
+
   test('says when those that wait leave no room for others', async () => {
     await addConsumer({ max_ack_pending: 3 })
     for (let n = 0; n < 4; n++) await publish(`${n}`, `m-${n}`)

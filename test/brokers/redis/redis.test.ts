@@ -278,6 +278,34 @@ describe('a source', () => {
     expect(await pending()).toBe(1)
   })
 
+  test('is not back because it says which entries were trimmed', async () => {
+    await using cable = await layCable(service.url)
+    await addNumbered(3)
+    const recorder = new Recorder(async (batch) =>
+      batch.map((one) => settled(one, { retryAt: new Date(Date.now() + 600_000) })),
+    )
+    const reports: unknown[] = []
+    const losses = () => reports.filter((problem) => (problem as { code?: string } | undefined)?.code === 'NOT_FOUND')
+    await source({ url: cable.url, minIdleMs: 400 }).start(recorder.deliver, (problem) => void reports.push(problem))
+    await waitUntil(() => recorder.messages.length === 3)
+    await command('XTRIM', stream, 'MAXLEN', '2')
+    await waitUntil(() => losses().length === 1)
+    // It was told a moment ago of the first one, and tells of the second one in a minute.
+    await command('XTRIM', stream, 'MAXLEN', '1')
+    await waitUntil(async () => (await pending()) === 1)
+    cable.pointAt('redis://127.0.0.1:1')
+    cable.cut()
+    await waitUntil(() => reports.at(-1) !== undefined)
+    const before = reports.length
+    const now = performance.now.bind(performance)
+    const clock = vi.spyOn(performance, 'now').mockImplementation(() => now() + 60_000)
+    onTestFinished(() => clock.mockRestore())
+    await waitUntil(() => losses().length === 2)
+    expect(reports.slice(before)).not.toContain(undefined)
+    cable.pointAt(service.url)
+    await waitUntil(() => reports.at(-1) === undefined)
+  })
+
   test('says how many entries were trimmed before anybody was given them, once', async () => {
     await addNumbered(1)
     const { passed, open } = gate()
