@@ -52,12 +52,30 @@ export function checkSameBox(name: string, running: Deliver | undefined, given: 
   throw invalid(`${name} delivers to one box already; make a second source for the second box`)
 }
 
+/** What a source reports to its box, where one problem may fall into the time of another. */
+export interface Reports {
+  /** Every problem that lasts; its end, without one, only once. */
+  readonly tell: Report
+  /** A problem that is over as soon as it is told, such as a loss. One that lasts is not ended by it. */
+  readonly tellPassing: (problem: unknown) => void
+}
+
+export function createReports(report: Report): Reports {
+  let isTroubled = false
+  return {
+    tell(problem) {
+      if (problem === undefined && !isTroubled) return
+      isTroubled = problem !== undefined
+      report(problem)
+    },
+    tellPassing(problem) {
+      report(problem)
+      if (!isTroubled) report()
+    },
+  }
+}
+
 /** Reports every problem, but the end of the trouble only once, after a problem. */
 export function reportReturnOnce(report: Report): Report {
-  let isTroubled = false
-  return (problem) => {
-    if (problem === undefined && !isTroubled) return
-    isTroubled = problem !== undefined
-    report(problem)
-  }
+  return createReports(report).tell
 }

@@ -27,7 +27,7 @@ const RECONNECT_MS = 500
 const CLOSE_MS = 2_000
 
 const CONSUMER_NOT_FOUND = 10_014
-const STREAM_NOT_FOUND = 10_059
+export const STREAM_NOT_FOUND = 10_059
 const NAME_IN_USE = [10_058, 10_013, 10_148]
 
 /** `tell` hears of a loss, and of the return. */

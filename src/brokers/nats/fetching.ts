@@ -6,7 +6,7 @@
 import type { Consumer, JsMsg } from '@nats-io/jetstream'
 import { sleep } from '../../backoff.js'
 import type { OwnTurn } from '../../lifecycle.js'
-import { reportReturnOnce, type Receiver, type Report } from '../run.js'
+import { createReports, type Receiver, type Report } from '../run.js'
 import { connect, findConsumer, type Connection, type FoundConsumer } from './client.js'
 import { watchDrops } from './drops.js'
 import type { Gap } from './gap.js'
@@ -42,7 +42,7 @@ export async function openFetching(
   options: ResolvedSource,
   { add, gap, turn, report, warn }: Taker,
 ): Promise<Fetching> {
-  const reportChange = reportReturnOnce(report)
+  const reports = createReports(report)
   /** When messages may have been left behind, here or by the process before, by `performance.now()`. */
   let cutAt: number | undefined = performance.now()
   let isFetching = false
@@ -53,12 +53,12 @@ export async function openFetching(
       // Else the client would go on with it, past what was lost.
       closeFetch()
     }
-    reportChange(problem)
+    reports.tell(problem)
   }
 
   const open = async (): Promise<Connection> => {
     const opened = await connect(options, tell)
-    watchDrops(opened, options, report)
+    watchDrops(opened, options, reports)
     return opened
   }
   let connection = await open()

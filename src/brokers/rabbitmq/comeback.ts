@@ -4,6 +4,9 @@
  * A quorum queue takes it back consumer by consumer, and behind what it took back before and has not handed out yet: with several
  * windows on the lost channel that is not the order of the queue. And a broker that has not noticed the loss hands out
  * newer ones first. So what comes again has the place that it had, and nothing goes ahead of an earlier one of its key.
+ *
+ * What went to another process, or is gone, does not come. It is forgotten when its time is over, which begins with a channel
+ * on which it can come: a broker that is away for long hands out nothing meanwhile.
  */
 import type { Incoming } from '../../message.js'
 
@@ -16,8 +19,8 @@ export interface Placed {
 export interface Comeback {
   /** Something is to come again. */
   readonly isOpen: boolean
-  /** How much. */
-  count(): number
+  /** There is a channel on which it can come. Answers how much. */
+  opened(): number
   /** A channel was lost, with all of these. */
   lose(open: Iterable<Placed>): void
   /** Gives what was handed out its place: the one that it had, or the next. */
@@ -31,9 +34,13 @@ export function createComeback(noticedMs: number): Comeback {
   /** By key, then by message: the place that it had. */
   const awaited = new Map<string, Map<string, number>>()
   let next = 0
-  let until = 0
+  let until = Infinity
   /** Whether the broker has begun to hand out what it took back. */
   let hasBegun = false
+
+  const expire = (): void => {
+    if (performance.now() >= until) awaited.clear()
+  }
 
   /** The place of one that was waited for. */
   const found = (incoming: Incoming): number | undefined => {
@@ -50,10 +57,16 @@ export function createComeback(noticedMs: number): Comeback {
 
   return {
     get isOpen() {
+      expire()
       return awaited.size > 0
     },
-    count: () => [...awaited.values()].reduce((sum, { size }) => sum + size, 0),
+    opened() {
+      expire()
+      until = performance.now() + noticedMs
+      return [...awaited.values()].reduce((sum, { size }) => sum + size, 0)
+    },
     lose(open) {
+      expire()
       for (const { incoming, place } of open) {
         const { key, id } = incoming
         if (key === undefined || id === undefined) continue
@@ -61,9 +74,10 @@ export function createComeback(noticedMs: number): Comeback {
         awaited.set(key, ofKey.set(nameOf(incoming), place))
       }
       hasBegun = false
-      until = performance.now() + noticedMs
+      until = Infinity
     },
     place(incoming, isRedelivered) {
+      expire()
       if (awaited.size > 0) {
         const place = found(incoming)
         if (place !== undefined) {
@@ -76,12 +90,9 @@ export function createComeback(noticedMs: number): Comeback {
       return next++
     },
     waitsUntil({ incoming, place }) {
+      expire()
       const ofKey = incoming.key === undefined ? undefined : awaited.get(incoming.key)
       if (!ofKey) return 0
-      if (performance.now() >= until) {
-        awaited.clear()
-        return 0
-      }
       for (const earlier of ofKey.values()) if (earlier < place) return until
       return 0
     },

@@ -28,7 +28,7 @@ export interface RabbitConnectOptions {
   assert?: boolean | Topology | undefined
   /** How long the broker may take to connect, and to confirm what was published. Default: 15 000. */
   timeoutMs?: number | undefined
-  /** A connection that has been silent for twice as long is given up. Default: 10 000. */
+  /** A connection that has been silent for twice as long is given up. A `heartbeat` of the URL goes first. Default: 10 000. */
   heartbeatMs?: number | undefined
   /** For client certificates and the like: `(url) => amqplib.connect(url, { ca })`. */
   connect?: ((url: string) => Promise<RabbitConnection>) | undefined
@@ -163,7 +163,14 @@ export function resolveSink(given: RabbitSinkOptions) {
 }
 
 function connecting({ url, assert, timeoutMs, heartbeatMs, connect }: Resolved<typeof CONNECT>) {
-  return { urls: url.map((one) => withHeartbeat(one, heartbeatMs)), topology: assert, timeoutMs, heartbeatMs, connect }
+  const urls = url.map((one) => withHeartbeat(one, heartbeatMs))
+  const heartbeats = urls.map(heartbeatMsOf)
+  return {
+    ...{ urls, topology: assert, timeoutMs, connect },
+    // The longest of all nodes: nobody knows which one the next connection is to.
+    heartbeatMs: Math.max(...heartbeats),
+    isWithoutHeartbeats: heartbeats.includes(0),
+  }
 }
 
 /** Never shown: it has a password. */
@@ -178,4 +185,8 @@ function withHeartbeat(given: string, heartbeatMs: number): string {
   const url = new URL(given)
   if (!url.searchParams.has('heartbeat')) url.searchParams.set('heartbeat', String(Math.ceil(heartbeatMs / 1_000)))
   return url.href
+}
+
+function heartbeatMsOf(url: string): number {
+  return (Number.parseInt(new URL(url).searchParams.get('heartbeat')!, 10) || 0) * 1_000
 }

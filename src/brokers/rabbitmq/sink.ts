@@ -10,6 +10,7 @@ import { createClosable, enoughOf, inTimeOf, later, NO_PLACE_MS, untried, type A
 import type { PublishLimits, Sink } from '../sink.js'
 import { inTime, openSink, type RabbitConfirmChannel, type RabbitMessage, type Session } from './client.js'
 import { toPublication, type Publication } from './event.js'
+import { InFlight } from './in-flight.js'
 import type { ResolvedSink } from './options.js'
 import { assertExchange } from './topology.js'
 
@@ -22,8 +23,7 @@ export interface RabbitError extends Error {
 /** An open channel. */
 interface Publishing {
   readonly session: Session<RabbitConfirmChannel>
-  /** The ids of what the broker sent back. */
-  readonly returned: Set<string>
+  readonly inFlight: InFlight
   /** To be called if the channel is lost: what waits for a confirmation. */
   readonly unconfirmed: Set<() => void>
 }
@@ -92,21 +92,21 @@ export function createSink(options: ResolvedSink): Sink & { readonly name?: stri
 
 async function openPublishing(options: ResolvedSink): Promise<Publishing> {
   const session = await openSink(options)
-  const returned = new Set<string>()
+  const inFlight = new InFlight()
   const unconfirmed = new Set<() => void>()
   void session.lost.then(() => {
     for (const lose of unconfirmed) lose()
     // A channel may be gone while its connection is not.
     return session.close()
   })
-  session.channel.on('return', ({ properties }: RabbitMessage) => returned.add(properties.messageId as string))
+  session.channel.on('return', (message: RabbitMessage) => inFlight.markReturned(message))
   try {
     await inTime(options, assertExchange(session.channel, options), session.lost)
   } catch (error) {
     session.fail(error)
     throw error
   }
-  return { session, returned, unconfirmed }
+  return { session, inFlight, unconfirmed }
 }
 
 /** Writes down the answers. Answers why the channel was lost, if it was: some are open then. */
@@ -145,40 +145,51 @@ async function publishOne(
   options: ResolvedSink,
   message: Message,
 ): Promise<Answer | typeof OPEN> {
-  const { session, returned } = publishing
+  const { session } = publishing
   let publication: Publication
-  let refused: unknown
+  let confirmation: Confirmation
   try {
     publication = toPublication(message, options)
-    refused = await confirm(publishing, options, publication)
+    confirmation = await confirm(publishing, options, publication)
   } catch (error) {
     // Thrown at once: the channel is closed, or the event does not fit the protocol and never will.
     return session.problem === undefined ? { error, retry: false } : OPEN
   }
   if (session.problem !== undefined) return OPEN
   const { routingKey, properties } = publication
+  const { refused, isReturned } = confirmation
   if (refused) {
     // A queue is full, or has lost its leader: it would refuse any other event as well.
     return later(rabbitError('REFUSED', `RabbitMQ did not accept ${properties.messageId}`, refused), NO_PLACE_MS)
   }
-  // What comes back comes before its confirmation.
-  if (!returned.delete(properties.messageId)) return undefined
+  if (!isReturned) return undefined
   const what = `no queue takes the routing key ${routingKey} of the exchange ${options.exchange}`
   return later(rabbitError('UNROUTABLE', what), NO_PLACE_MS)
 }
 
-/** Resolves with what the broker has against it, if anything; and when the channel is lost. */
+interface Confirmation {
+  /** What the broker has against it, if anything. */
+  readonly refused: unknown
+  /** No queue took it. */
+  readonly isReturned: boolean
+}
+
+/** Resolves when the broker has answered, and when the channel is lost. */
 function confirm(
-  { session, unconfirmed }: Publishing,
+  { session, inFlight, unconfirmed }: Publishing,
   { exchange }: ResolvedSink,
-  { routingKey, content, properties }: Publication,
-): Promise<unknown> {
+  publication: Publication,
+): Promise<Confirmation> {
+  const { routingKey, content, properties } = publication
   return new Promise((resolve) => {
     const settle = (refused?: unknown): void => {
       unconfirmed.delete(settle)
-      resolve(refused)
+      inFlight.remove(one)
+      // What comes back comes before its confirmation.
+      resolve({ refused, isReturned: one.isReturned })
     }
     session.channel.publish(exchange, routingKey, content, properties, settle)
+    const one = inFlight.add(publication)
     unconfirmed.add(settle)
   })
 }

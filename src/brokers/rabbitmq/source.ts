@@ -111,7 +111,7 @@ async function openConsuming(
   const begin = async (): Promise<void> => {
     await assertQueue(channel, options)
     await streams.check(channel)
-    await windows.open(lanes.comeback.count())
+    await windows.open(lanes.comeback.opened())
   }
   try {
     await inTime(options, begin(), session.lost)
@@ -122,6 +122,6 @@ async function openConsuming(
     await session.close()
     throw streams.explain(problem ?? error)
   }
-  for (const line of warningsOf(options.topology, version)) warn(line)
+  for (const line of warningsOf(options, version)) warn(line)
   return { session, consumption, read, cancel: windows.close }
 }

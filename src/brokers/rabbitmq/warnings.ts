@@ -1,14 +1,25 @@
-/** What in the settings of a queue loses messages, as far as AMQP lets anybody learn of it: what we declare, and headers. */
+/** What in the settings loses messages, or their order, as far as AMQP lets anybody learn of it: what we declare, and headers. */
 import type { Warn } from '../source.js'
 import type { RabbitMessage } from './client.js'
-import type { Topology } from './options.js'
+import type { ResolvedSource, Topology } from './options.js'
 
 /** By default, from RabbitMQ 4. */
 const DEFAULT_LIMIT = 20
 
-/** A line for each setting of the queue that we declare. `version` is the broker's. */
-export function warningsOf(topology: Topology | undefined, version: string | undefined): string[] {
-  if (!topology) return []
+const NO_HEARTBEATS =
+  'without heartbeats the broker may keep what a lost connection had while it hands out newer messages of the same keys: ' +
+  'set heartbeatMs, or the heartbeat of the URL, to 10 s'
+
+/** A line for each setting. `version` is the broker's. */
+export function warningsOf(
+  { topology, isWithoutHeartbeats }: Pick<ResolvedSource, 'topology' | 'isWithoutHeartbeats'>,
+  version: string | undefined,
+): string[] {
+  return [...(isWithoutHeartbeats ? [NO_HEARTBEATS] : []), ...(topology ? warningsOfQueue(topology, version) : [])]
+}
+
+/** Of the queue that we declare. */
+function warningsOfQueue(topology: Topology, version: string | undefined): string[] {
   const { type = 'quorum', deadLetterExchange, arguments: given = {} } = topology
   const hasDeadLetters = deadLetterExchange !== undefined || given['x-dead-letter-exchange'] !== undefined
   const lines: string[] = []

@@ -1,6 +1,6 @@
 /** Tells of entries that were trimmed before they were handled: together, and a few times an hour at most. */
 import { OnceboxError } from '../../errors.js'
-import type { Report } from '../run.js'
+import type { Reports } from '../run.js'
 import type { Skipped } from './group.js'
 
 export interface Losses {
@@ -19,7 +19,7 @@ const TELL_EVERY_MS = 60_000
 const MOST_IDS = 10
 const ADVICE = 'trim less, or consume faster'
 
-export function createLosses(report: Report): Losses {
+export function createLosses({ tellPassing }: Reports): Losses {
   const ids = new Set<string>()
   let passed: Skipped | undefined
   /** So many of those that the server counts are told, or about to be. */
@@ -37,10 +37,8 @@ export function createLosses(report: Report): Losses {
     passed = undefined
     if (what.length === 0) return
     toldAt = performance.now()
-    report(
-      new OnceboxError('NOT_FOUND', `entries were trimmed before they were handled: ${what.join('; ')}; ${ADVICE}`),
-    )
-    report()
+    const words = `entries were trimmed before they were handled: ${what.join('; ')}; ${ADVICE}`
+    tellPassing(new OnceboxError('NOT_FOUND', words))
   }
   const tell = (): void => {
     if (performance.now() - toldAt >= TELL_EVERY_MS) flush()

@@ -5,11 +5,12 @@
  */
 import { createTurns } from '../../in-turn.js'
 import type { Message } from '../../message.js'
-import { createClosable, inTimeOf, later, NO_PLACE_MS, sendInLanes, type Answer } from '../send.js'
+import { createClosable, down, inTimeOf, later, NO_PLACE_MS, sendInLanes, type Answer } from '../send.js'
 import type { PublishLimits, Sink } from '../sink.js'
 import { codeOf, connect, type Argument, type Connection } from './client.js'
 import { writeFields } from './event.js'
 import type { ResolvedSink } from './options.js'
+import { createTrimming } from './trimming.js'
 
 /**
  * The server takes no writes at the moment: it loads its data, has no memory left, or has become a replica. Another one
@@ -24,6 +25,7 @@ const NO_PLACE = ['WRONGTYPE', 'NOPERM']
 
 export function createSink(options: ResolvedSink): Sink & { readonly name?: string } {
   const inTurn = createTurns()
+  const trimming = createTrimming(options)
   let connection: Connection | undefined
   /** Connections to a server that takes no writes. */
   const useless = new WeakSet<Connection>()
@@ -39,21 +41,24 @@ export function createSink(options: ResolvedSink): Sink & { readonly name?: stri
     })
 
   const send = async (via: Connection, message: Message): Promise<Answer> => {
+    let stream: string
     let args: Argument[]
     try {
-      args = ['XADD', options.streamOf(message), ...trim(options), '*', ...writeFields(message, options)]
+      stream = options.streamOf(message)
+      args = ['XADD', stream, ...trimming.argumentsFor(stream), '*', ...writeFields(message, options)]
     } catch (error) {
       return { error, retry: false }
     }
     try {
-      await via.command(args, options.timeoutMs)
+      trimming.added(stream, await via.command(args, options.timeoutMs))
       return undefined
     } catch (error) {
       const code = codeOf(error)
       const isAway = code !== undefined && AWAY.includes(code)
       if (isAway) useless.add(via)
       if (code === undefined || isAway) throw error
-      return NO_PLACE.includes(code) ? later(error, NO_PLACE_MS) : { error, retry: true }
+      // Else a proxy may have said it, for which there is no list of codes.
+      return NO_PLACE.includes(code) ? later(error, NO_PLACE_MS) : down(error)
     }
   }
 
@@ -80,11 +85,4 @@ export function createSink(options: ResolvedSink): Sink & { readonly name?: stri
       connection = undefined
     })
   })
-}
-
-/** About so many: whole nodes of the stream go at a time, which costs next to nothing. */
-function trim({ maxLength, maxAgeMs }: ResolvedSink): string[] {
-  if (maxLength !== undefined) return ['MAXLEN', '~', String(maxLength)]
-  if (maxAgeMs !== undefined) return ['MINID', '~', String(Math.max(0, Date.now() - maxAgeMs))]
-  return []
 }

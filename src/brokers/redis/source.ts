@@ -9,7 +9,7 @@
 import { sleep } from '../../backoff.js'
 import { beginTurn } from '../../lifecycle.js'
 import { createReopening } from '../reopening.js'
-import { createRunner, reportReturnOnce, type Receiver, type Run } from '../run.js'
+import { createReports, createRunner, type Receiver, type Run } from '../run.js'
 import type { Source, Warn } from '../source.js'
 import { connect, type Connection } from './client.js'
 import { createDeliveries } from './deliveries.js'
@@ -35,8 +35,9 @@ async function begin(options: ResolvedSource, { deliver, report, warn }: Receive
   const reopening = createReopening(REOPENING)
   reopening.opened()
   const turn = beginTurn()
-  const tell = reportReturnOnce(report)
-  const losses = createLosses(report)
+  const reports = createReports(report)
+  const { tell } = reports
+  const losses = createLosses(reports)
   const waiting = new Waiting()
   const reading = createReading(options, { waiting, losses, turn, warn })
   const deliveries = createDeliveries(options, { deliver, waiting, turn })

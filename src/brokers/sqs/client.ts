@@ -73,6 +73,7 @@ type Sdk = typeof Package
 interface Answer {
   Attributes?: Record<string, string>
   Messages?: SqsMessage[]
+  Successful?: { Id?: string }[]
   Failed?: { Id?: string; Code?: string; Message?: string; SenderFault?: boolean }[]
 }
 
@@ -134,7 +135,8 @@ export async function openQueue(options: QueueOptions): Promise<Queue> {
     async send(messages, signal) {
       const Entries = messages.map((message, at) => ({ Id: String(at), ...message }))
       const command = new sdk.SendMessageBatchCommand({ QueueUrl, Entries: Entries as never })
-      return refusals(await call(command, timeoutMs, signal))
+      const answer = await call(command, timeoutMs, signal)
+      return [...refusals(answer), ...unanswered(answer, messages.length)]
     },
     async attributes(names, signal) {
       const command = new sdk.GetQueueAttributesCommand({ QueueUrl, AttributeNames: [...names] as never })
@@ -142,6 +144,20 @@ export async function openQueue(options: QueueOptions): Promise<Queue> {
     },
     close: () => own?.destroy?.(),
   }
+}
+
+/**
+ * The entries of which an answer says nothing: nobody knows whether SQS has them. Throws where it says nothing at all, as
+ * a proxy may answer in place of SQS.
+ */
+function unanswered({ Successful, Failed }: Answer, count: number): Refusal[] {
+  if (!Successful && !Failed) throw sqsError('InvalidAnswer', 'SQS did not say what became of the events', false)
+  const known = new Set([...(Successful ?? []), ...(Failed ?? [])].map(({ Id }) => Id))
+  const missing = Array.from({ length: count }, (_, at) => at).filter((at) => !known.delete(String(at)))
+  // Those of others: one of them may mean what is missing.
+  const strange = (Failed ?? []).filter(({ Id }) => known.has(Id)).map(({ Id, Code }) => `${Id} failed, ${Code}`)
+  const words = ['SQS did not say what became of the event', ...strange].join('; ')
+  return missing.map((at) => ({ at, error: sqsError('InvalidAnswer', words, false) }))
 }
 
 /** The name of a queue; that of a FIFO queue ends in `.fifo`. */

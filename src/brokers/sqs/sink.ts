@@ -22,14 +22,19 @@ export function createSink(options: Resolved): Sink & { readonly name?: string }
       opening = undefined
       throw error
     })
+    // The time is that of the requests: to load the SDK takes its own.
+    const queue = await opening
     const abort = new AbortController()
     const late = sqsError('Timeout', `SQS did not take the events in ${timeoutMs} ms`, false)
     const timer = setTimeout(() => abort.abort(late), timeoutMs)
     const end = (): void => abort.abort(limits?.signal.reason)
     limits?.signal.addEventListener('abort', end)
+    if (limits?.signal.aborted) end()
     aborts.add(abort)
+    const { signal } = abort
+    const enough = enoughOf({ timeoutMs: Math.min(timeoutMs, limits?.timeoutMs ?? Infinity), signal })
     try {
-      return await publish(await opening, batch, context, { signal: abort.signal, enough: enoughOf(limits) })
+      return await publish(queue, batch, context, { signal, enough })
     } finally {
       clearTimeout(timer)
       limits?.signal.removeEventListener('abort', end)

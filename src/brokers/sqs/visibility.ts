@@ -12,7 +12,6 @@ export interface Held {
   readonly lane: string | undefined
   /** Until when nobody else gets it, by `performance.now()`. */
   hiddenUntil: number
-  extending?: boolean
 }
 
 export interface Visibility {
@@ -30,30 +29,30 @@ export function keepHidden(queue: Queue, seconds: number, health: Health): Visib
   const spanMs = seconds * 1_000
 
   const extend = async (some: readonly Held[]): Promise<void> => {
-    for (const held of some) held.extending = true
     const began = performance.now()
     const until = began + spanMs
     try {
       const refusals = await queue.hide(some.map(({ receipt }) => ({ receipt, seconds })))
       health.well(began)
       const refused = new Set(refusals.map(({ at }) => some[at]))
-      for (const held of some) if (!refused.has(held)) held.hiddenUntil = until
+      for (const held of some) {
+        // Answers may come in another order than they were asked for, and what was refused is refused for good.
+        if (!refused.has(held) && held.hiddenUntil > 0) held.hiddenUntil = Math.max(held.hiddenUntil, until)
+      }
       for (const { at, error } of refusals) {
         // The receipt is no longer good: it has run out, or it is older than the twelve hours of SQS.
         if (error.senderFault) some[at]!.hiddenUntil = 0
       }
     } catch (error) {
       health.ill(error)
-    } finally {
-      for (const held of some) held.extending = false
     }
   }
-  // From half of the time on, so that a request may fail twice.
+  // From half of the time on, so that a request may fail twice; or hang, for which the next one does not wait.
   const timer = setInterval(() => {
     const now = performance.now()
-    const due = [...all].filter(({ hiddenUntil, extending }) => {
+    const due = [...all].filter(({ hiddenUntil }) => {
       const leftMs = hiddenUntil - now
-      return !extending && leftMs > 0 && leftMs < spanMs / 2
+      return leftMs > 0 && leftMs < spanMs / 2
     })
     for (let at = 0; at < due.length; at += MAX_ENTRIES) void extend(due.slice(at, at + MAX_ENTRIES))
   }, spanMs / 6)

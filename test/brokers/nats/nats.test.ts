@@ -260,6 +260,19 @@ describe('a source', () => {
     expect(String(reports[0])).toContain(`message 1 of ${stream}`)
   })
 
+  test('is not back because it says which message the server has given up', async () => {
+    await addConsumer()
+    const reports: unknown[] = []
+    await source().start(new Recorder().deliver, (problem) => void reports.push(problem))
+    await jsm.streams.delete(stream)
+    await waitUntil(() => reports.at(-1) !== undefined)
+    const before = reports.length
+    const advisory = JSON.stringify({ stream_seq: 7, deliveries: 1 })
+    nc.publish(`$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.${stream}.${CONSUMER}`, advisory)
+    await waitUntil(() => reports.slice(before).some((problem) => String(problem).includes('message 7')))
+    expect(reports.slice(before)).not.toContain(undefined)
+  })
+
   test('says when those that wait leave no room for others', async () => {
     await addConsumer({ max_ack_pending: 3 })
     for (let n = 0; n < 4; n++) await publish(`${n}`, `m-${n}`)
@@ -443,6 +456,37 @@ describe('a sink', () => {
     expect(await stored()).toBe(2)
     await jsm.streams.update(stream, { subjects: [`${stream}.>`, nowhere] })
     expect(await to.publish([lost('b')])).toEqual([undefined])
+  })
+
+  test.for(['{"ok":true}', '{"stream":"","seq":1}', '{"stream":"other","seq":0}', 'null', 'OK', ''])(
+    'takes no answer of somebody else for a confirmation: %j',
+    async (reply) => {
+      const nowhere = `nowhere-${randomUUID()}`
+      const service = nc.subscribe(nowhere, { callback: (_, message) => void message.respond(reply) })
+      await nc.flush()
+      const to = sink({ subject: ({ type }) => (type === 'lost' ? nowhere : `${stream}.x`) })
+      const lost = (id: string) => event(id, { type: 'lost', key: 'k' })
+      const answers = await to.publish([event('a'), lost('b'), lost('c')])
+      service.unsubscribe()
+      expect(answers).toMatchObject([
+        undefined,
+        { retry: true, down: true, afterMs: 5_000 },
+        { retry: true, afterMs: 0 },
+      ])
+      expect(String(answers[1]!.error)).toContain(`no stream answered for ${nowhere}`)
+    },
+  )
+
+  test('says that no stream takes a subject to which somebody listens', async () => {
+    const nowhere = `nowhere-${randomUUID()}`
+    const listener = nc.subscribe(nowhere, { callback: () => undefined })
+    await nc.flush()
+    const to = sink({ subject: nowhere, timeoutMs: 500 })
+    // On a busy machine the server may not even answer which stream there is.
+    const answers = await waitUntil(() => to.publish([event('a')]).catch(() => undefined), { timeoutMs: 30_000 })
+    listener.unsubscribe()
+    expect(answers).toMatchObject([{ retry: true, down: true, afterMs: 5_000 }])
+    expect(String(answers[0]!.error)).toContain(`no stream takes ${nowhere}`)
   })
 
   test('waits for a stream that is full', async () => {

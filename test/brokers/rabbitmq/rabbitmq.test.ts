@@ -507,6 +507,24 @@ describe('a sink', { timeout: TIMEOUT_MS }, () => {
     expect(await careless.publish(batch.slice(1, 2))).toEqual([undefined])
   })
 
+  test.for([
+    ['of another type', 'topic', { type: 'user.created' }],
+    ['that an exchange tells apart by its headers alone', 'headers', {}],
+  ] as const)(
+    'tells an event that no queue takes from one of its id %s, confirmed with one word',
+    async ([, kind, fields]) => {
+      const { queue } = await fresh()
+      const exchange = `${kind}-of-${queue}`
+      await channel.assertExchange(exchange, kind)
+      await channel.bindQueue(queue, exchange, 'order.*', { 'x-match': 'all', cloudEvents_source: 'shop' })
+      const sink = open(rabbitmq({ url: service.url, exchange, connect: confirmingTogether(2) }))
+      const data = { same: true }
+      const batch = [event('order-1', { data }), event('order-1', { source: 'billing', data, ...fields })]
+      expect(await sink.publish(batch)).toMatchObject([undefined, { error: { code: 'UNROUTABLE' } }])
+      await waitUntil(async () => (await channel.checkQueue(queue)).messageCount === 1)
+    },
+  )
+
   test('says of an event that a full queue refuses it', async () => {
     const full = { 'x-max-length': 1, 'x-overflow': 'reject-publish' }
     const { exchange } = await fresh(full, '#', 'classic')
@@ -736,6 +754,29 @@ function cutting() {
       cut = () => stream.destroy(new Error('cut'))
       return own
     },
+  }
+}
+
+/** A connection whose confirmations are told so many at a time, in the order of their tags, as the broker may tell them. */
+function confirmingTogether(count: number) {
+  return async (url: string) => {
+    const own = await connect(url)
+    const create = own.createConfirmChannel.bind(own)
+    own.createConfirmChannel = async (options) => {
+      const opened = await create(options)
+      const publish = opened.publish.bind(opened)
+      const told: (() => void)[] = []
+      let tags = 0
+      opened.publish = (exchange, key, content, properties, confirmed) => {
+        const tag = tags++
+        return publish(exchange, key, content, properties, (error: unknown, ok) => {
+          told[tag] = () => confirmed?.(error, ok)
+          if (Object.keys(told).length === count) for (const tell of told.splice(0)) tell()
+        })
+      }
+      return opened
+    }
+    return own
   }
 }
 

@@ -278,6 +278,34 @@ describe('a source', () => {
     expect(await pending()).toBe(1)
   })
 
+  test('is not back because it says which entries were trimmed', async () => {
+    await using cable = await layCable(service.url)
+    await addNumbered(3)
+    const recorder = new Recorder(async (batch) =>
+      batch.map((one) => settled(one, { retryAt: new Date(Date.now() + 600_000) })),
+    )
+    const reports: unknown[] = []
+    const losses = () => reports.filter((problem) => (problem as { code?: string } | undefined)?.code === 'NOT_FOUND')
+    await source({ url: cable.url, minIdleMs: 400 }).start(recorder.deliver, (problem) => void reports.push(problem))
+    await waitUntil(() => recorder.messages.length === 3)
+    await command('XTRIM', stream, 'MAXLEN', '2')
+    await waitUntil(() => losses().length === 1)
+    // It was told a moment ago of the first one, and tells of the second one in a minute.
+    await command('XTRIM', stream, 'MAXLEN', '1')
+    await waitUntil(async () => (await pending()) === 1)
+    cable.pointAt('redis://127.0.0.1:1')
+    cable.cut()
+    await waitUntil(() => reports.at(-1) !== undefined)
+    const before = reports.length
+    const now = performance.now.bind(performance)
+    const clock = vi.spyOn(performance, 'now').mockImplementation(() => now() + 60_000)
+    onTestFinished(() => clock.mockRestore())
+    await waitUntil(() => losses().length === 2)
+    expect(reports.slice(before)).not.toContain(undefined)
+    cable.pointAt(service.url)
+    await waitUntil(() => reports.at(-1) === undefined)
+  })
+
   test('says how many entries were trimmed before anybody was given them, once', async () => {
     await addNumbered(1)
     const { passed, open } = gate()
@@ -409,10 +437,22 @@ describe('a sink', () => {
     expect(length).toBeLessThan(400)
   })
 
-  test('trims what is older', async () => {
+  test('trims what is older, from its second event on', async () => {
     for (let n = 1; n <= 500; n++) await command('XADD', stream, `${n}-1`, 'data', '{}')
-    await sink({ maxAgeMs: 60_000 }).publish(batch(1))
+    const to = sink({ maxAgeMs: 60_000 })
+    await to.publish([event('first')])
+    expect(await client.xLen(stream)).toBe(501)
+    await to.publish([event('second')])
     expect(await client.xLen(stream)).toBeLessThan(200)
+  })
+
+  test('trims nothing that is young by the clock of the server, whatever its own says', async () => {
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 3_600_000, shouldAdvanceTime: true })
+    onTestFinished(() => void vi.useRealTimers())
+    const to = sink({ maxAgeMs: 600_000 })
+    await to.publish(batch(500))
+    await to.publish([event('later')])
+    expect(await client.xLen(stream)).toBe(501)
   })
 
   test('writes the fields that the docs show', async () => {
@@ -433,6 +473,18 @@ describe('a sink', () => {
     expect(answers[1]).toMatchObject({ down: true, retry: true })
     expect(await client.xLen(stream)).toBe(2)
     await client.del(`${stream}:text`)
+  })
+
+  test('blames no event for an error of the server that it does not know', async () => {
+    const full = `${stream}:full`
+    // The server has no id left for it, and says ERR, as a proxy does that allows no more.
+    await command('XADD', full, '18446744073709551615-18446744073709551615', 'data', '{}')
+    const to = sink({ to: ({ type }) => (type === 'refused' ? full : stream) })
+    const answers = await to.publish([event('a', { type: 'refused', key: 'k' }), event('b', { key: 'k' }), event('c')])
+    await client.del(full)
+    expect(answers).toMatchObject([{ retry: true, down: true }, { retry: true, afterMs: 0 }, undefined])
+    expect(answers[0]).not.toHaveProperty('afterMs')
+    expect(String(answers[0]!.error)).toContain('ERR ')
   })
 
   test('rejects as a whole when the server has no memory left', async () => {

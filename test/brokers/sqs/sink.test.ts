@@ -115,6 +115,37 @@ describe('what SQS refuses', () => {
     expect(await adapter.backlog(settings)).toBe(0)
   })
 
+  test.for([
+    ['nothing', (): object => ({})],
+    ['that one failed that was not sent', (): object => ({ Failed: [{ Id: 'other', Code: 'InternalError' }] })],
+  ] as const)('an entry of which SQS says %s is tried again, and nothing of its key behind it', async ([, further]) => {
+    const settings = await adapter.create(given.service.url)
+    const requests: string[][] = []
+    const { client } = watch((sent) => {
+      requests.push(sent.map(({ MessageBody }) => (JSON.parse(MessageBody) as Message).id))
+      const taken = sent.filter(({ MessageBody }) => !MessageBody.includes('"a1"'))
+      return { Successful: taken.map(({ Id }) => ({ Id })), ...further() }
+    })
+    const batch = [event('a1', { key: 'a' }), event('a2', { key: 'a' }), event('b1')]
+    const answers = await open(settings, { client }).publish(batch)
+    expect(answers).toMatchObject([{ retry: true, down: true }, { retry: true, afterMs: 0 }, undefined])
+    expect(answers[0]).not.toHaveProperty('afterMs')
+    expect(requests).toEqual([['a1', 'b1']])
+  })
+
+  test('an answer that says nothing of any entry is none: the batch waits, and what was confirmed before stays so', async () => {
+    const settings = await adapter.create(given.service.url)
+    const silent = watch(() => ({ $metadata: {} }))
+    const rejected = open(settings, { client: silent.client }).publish(events(12))
+    await expect(rejected).rejects.toMatchObject({ code: 'InvalidAnswer' })
+    let requests = 0
+    const { client } = watch((sent) => (requests++ === 0 ? { Successful: sent.map(({ Id }) => ({ Id })) } : {}))
+    // Of one key, so that the requests come one after the other.
+    const answers = await open(settings, { client }).publish(events(3, () => ({ key: 'k' })))
+    expect(answers).toMatchObject([undefined, { retry: true, afterMs: 0 }, { retry: true, afterMs: 0 }])
+    expect(requests).toBe(2)
+  })
+
   test('a key of KMS that cannot be used is not for good, even if SQS calls it the fault of the sender', async () => {
     const settings = await adapter.create(given.service.url)
     const { client } = watch((sent) => ({
@@ -177,6 +208,24 @@ describe('a queue out of reach', () => {
     } finally {
       unfreeze(given.service.pid)
     }
+  })
+
+  test('a slow queue is asked for nothing more when half of the timeout is over: it would be cut off', async () => {
+    const settings = await adapter.create(given.service.url)
+    let requests = 0
+    const client: SqsClient = {
+      async send({ input: { Entries } }: { input: { Entries: { Id: string }[] } }, options) {
+        const halfway = performance.now() + 500
+        if (requests++ === 0) await waitUntil(() => performance.now() > halfway)
+        else await new Promise((_, reject) => options!.abortSignal!.addEventListener('abort', reject))
+        return { Successful: Entries.map(({ Id }) => ({ Id })) }
+      },
+    }
+    // Of one key, so that the requests come one after the other.
+    const answers = await open(settings, { client, timeoutMs: 1_000 }).publish(events(3, () => ({ key: 'k' })))
+    const rest = { error: { code: 'PUBLISH_TIMEOUT' }, retry: true, afterMs: 0 }
+    expect(answers).toMatchObject([undefined, rest, rest])
+    expect(requests).toBe(1)
   })
 
   test('what was confirmed before it was lost stays confirmed', async () => {

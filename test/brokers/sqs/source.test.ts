@@ -171,6 +171,37 @@ describe('what is not acknowledged', () => {
     expect(seen.messages).toHaveLength(1)
   })
 
+  test('a message stays hidden from others although a request for that hangs', async () => {
+    const settings = await adapter.create(given.service.url)
+    await adapter.publish(settings, texts(1))
+    let asked = 0
+    let extended = 0
+    const client: SqsClient = {
+      async send(command: object, options) {
+        if (!command.constructor.name.startsWith('ChangeMessageVisibility')) {
+          return given.client.send(command as never, options)
+        }
+        if (asked++ === 0) await new Promise((_, reject) => options!.abortSignal!.addEventListener('abort', reject))
+        const answer: unknown = await given.client.send(command as never, options)
+        extended++
+        return answer
+      },
+    }
+    const others: string[] = []
+    const source = running(adapter.source(settings, { client, visibilitySeconds: 4 }))
+    const seen = await collect(source, async (batch) => {
+      // Three times half of its visibility, at least.
+      await waitUntil(async () => {
+        others.push(...(await visible(given.client, settings)))
+        return others.length > 0 || extended >= 3
+      })
+      return batch.map(({ id }) => outcome(true, id))
+    })
+    await waitUntil(async () => (await adapter.backlog(settings)) === 0)
+    expect(others).toEqual([])
+    expect(seen.messages).toHaveLength(1)
+  })
+
   test('what could not be kept hidden is not delivered late, but received again', async () => {
     const settings = await adapter.create(given.service.url)
     await adapter.publish(settings, texts(2))
