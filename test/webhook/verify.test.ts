@@ -135,6 +135,32 @@ describe('time', () => {
       ])
     },
   )
+
+  test.for(['standard', 'stripe'] as const)(
+    '%s: a copy whose body is still on its way when its time is up is refused',
+    async (scheme) => {
+      let nowMs = NOW
+      const { hook, got } = attached({ scheme, now: () => nowMs, toleranceMs: 1_000 })
+      const { headers, body } = await sign(scheme, bodyOf(scheme), { at: NOW })
+      const send = (lastPieceMs: number): Promise<Response> => {
+        nowMs = NOW
+        const slow = new ReadableStream(
+          {
+            pull(controller) {
+              nowMs = NOW + lastPieceMs
+              controller.enqueue(Buffer.from(body))
+              controller.close()
+            },
+          },
+          { highWaterMark: 0 },
+        )
+        return hook.fetch(new Request('http://localhost/', { method: 'POST', headers, body: slow, duplex: 'half' }))
+      }
+      expect((await send(1_001)).status).toBe(401)
+      expect(got).toEqual([])
+      expect((await send(1_000)).status).toBe(200)
+    },
+  )
 })
 
 describe('a signature that is not right', () => {
