@@ -8,6 +8,7 @@
 import { messageOf } from '../inbox/entry.js'
 import type { Message } from '../message.js'
 import type { FoundRow } from '../postgres/sql/walk.js'
+import { isPromise } from '../promises.js'
 import { leavesOf, parseExact, writeExact, type ExactNode } from './exact.js'
 import { createMask, MASK } from './mask.js'
 
@@ -80,7 +81,7 @@ function redacted(row: Stored, redact: Redact): Seen {
   const asItWas = node && writeExact(node.value, node)
   const answer: unknown = redact({ ...before, headers: { ...before.headers }, ...(result && { result: result.value }) })
   if (answer === null || answer === undefined) return BLACK
-  if (typeof answer !== 'object' || typeof (answer as { then?: unknown }).then === 'function') {
+  if (typeof answer !== 'object' || isPromise(answer)) {
     throw new TypeError('redact must answer a message at once, not a promise or something else')
   }
   const after = answer as Partial<Redactable>
