@@ -23,6 +23,7 @@ import { bindDatabase } from './postgres/database.js'
 import type { Driver } from './postgres/driver.js'
 import { clientIn } from './postgres/drivers/wrong-client.js'
 import { SCHEMA } from './postgres/schema.js'
+import { callSafely } from './promises.js'
 import type { Runtime } from './runtime.js'
 import { NO_TRACES, SpanTraces } from './telemetry/traces.js'
 
@@ -145,16 +146,11 @@ function onceEach(warn: Logger['warn']): Runtime['warnOnce'] {
   }
 }
 
-/** A logger that throws must not stop the work that it is told about. */
+/** A logger that fails must not stop the work that it is told about. */
 function careful(logger: Logger): Logger {
   const at =
     (level: keyof Logger): Logger['warn'] =>
-    (about, text) => {
-      try {
-        logger[level](about, text)
-      } catch {
-        // Nobody is left to tell.
-      }
-    }
+    (about, text) =>
+      callSafely(() => logger[level](about, text))
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
 }

@@ -3,6 +3,7 @@ import { show } from './check-options.js'
 import { LONGEST_MS } from './figures.js'
 import type { Logger } from './handler.js'
 import { integer, invalid, nested, number, oneOf, type Option, type Resolved } from './options.js'
+import { isPromise } from './promises.js'
 
 export type RetryPolicy =
   | {
@@ -71,11 +72,7 @@ function ask(policy: Retry, error: unknown, attempt: number): { delay: number | 
   if (answer === null || answer === Infinity) return { delay: null }
   if (typeof answer === 'number' && answer >= 0) return { delay: Math.min(LONGEST_MS, answer) }
   if (typeof answer === 'number' || answer === undefined) return { problem: `returned ${answer}` }
-  if (answer instanceof Promise) {
-    // Its rejection would end the process.
-    answer.catch(() => undefined)
-    return { problem: 'returned a promise, and nobody waits for it' }
-  }
+  if (isPromise(answer)) return { problem: 'returned a promise, and nobody waits for it' }
   return { problem: `returned a ${typeof answer}, not a number or null` }
 }
 

@@ -133,7 +133,8 @@ async function walk(
         sum += await take(batch)
         taken += batch.length
         at += batch.length
-        progress(sum)
+        // One that is async fails as one that throws does.
+        await (progress(sum) as unknown)
         if (sum >= limit) return sum
       }
     }

@@ -1,4 +1,5 @@
 import { sharedByCopies } from '../copies.js'
+import { isPromise } from '../promises.js'
 import type { Incoming } from '../message.js'
 import { wordsOf } from './read.js'
 
@@ -51,13 +52,6 @@ export function jsonProblem(data: unknown): string | undefined {
   } catch (error) {
     return `data that cannot be written as JSON: ${wordsOf(error).slice(0, 200)}`
   }
-}
-
-/** Nobody will wait for it: its rejection must not end the process. */
-export function isPromise(value: unknown): boolean {
-  const is = typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function'
-  if (is) Promise.resolve(value).catch(() => undefined)
-  return is
 }
 
 /** Why a codec could not read the body, if it could not. */

@@ -5,10 +5,12 @@
  * stays the same when it is delivered again has none, and the box keeps it in quarantine.
  */
 import { isDate, isProxy, isUint8Array } from 'node:util/types'
+import { OnceboxError } from '../errors.js'
 import type { Incoming, Message } from '../message.js'
 import { callback, checked, invalid, name, nameOr, oneOf, optional } from '../options.js'
+import { isPromise } from '../promises.js'
 import { type Binding, type Envelope, readEvent, writeBinary, writeStructured } from './cloudevents.js'
-import { type Codec, decodeWith, isPromise, jsonProblem } from './codec.js'
+import { type Codec, decodeWith, jsonProblem } from './codec.js'
 import { problemText } from './read.js'
 import { threw, unmapped, unmappedProblem } from './unmapped.js'
 
@@ -119,6 +121,7 @@ export function readMapped(
     if (own !== undefined) {
       return { problem: 'map returned both a body and data; leave out the one that is not meant' }
     }
+    if (isPromise(body)) return { problem: 'map returned a body that is a promise; it must not be async' }
     const isBody = typeof body === 'string' || isUint8Array(body)
     if (!isBody) return { problem: 'map returned a body that is neither a string nor a Uint8Array' }
   } else {
@@ -184,7 +187,11 @@ export function toEnvelope(message: Message, binding: Binding, { mode = 'binary'
   if (mode === 'structured') return writeStructured(message)
   const { headers, body } = writeBinary(message, binding)
   if (!codec) return { headers, body }
-  return { headers: { ...headers, 'content-type': codec.contentType }, body: codec.encode(message.data) }
+  const encoded = codec.encode(message.data)
+  if (isPromise(encoded)) {
+    throw new OnceboxError('RESULT_INVALID', 'encode of a codec answered a promise; it must not be async')
+  }
+  return { headers: { ...headers, 'content-type': codec.contentType }, body: encoded }
 }
 
 function contentTypeOf(headers: Readonly<Record<string, string>>): string | undefined {

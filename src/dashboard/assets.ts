@@ -1,6 +1,6 @@
 /**
  * The files of the interface, as Vite has built them: names with a hash are kept for ever by browsers. They are read when they are
- * first asked for, and kept. A name is looked for among those that there are, so none leads out of the directory.
+ * first asked for, and kept; what could not be read, as where a process has too many files open, is read again. A name is looked for among those that there are, so none leads out of the directory.
  */
 import { readdir, readFile } from 'node:fs/promises'
 import path from 'node:path'
@@ -36,7 +36,10 @@ export function assetsIn(directory: string): Assets {
   let names: Promise<ReadonlySet<string>> | undefined
   const kept = new Map<string, Promise<Asset>>()
   return async (name) => {
-    names ??= list(directory)
+    names ??= list(directory).catch((error: unknown) => {
+      names = undefined
+      throw error
+    })
     const type = TYPES[path.extname(name)]
     if (type === undefined || !(await names).has(name)) return undefined
     let asset = kept.get(name)
@@ -44,6 +47,7 @@ export function assetsIn(directory: string): Assets {
       const cache = name.startsWith('assets/') && HASHED.test(name) ? FOREVER : ASK_AGAIN
       asset = readFile(path.join(directory, name)).then((bytes) => ({ bytes, type, cache }))
       kept.set(name, asset)
+      asset.catch(() => kept.delete(name))
     }
     return asset
   }
@@ -56,7 +60,8 @@ async function list(directory: string): Promise<ReadonlySet<string>> {
     return new Set(
       files.map((entry) => path.relative(directory, path.join(entry.parentPath, entry.name)).split(path.sep).join('/')),
     )
-  } catch {
+  } catch (error) {
+    if ((error as { code?: unknown }).code !== 'ENOENT') throw error
     // It was not built.
     return new Set()
   }

@@ -11,6 +11,7 @@ import { SECRET } from '../postgres/sql/dashboard.js'
 import type { Runtime } from '../runtime.js'
 import { Problem } from './problem.js'
 import { scan } from './scan.js'
+import { sharedReading } from './shared-reading.js'
 
 export interface Fingerprints {
   show(fingerprint: string): string
@@ -82,15 +83,27 @@ function replaced(query: string, show: (one: string) => string): string {
 
 const OWN = (): string => sharedByCopies('dashboard-fingerprints', () => randomBytes(32).toString('hex'))
 
-/** The secret of a box. Where there is none yet, or no right to it, one of this process: its aliases are good for nobody else. */
+/** So long it stays that there is no secret, or no right to it: a migration and a grant are rare, and requests are not. */
+const MISSING_MS = 60_000
+
+/**
+ * The secret of a box. Where there is none yet, or no right to it, one of this process: its aliases are good for nobody else. All who
+ * look share one question, so it needs no place among what readers ask of the database.
+ */
 export function secretOf({ db }: Runtime): () => Promise<string> {
   let known: string | undefined
+  const look = sharedReading(
+    async () => {
+      try {
+        known = (await db.run(SECRET, { name: 'fingerprints' }))[0]?.value
+      } catch (error) {
+        if (!someCause(error, (cause) => ['42P01', '42501'].includes(sqlState(cause) ?? ''))) throw error
+      }
+    },
+    () => MISSING_MS,
+  )
   return async () => {
-    try {
-      known ??= (await db.run(SECRET, { name: 'fingerprints' }))[0]?.value
-    } catch (error) {
-      if (!someCause(error, (cause) => ['42P01', '42501'].includes(sqlState(cause) ?? ''))) throw error
-    }
+    if (known === undefined) await look()
     return known ?? OWN()
   }
 }

@@ -55,7 +55,8 @@ export function dashboard(boxes: ShownBox | Readonly<Record<string, ShownBox>>, 
       } catch (error) {
         const problem = toProblem(error)
         const isOurs = problem.code === 'INTERNAL' || problem.code === 'DATABASE_AWAY'
-        if (isOurs && !(error instanceof Problem)) tellSafely(settings.onError, error)
+        const told = error instanceof Problem ? error.cause : error
+        if (isOurs && told !== undefined) tellSafely(settings.onError, told)
         return refusal(request, problem, error instanceof WrongMethod ? { allow: error.allow } : {})
       }
     },

@@ -7,14 +7,15 @@ import { FieldProblem } from './fields.js'
 
 type Detail = Omit<ProblemAnswer['error'], 'code' | 'message'>
 
-/** Thrown anywhere below a route, and answered. */
+/** Thrown anywhere below a route, and answered. Its cause is for the operator. */
 export class Problem extends Error {
   constructor(
     readonly code: ProblemCode,
     message: string,
     readonly detail: Detail = {},
+    options?: ErrorOptions,
   ) {
-    super(message)
+    super(message, options)
   }
 
   get answer(): ProblemAnswer {

@@ -1,6 +1,7 @@
 /** Reads the input of a route: from its path, its query or its body. What is not declared is refused. */
 import { nearest } from '../nearest.js'
 import { flowOf, type Intake } from '../http/body.js'
+import { mountOf } from '../http/handler.js'
 import { invalid } from '../options.js'
 import type { Matched } from './match.js'
 import { Problem } from './problem.js'
@@ -48,11 +49,7 @@ export function checkType(request: Request): void {
 }
 
 async function readJson(request: Request, intake: Intake): Promise<Record<string, unknown>> {
-  if (request.bodyUsed) {
-    throw invalid(
-      'the body of a request to the dashboard had been read already; mount it before whatever parses bodies',
-    )
-  }
+  if (request.bodyUsed) return parsedBefore(request)
   const read = await intake.read(flowOf(request))
   if ('problem' in read) {
     if (read.problem === 'too-large') throw new Problem('TOO_LARGE', 'the body is too large')
@@ -60,8 +57,26 @@ async function readJson(request: Request, intake: Intake): Promise<Record<string
     throw new Problem('INPUT_INVALID', 'the body broke off, or came too slowly')
   }
   const value = parse(read.bytes)
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
+  if (isObject(value)) return value
   throw new Problem('INPUT_INVALID', 'the body must be a JSON object')
+}
+
+/** What a parser of the framework has left: Express in its request, Koa in the request of its context. */
+function parsedBefore(request: Request): Record<string, unknown> {
+  const own = mountOf(request).request as { readonly request?: Kept; readonly body?: unknown } | undefined
+  const { body } = own?.request ?? own ?? {}
+  if (isObject(body)) return body
+  const what = 'the body of a request to the dashboard had been read already, and nobody has left what was in it'
+  const cause = invalid(`${what}; mount it before whatever parses bodies`)
+  throw new Problem('INTERNAL', 'the dashboard got no body here; the log of the server says why', {}, { cause })
+}
+
+interface Kept {
+  readonly body?: unknown
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function parse(bytes: Uint8Array): unknown {

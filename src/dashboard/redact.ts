@@ -8,6 +8,7 @@
 import { messageOf } from '../inbox/entry.js'
 import type { Message } from '../message.js'
 import type { FoundRow } from '../postgres/sql/walk.js'
+import { isPromise } from '../promises.js'
 import { leavesOf, parseExact, writeExact, type ExactNode } from './exact.js'
 import { createMask, MASK } from './mask.js'
 
@@ -41,6 +42,7 @@ type Stored = Pick<
   | 'type'
   | 'key'
   | 'body'
+  | 'bytes'
   | 'envelope'
   | 'result'
   | 'received'
@@ -80,7 +82,7 @@ function redacted(row: Stored, redact: Redact): Seen {
   const asItWas = node && writeExact(node.value, node)
   const answer: unknown = redact({ ...before, headers: { ...before.headers }, ...(result && { result: result.value }) })
   if (answer === null || answer === undefined) return BLACK
-  if (typeof answer !== 'object' || typeof (answer as { then?: unknown }).then === 'function') {
+  if (typeof answer !== 'object' || isPromise(answer)) {
     throw new TypeError('redact must answer a message at once, not a promise or something else')
   }
   const after = answer as Partial<Redactable>
@@ -101,7 +103,8 @@ function redacted(row: Stored, redact: Redact): Seen {
     result: returned,
     redacted: written !== asItWas,
     unredactable: false,
-    mask: createMask(gone),
+    // Which values are in bytes that nobody could decode is not known: words about them may quote any.
+    mask: row.bytes == null ? createMask(gone) : () => MASK,
   }
 }
 

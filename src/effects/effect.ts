@@ -5,6 +5,7 @@ import { OnceboxError, Reject, RetryLater } from '../errors.js'
 import { DAY_MS } from '../figures.js'
 import type { EffectOptions } from '../handler.js'
 import { callback, integer, oneOf, optional, resolve } from '../options.js'
+import { isPromise } from '../promises.js'
 import type { Traces } from '../telemetry/traces.js'
 import type { EffectSubject } from '../postgres/sql/effects.js'
 
@@ -69,5 +70,8 @@ export function idempotencyKey({ consumer, source, id }: EffectSubject, name: st
 
 /** Did the call certainly not happen? What steers a message was thrown by the caller's own code, so it knows. */
 export function isDefinite(error: unknown, { isDefinite: vouches }: EffectOptions): boolean {
-  return error instanceof Reject || error instanceof RetryLater || vouches?.(error) === true
+  if (error instanceof Reject || error instanceof RetryLater) return true
+  const answer: unknown = vouches?.(error)
+  // A promise is no yes, and nobody waits for it.
+  return !isPromise(answer) && answer === true
 }

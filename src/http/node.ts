@@ -1,9 +1,9 @@
 /** node:http, and what is built on it: Express, Nest, and Next.js pages; routes of Fastify too. */
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import { rememberMount, resolveMount, type FetchHandler, type MountOptions, type ResolvedMount } from './handler.js'
 import { toRequest } from './request.js'
 import { tellSafely } from './report.js'
-import { respond, setStatus } from './respond.js'
+import { OF_A_BODY, respond, setStatus } from './respond.js'
 
 /** After an answer that did not wait for the whole body, so long is the rest of it thrown away. */
 const LINGER_MS = 2_000
@@ -71,10 +71,12 @@ export async function serve(mount: ResolvedMount, exchange: Exchange): Promise<v
   }
   if (isClosed(outgoing)) gone()
   else outgoing.once('close', gone)
+  const before = outgoing.getHeaders()
   try {
     await answer(mount, exchange, aborted.signal)
   } catch (error) {
-    fail(mount, exchange, error)
+    tellSafely(mount.onError, error)
+    fail(exchange, before)
   }
   if (!incoming.complete) throwAwayTheRest(incoming)
 }
@@ -87,11 +89,16 @@ async function answer(mount: ResolvedMount, exchange: Exchange, signal: AbortSig
   await respond(response, { outgoing, method: incoming.method, signal })
 }
 
-/** Answers nothing of the inside. What the client has got a part of is cut off, so that it does not pass for whole. */
-function fail({ onError }: ResolvedMount, { incoming, outgoing }: Exchange, error: unknown): void {
-  tellSafely(onError, error)
+/**
+ * Answers nothing of the inside, with the headers that were there before the handler was asked, such as those of CORS. What the client
+ * has got a part of is cut off, so that it does not pass for whole.
+ */
+function fail({ incoming, outgoing }: Exchange, before: OutgoingHttpHeaders): void {
   if (outgoing.headersSent) return cutOff(incoming, outgoing)
   for (const name of outgoing.getHeaderNames()) outgoing.removeHeader(name)
+  for (const [name, value] of Object.entries(before)) {
+    if (value !== undefined && !OF_A_BODY.includes(name)) outgoing.setHeader(name, value)
+  }
   setStatus(outgoing, 500)
   outgoing.setHeader('content-type', 'application/json')
   outgoing.end('{"error":"internal error"}')

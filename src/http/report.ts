@@ -1,5 +1,6 @@
 /** What the client of a fetch handler is not told, and somebody should be. */
 import { OnceboxError } from '../errors.js'
+import { callSafely } from '../promises.js'
 
 export type Report = (error: unknown) => void
 
@@ -18,9 +19,5 @@ export function warning(text: string, warns: string): Report {
 
 /** The client is answered all the same. */
 export function tellSafely(report: Report, error: unknown): void {
-  try {
-    report(error)
-  } catch {
-    // Nobody is left to tell.
-  }
+  callSafely(() => report(error))
 }

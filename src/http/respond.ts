@@ -10,7 +10,7 @@ import { isResponse } from './response.js'
 export const HOP_BY_HOP = ['connection', 'keep-alive', 'proxy-connection', 'transfer-encoding', 'upgrade']
 
 /** Of a body that is not this one: a framework, or a middleware of it, may have described its own. */
-const OF_A_BODY = [
+export const OF_A_BODY = [
   ...['content-length', 'content-type', 'content-encoding', 'content-language', 'content-location', 'content-range'],
   ...['content-disposition', 'content-md5', 'etag', 'last-modified'],
 ]
@@ -34,10 +34,12 @@ export async function respond(response: Response, waiting: Waiting): Promise<voi
   // To remove what is not there would keep Node.js from setting it.
   for (const name of OF_A_BODY) if (outgoing.hasHeader(name)) outgoing.removeHeader(name)
   for (const [name, value] of response.headers) {
-    if (name !== 'set-cookie' && !HOP_BY_HOP.includes(name)) outgoing.setHeader(name, value)
+    if (name !== 'set-cookie' && !HOP_BY_HOP.includes(name)) {
+      outgoing.setHeader(name, name === 'vary' ? varyBy(textsIn(outgoing, name), value) : value)
+    }
   }
   const cookies = response.headers.getSetCookie()
-  if (cookies.length > 0) outgoing.setHeader('set-cookie', cookies)
+  if (cookies.length > 0) outgoing.setHeader('set-cookie', [...textsIn(outgoing, 'set-cookie'), ...cookies])
   const body = response.body as ReadableStream<Uint8Array> | null
   if (body === null || method === 'HEAD') {
     outgoing.end()
@@ -53,6 +55,19 @@ export async function respond(response: Response, waiting: Waiting): Promise<voi
   } finally {
     signal.removeEventListener('abort', cancel)
   }
+}
+
+/** What a middleware has set before. */
+function textsIn(outgoing: ServerResponse, name: string): string[] {
+  return [outgoing.getHeader(name) ?? []].flat().map(String)
+}
+
+/** By all that one of them says: a cache must not give what was made for one origin to another. */
+function varyBy(before: readonly string[], value: string): string {
+  const names = [...before, value].flatMap((list) => list.split(',')).map((name) => name.trim())
+  const isFirst = (name: string, at: number): boolean =>
+    names.findIndex((other) => other.toLowerCase() === name.toLowerCase()) === at
+  return names.filter((name, at) => name !== '' && isFirst(name, at)).join(', ')
 }
 
 /** With the words that belong to it, and not those of a status that was set before. */

@@ -39,6 +39,8 @@ export interface IdempotentEndpoint {
 
 const BUSY = { 'retry-after': '1' }
 const AWAY = { 'retry-after': '5' }
+/** For the request ahead to find out whether its key is known. It may itself wait for a connection, for much longer. */
+const LEARN_MS = 2_000
 /** Deadlocks and the like are nobody's fault: so often is a request tried at once. */
 const TRIES = 5
 
@@ -122,11 +124,11 @@ async function answer(endpoint: Endpoint, asked: Asked, inFlight: InFlight): Pro
   const own = asked.key === undefined ? undefined : `${asked.scope ?? ''}\0${asked.key}`
   for (let attempt = 0; ; attempt++) {
     const other = own === undefined ? undefined : inFlight.get(own)
-    const tried = other ? await learn(other) : await track(inFlight, own, { endpoint, asked })
-    if (tried.status === 'answered') return toResponse(tried.response)
-    if (tried.status === 'known') return replay(tried.kept, asked)
-    if (tried.status === 'withdrawn') return problem(422, { detail: 'its first request was withdrawn; use a new key' })
-    if (left() === 0) return problem(409, { headers: BUSY })
+    const tried = other ? await learn(other, left() + LEARN_MS) : await track(inFlight, own, { endpoint, asked })
+    if (tried?.status === 'answered') return toResponse(tried.response)
+    if (tried?.status === 'known') return replay(tried.kept, asked)
+    if (tried?.status === 'withdrawn') return problem(422, { detail: 'its first request was withdrawn; use a new key' })
+    if (left() === 0) return tried ? problem(409, { headers: BUSY }) : problem(503, { headers: AWAY })
     await (other ? sleep(left(), other.settled) : sleep(Math.min(left(), backoffMs(attempt, 20, 500))))
   }
 }
@@ -135,11 +137,13 @@ const BUSY_HERE: Tried = { status: 'busy' }
 
 /**
  * What a request that is ahead finds out serves for all, whatever its payload is, if the key was known before. Its own response
- * does not: it may be the first with the key, and fail.
+ * does not: it may be the first with the key, and fail. Undefined: it came to nothing, and is not outstanding any more.
  */
-async function learn({ begun, settled }: Running): Promise<Tried> {
-  const tried = (await Promise.race([begun, settled])) ?? BUSY_HERE
-  return tried.status === 'answered' ? BUSY_HERE : tried
+async function learn({ begun, settled }: Running, ms: number): Promise<Tried | undefined> {
+  await sleep(ms, begun, settled)
+  // The first of those that are settled by now: what is not, is busy.
+  const tried = await Promise.race([settled, Promise.resolve(BUSY_HERE)])
+  return tried?.status === 'answered' ? BUSY_HERE : tried
 }
 
 function replay({ request, response }: Kept, { fingerprint }: Asked): Response {

@@ -2,6 +2,7 @@
 import { nameProblem } from '../check-options.js'
 import { toFailure } from '../failure.js'
 import { toMessage, type Message } from '../message.js'
+import { isPromise } from '../promises.js'
 import type { ConsumerDeclaration } from './consumer.js'
 import type { Prepared } from './prepare.js'
 
@@ -42,6 +43,7 @@ export function withIdentities(
 function businessKey(identity: (message: never) => string, message: Message): { text: string } | { problem: string } {
   try {
     const text: unknown = identity(message as never)
+    if (isPromise(text)) return { problem: 'answered a promise; it must not be async' }
     const problem = nameProblem(text)
     return problem ? { problem } : { text: text as string }
   } catch (error) {

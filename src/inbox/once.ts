@@ -1,7 +1,7 @@
 /** Once: runs work in the caller's own transaction, if this consumer has not handled the message yet. */
 import { isConflict } from '../postgres/errors.js'
 import { randomUUID } from 'node:crypto'
-import { isPromise } from '../brokers/codec.js'
+import { isPromise } from '../promises.js'
 import { checkKnown, nameProblem, requireFunction } from '../check-options.js'
 import { OnceboxError } from '../errors.js'
 import { DEFAULT_RETAIN_MS } from '../figures.js'

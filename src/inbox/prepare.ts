@@ -1,10 +1,11 @@
 /** The first step: what arrives becomes an envelope that can be stored, or a refusal with a reason. */
 import { inspect } from 'node:util'
-import { codecProblem, isPromise, vanishingProblem } from '../brokers/codec.js'
+import { codecProblem, vanishingProblem } from '../brokers/codec.js'
 import { isStandIn } from '../brokers/stand-in.js'
 import { unmappedProblem } from '../brokers/unmapped.js'
 import { OnceboxError } from '../errors.js'
 import { isUnchecked, type Incoming, type QuarantineReason } from '../message.js'
+import { isPromise } from '../promises.js'
 import type { Origin, Runtime } from '../runtime.js'
 import type { Headers } from '../telemetry/headers.js'
 import {

@@ -5,6 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Dashboard, Redactable } from 'oncebox/dashboard'
 import type { FailureGroup, Item, RouteInput, RouteName } from 'oncebox/dashboard/client'
+import { decodeWith } from '../../src/brokers/codec.js'
 import { ROUTES } from '../../src/dashboard/routes.js'
 import { useServer } from '../inbox/fixture.js'
 import { ask, CANARY, fill, LARGE, open, requestFor, type Filled, type Who } from './fixture.js'
@@ -139,6 +140,23 @@ describe('redact', () => {
     expect((await ask(open({ shop: box }), 'body', input)).text).toContain(CANARY)
     expect((await ask(open({ shop: box }, { redact: (message) => message }), 'body', input)).status).toBe(403)
   })
+
+  test('shows nothing of why bytes could not be decoded, for a codec may quote them', async () => {
+    await using own = await server.open({ source: 'shop' })
+    own.consumer('mail', { note: () => undefined })
+    const codec = {
+      contentType: 'application/x-own',
+      decode: () => { throw new RangeError(`no field ${CANARY}`) },
+      encode: () => Buffer.alloc(0),
+    }
+    await own.receive(decodeWith(codec, { id: 'c', type: 'note', source: 'shop', body: Buffer.from([0xff, 0x00]) }))
+    const asked = [['messages', { box: 'shop', q: 'state:quarantined' }], ['message', { box: 'shop', id: 'c' }]] as const
+    for (const [name, input] of asked) {
+      expect((await ask(open({ shop: own }), name, input)).text).toContain(CANARY)
+      const { text, status } = await ask(open({ shop: own }, { redact: (message) => message }), name, input)
+      expect([name, status, text.includes('"c"'), text.includes(CANARY)]).toEqual([name, 200, true, false])
+    }
+  }) // prettier-ignore
 
   test('is asked about the key, which lists show to everybody', async () => {
     const redact = ({ key: _, ...message }: Redactable): Partial<Redactable> => message

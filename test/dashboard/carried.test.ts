@@ -193,3 +193,20 @@ test('whoever carries on takes what was counted, and not what has died since, th
     { id: 'd3', parked: 'dead' },
   ])
 })
+
+test('a change that was left is seen, and carried on, behind any number of newer ones that have ended', async () => {
+  const total = 40
+  await using box = await dead(total)
+  const first = here(box)
+  const { answer } = await ask(first, 'countRetry', { ...shop, q: 'state:dead' })
+  const { confirmation } = answer as Counted
+  const { id } = (await ask(first, 'retry', { ...shop, confirmation, perSecond: 5 })).answer as Job
+  await first.close()
+  await box.sql(`insert into ob.bulk (id, verb, state, query, zone, read_at, counted, secret, total, most, carriers, started_at, ended_at)
+    select gen_random_uuid(), 'retry', 'done', '', 0, 0, '{}', false, 0, 0, 1, ob.now() + i * interval '1 ms', ob.now()
+    from generate_series(1, 60) i`)
+  await box.sql('update ob.bulk set per_second = 10000 where id = $1', [id])
+  const second = here(box)
+  expect((await jobOf(second, id)).state).toBe('running')
+  expect(await ended(second, id)).toMatchObject({ state: 'done', done: total, resumed: true })
+})

@@ -67,6 +67,31 @@ test('a base path cannot break out of its attribute', () => {
   ).not.toContain('<script>')
 })
 
+test('a file that could not be read is read again when it is asked for again', async () => {
+  const place = path.join(directory, 'returning')
+  await mkdir(place)
+  const file = path.join(place, 'favicon.svg')
+  await writeFile(file, '<svg/>')
+  await writeFile(path.join(place, 'other.svg'), '<svg/>')
+  const own = assetsIn(place)
+  expect(await own('other.svg')).toBeDefined()
+  await rm(file)
+  await expect(own('favicon.svg')).rejects.toMatchObject({ code: 'ENOENT' })
+  await writeFile(file, '<svg/>')
+  expect(await own('favicon.svg')).toMatchObject({ type: 'image/svg+xml' })
+})
+
+test('files that could not be listed do not pass for a build that is not there', async () => {
+  const place = path.join(directory, 'in-the-way')
+  await writeFile(place, '')
+  const own = assetsIn(place)
+  await expect(own('favicon.svg')).rejects.toMatchObject({ code: 'ENOTDIR' })
+  await rm(place)
+  await mkdir(place)
+  await writeFile(path.join(place, 'favicon.svg'), '<svg/>')
+  expect(await own('favicon.svg')).toMatchObject({ type: 'image/svg+xml' })
+})
+
 test('without a build, the page says so', async () => {
   const told = { base: '', title: 'Shop', environment: undefined, readOnly: false }
   const html = await pageAt(told, assetsIn(path.join(directory, 'nothing')))

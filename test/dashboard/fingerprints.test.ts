@@ -104,6 +104,24 @@ test('where the secret cannot be read, aliases are of this process', async () =>
   expect(await found(ops, query, 'reader')).toEqual(['1', '2'])
 })
 
+test('that the secret may not be read is asked once for all who look, and not again with every request', async () => {
+  await using box = await filled()
+  await box.sql('drop table ob.secret')
+  // What a sequence has counted stays, though the statement fails.
+  await box.sql('create sequence ob.test_asked')
+  await box.sql(`create function ob.test_refuse() returns table (name text, value text) language plpgsql as $$
+    begin perform nextval('ob.test_asked'); raise insufficient_privilege; end $$`)
+  await box.sql('create view ob.secret as select * from ob.test_refuse()')
+  const ops = open({ shop: box })
+  const groups = await Promise.all(Array.from({ length: 10 }, () => groupOf(ops, 'reader')))
+  const later = await groupOf(ops, 'reader')
+  expect(new Set([...groups, later].map(({ fingerprint }) => fingerprint)).size).toBe(1)
+  expect(await box.sql('select last_value::int asked, is_called from ob.test_asked')).toEqual([
+    { asked: 1, is_called: true },
+  ])
+  await ops.close()
+})
+
 test('an alias leads to its fingerprint and to no other', () => {
   const { show, read } = fingerprintsFor('key', false)
   const prints = Array.from({ length: 2_000 }, (_, n) => fingerprintOf({ name: 'E', code: null, message: String.fromCharCode(97 + (n % 26)).repeat(n) })) // prettier-ignore

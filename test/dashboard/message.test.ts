@@ -41,6 +41,15 @@ describe('a message without a source', () => {
     expect(await ask(ops, 'conversation', asked)).toMatchObject({ status: 200, answer: { caused: [] } })
   })
 
+  test('is not taken for another producer’s of the same id: who does not say which is told to', async () => {
+    const asked = { ...at, id: 'twin', consumer: 'ship' }
+    await box.receive({ id: 'twin', type: 'lost', source: '', data: { of: 'nobody' } } as Incoming)
+    await box.receive({ id: 'twin', type: 'lost', source: 'shop', data: { of: 'shop' } } as Incoming)
+    expect(await ask(ops, 'body', { ...asked, source: '' })).toMatchObject({ status: 200, text: '{"of":"nobody"}' })
+    expect(await ask(ops, 'body', { ...asked, source: 'shop' })).toMatchObject({ status: 200, text: '{"of":"shop"}' })
+    expect(await ask(ops, 'body', asked)).toMatchObject({ status: 400, answer: { error: { code: 'INPUT_INVALID' } } })
+  })
+
   test('has its effect answered, by the empty source too', async () => {
     const asked = { ...at, consumer: 'pay', id: 'plain', source: '', effect: 'transfer', happened: true }
     expect(await ask(ops, 'answer', asked)).toMatchObject({ status: 200, answer: { done: true } })

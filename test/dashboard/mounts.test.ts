@@ -419,3 +419,42 @@ test('an authorize that answers a Response has it sent, and what protects is add
     'DENY',
   ])
 })
+
+describe('behind a parser of bodies', () => {
+  const errors: unknown[] = []
+  const ops = (): Dashboard =>
+    dashboard({ shop: box }, { authorize: () => 'all', onError: (error) => errors.push(error) })
+  const count = (url: string): Promise<Response> =>
+    fetch(`${url}/api/v1/boxes/shop/retry/count`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'sec-fetch-site': 'same-origin', connection: 'close' },
+      body: JSON.stringify({ q: 'id:nobody' }),
+    })
+
+  test('of Express, what it has parsed is taken', async () => {
+    const app = express()
+    app.use(express.json())
+    app.use('/', toNodeListener(ops()))
+    await using http = await listen(app)
+    const response = await count(http.url)
+    expect([response.status, await response.json()]).toMatchObject([200, { count: 0 }])
+  })
+
+  test('of Koa, what it has left in its request is taken', async () => {
+    const middleware = toKoa(ops())
+    await using http = await listen((req, res) => {
+      req.on('end', () => void middleware({ req, res, request: { body: { q: 'id:nobody' } } })).resume()
+    })
+    const response = await count(http.url)
+    expect([response.status, await response.json()]).toMatchObject([200, { count: 0 }])
+  })
+
+  test('that keeps nothing, it is 500, and the operator is told what to do', async () => {
+    errors.length = 0
+    const listener = toNodeListener(ops())
+    await using http = await listen((req, res) => void req.on('end', () => listener(req, res)).resume())
+    const response = await count(http.url)
+    expect([response.status, await response.json()]).toMatchObject([500, { error: { code: 'INTERNAL' } }])
+    expect(errors).toMatchObject([{ code: 'OPTION_INVALID', message: expect.stringContaining('before whatever parses bodies') as string }]) // prettier-ignore
+  })
+})

@@ -95,6 +95,26 @@ test('the audit and the jobs show no search for a payload to a reader, however i
   expect((await ask(ops, 'audit', at, { who: 'looker' })).text).toContain('Kowalski')
 }) // prettier-ignore
 
+test('with redact, the audit and the jobs show no key that somebody has asked for to who may see no bodies', async () => {
+  await using box = await fillNames()
+  const plain = open({ shop: box })
+  for (const q of ['state:dead key:acct-Kowalski', 'state:dead type:p']) {
+    const { answer } = await ask(plain, 'countRetry', { ...at, q })
+    await ask(plain, 'retry', { ...at, confirmation: (answer as { confirmation: string }).confirmation })
+    await waitUntil(async () => ((await ask(plain, 'jobs', at)).answer as Jobs).jobs.every(({ state }) => state !== 'running'))
+    await box.drain()
+  }
+  await box.admin.retry({ key: 'acct-Kowalski', state: 'dead' })
+  const redacting = open({ shop: box }, { redact })
+  for (const route of ['audit', 'jobs'] as const) {
+    for (const [ops, who, isShown] of [[plain, 'reader', true], [redacting, 'reader', false], [redacting, 'looker', true]] as const) {
+      const { text } = await ask(ops, route, at, { who })
+      expect([route, who, text.includes('acct-Kowalski')]).toEqual([route, who, isShown])
+      expect(text).toContain('state:dead type:p')
+    }
+  }
+}) // prettier-ignore
+
 test('the outbox shows no words of a sink’s error with redact, for they are of no one message', async () => {
   await using box = await server.open()
   const publish = (events: readonly unknown[]) => Promise.resolve(events.map(() => ({ error: new Error('refused 4111-3333'), retry: true })))

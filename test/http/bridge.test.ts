@@ -58,6 +58,49 @@ test('several cookies are several headers', async () => {
   expect((await fetch(http.url)).headers.getSetCookie()).toEqual(['a=1; Path=/', 'b=2'])
 })
 
+describe('what a middleware has set before', () => {
+  const behind = (handler: FetchHandler) => {
+    const listener = toNodeListener(handler, { onError: () => undefined })
+    return serve((request, response) => {
+      response.setHeader('vary', 'Origin').setHeader('set-cookie', 'session=1').setHeader('x-request-id', '7')
+      response.setHeader('etag', '"of another body"')
+      listener(request, response)
+    })
+  }
+
+  test('is joined by what the handler says it varies by, and by its cookies', async () => {
+    await using http = await behind(() => {
+      const headers = { vary: 'accept, origin', 'set-cookie': 'a=1', 'x-request-id': '8' }
+      return new Response('ok', { headers })
+    })
+    const { headers } = await fetch(http.url)
+    expect(headers.get('vary')).toBe('Origin, accept')
+    expect(headers.getSetCookie()).toEqual(['session=1', 'a=1'])
+    expect(headers.get('x-request-id')).toBe('8')
+  })
+
+  test.for<[how: string, handler: FetchHandler]>([
+    ['throws', () => Promise.reject(new Error('broken'))],
+    [
+      'breaks off before its first piece',
+      () => {
+        const body = new ReadableStream({ pull: (controller) => controller.error(new Error('broken')) })
+        return new Response(body, { headers: { vary: 'accept', 'set-cookie': 'a=1', 'cache-control': 'public' } })
+      },
+    ],
+  ])('is there too where the handler %s, and nothing that the handler has set', async ([, handler]) => {
+    await using http = await behind(handler)
+    const { status, headers } = await fetch(http.url)
+    expect([status, headers.get('content-type')]).toEqual([500, 'application/json'])
+    expect([headers.get('vary'), headers.get('x-request-id'), headers.getSetCookie()]).toEqual([
+      'Origin',
+      '7',
+      ['session=1'],
+    ])
+    expect([headers.get('etag'), headers.get('cache-control')]).toEqual([null, null])
+  })
+})
+
 test('events reach the client one by one, the head before the first', async () => {
   const gates = [gate(), gate(), gate()]
   await using http = await at(() => {

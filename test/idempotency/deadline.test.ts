@@ -3,10 +3,10 @@ import { once } from 'node:events'
 import { createServer, type AddressInfo, type Socket } from 'node:net'
 import pg from 'pg'
 import postgres from 'postgres'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { createBox } from 'oncebox'
 import { toNodeListener } from 'oncebox/http'
-import { idempotent } from 'oncebox/idempotency'
+import { idempotent, type IdempotentEndpoint } from 'oncebox/idempotency'
 import { fromPg } from 'oncebox/pg'
 import { fromPostgres } from 'oncebox/postgres'
 import { useServer } from '../inbox/fixture.js'
@@ -119,4 +119,48 @@ test('a database that takes connections and says nothing is answered 503, and no
     await pool.end()
   }
   expect(runs).toBe(0)
+})
+
+describe('while the pool has no connection to give', () => {
+  const ask = (endpoint: IdempotentEndpoint): Promise<Response> =>
+    endpoint.fetch(new Request('http://localhost/', { method: 'POST', headers: { 'idempotency-key': 'k' } }))
+
+  test('a copy is told 409 while the first still waits for one, and the first runs', async () => {
+    await using box = await server.open()
+    const pool = new pg.Pool({ connectionString: server.url, max: 1 })
+    const endpoint = idempotent(
+      createBox({ db: fromPg(pool), schema: box.schema }),
+      { name: 'charges', scope: 'shared', timeoutMs: 20_000 },
+      () => new Response('done'),
+    )
+    const taken = await pool.connect()
+    try {
+      let isAnswered = false
+      const first = ask(endpoint).finally(() => (isAnswered = true))
+      const { status } = await ask(endpoint)
+      expect([status, isAnswered]).toEqual([409, false])
+      taken.release()
+      expect(await seen(await first)).toEqual([200, 'done', null])
+    } finally {
+      await pool.end()
+    }
+  })
+
+  test('a copy is told 503 as the first is, for nothing is outstanding any more', async () => {
+    await using box = await server.open()
+    const pool = new pg.Pool({ connectionString: server.url, max: 1, connectionTimeoutMillis: 200 })
+    const endpoint = idempotent(
+      createBox({ db: fromPg(pool), schema: box.schema }),
+      { name: 'charges', scope: 'shared', onError: () => undefined },
+      () => new Response('done'),
+    )
+    const taken = await pool.connect()
+    try {
+      const answers = await Promise.all([ask(endpoint), ask(endpoint)])
+      expect(answers.map(({ status, headers }) => [status, headers.get('retry-after')])).toEqual([[503, '5'], [503, '5']]) // prettier-ignore
+    } finally {
+      taken.release()
+      await pool.end()
+    }
+  })
 })

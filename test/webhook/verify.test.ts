@@ -135,6 +135,32 @@ describe('time', () => {
       ])
     },
   )
+
+  test.for(['standard', 'stripe'] as const)(
+    '%s: a copy whose body is still on its way when its time is up is refused',
+    async (scheme) => {
+      let nowMs = NOW
+      const { hook, got } = attached({ scheme, now: () => nowMs, toleranceMs: 1_000 })
+      const { headers, body } = await sign(scheme, bodyOf(scheme), { at: NOW })
+      const send = (lastPieceMs: number): Promise<Response> => {
+        nowMs = NOW
+        const slow = new ReadableStream(
+          {
+            pull(controller) {
+              nowMs = NOW + lastPieceMs
+              controller.enqueue(Buffer.from(body))
+              controller.close()
+            },
+          },
+          { highWaterMark: 0 },
+        )
+        return hook.fetch(new Request('http://localhost/', { method: 'POST', headers, body: slow, duplex: 'half' }))
+      }
+      expect((await send(1_001)).status).toBe(401)
+      expect(got).toEqual([])
+      expect((await send(1_000)).status).toBe(200)
+    },
+  )
 })
 
 describe('a signature that is not right', () => {
@@ -412,6 +438,19 @@ describe('what the message is', () => {
     })
   })
 
+  test.for<[timestamp: string, time: unknown]>([
+    ['2022-11-03T20:26:10.344522Z', '2022-11-03T20:26:10.344522Z'],
+    ['2022-11-03T20:26:10+01:00', '2022-11-03T20:26:10+01:00'],
+    ['2022-11-03', '2022-11-03'],
+    // V8 makes a date of each of these, of 2001 as a rule.
+    ['12', new Date(NOW)],
+    ['build 7', new Date(NOW)],
+    ['order 2022-11-03', new Date(NOW)],
+    ['2022-13-03T20:26:10Z', new Date(NOW)],
+  ])('Standard Webhooks: of the timestamp %j, only a date is the time', async ([timestamp, time]) => {
+    expect((await get({ scheme: 'standard' }, JSON.stringify({ type: 'note', timestamp }))).time).toEqual(time)
+  })
+
   test('with source: event, a CloudEvent under Standard Webhooks is that event, whatever its content type', async () => {
     const event = {
       specversion: '1.0',
@@ -446,6 +485,7 @@ describe('what the message is', () => {
 
   test.for([
     ['{"created":1700000000,"id":"evt_1","type":"charge.succeeded"}', new Date(1_700_000_000_000)],
+    ['{"created":"build 7","id":"evt_1","type":"charge.succeeded"}', new Date(NOW)],
     ['{"created":"2024-01-01T00:00:00Z","id":"evt_1","type":"charge.succeeded"}', new Date('2024-01-01T00:00:00Z')],
     ['{"created":"soon","id":"evt_1","type":"charge.succeeded"}', new Date(NOW)],
   ] as const)('Stripe: id, type and time of the event: %s', async ([body, time]) => {

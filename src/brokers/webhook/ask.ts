@@ -3,6 +3,7 @@ import { OnceboxError } from '../../errors.js'
 import { mountOf, rememberMount } from '../../http/handler.js'
 import { isResponse } from '../../http/response.js'
 import type { Incoming } from '../../message.js'
+import { isPromise } from '../../promises.js'
 import type { ResolvedCustom } from './custom.js'
 
 /** Looks at the body once it is there. Undefined: it is not the sender's. */
@@ -15,6 +16,9 @@ export function ask({ verify, source }: ResolvedCustom, request: Request): Verif
     if (verdict === false) return undefined
     if (isResponse(verdict)) return verdict
     const messages: readonly unknown[] = Array.isArray(verdict) ? verdict : [verdict]
+    if (messages.filter(isPromise).length > 0) {
+      throw unfit('verify answered a promise in the place of a message; wait for each of a list with Promise.all')
+    }
     return messages.map((message) => {
       checkMessage(message)
       return { ...message, source }
@@ -29,16 +33,13 @@ function unread(request: Request, body: Uint8Array): Request {
 }
 
 function checkMessage(message: unknown): asserts message is Incoming {
-  if (!isPlain(message)) {
-    const advice = isThenable(message) ? '; wait for each of a list with Promise.all' : ''
-    throw unfit(`verify answered ${nameOf(message)} in the place of a message${advice}`)
-  }
+  if (!isPlain(message)) throw unfit(`verify answered ${nameOf(message)} in the place of a message`)
   const { id, type } = message
   if (id !== undefined && id !== null && typeof id !== 'string') throw unfit(`the id of a message was ${nameOf(id)}`)
   if (typeof type !== 'string') throw unfit(`the type of a message was ${nameOf(type)}`)
   const content = message['body'] ?? message['data']
   if (content === undefined) throw unfit('a message had neither body nor data')
-  if (isThenable(content)) throw unfit('the body or the data of a message was a promise; wait for it')
+  if (isPromise(content)) throw unfit('the body or the data of a message was a promise; wait for it')
 }
 
 function unfit(what: string): OnceboxError {
@@ -53,10 +54,6 @@ function isPlain(value: unknown): value is Record<string, unknown> {
   if (typeof value !== 'object' || value === null) return false
   const prototype: unknown = Object.getPrototypeOf(value)
   return prototype === null || Object.getPrototypeOf(prototype) === null
-}
-
-function isThenable(value: unknown): boolean {
-  return typeof (value as { then?: unknown } | null | undefined)?.then === 'function'
 }
 
 /** What it is, and nothing of what is in it. */

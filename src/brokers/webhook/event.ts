@@ -93,7 +93,7 @@ function readMessage({ scheme, source }: ResolvedSource, { headers, body, data, 
       }
       const { type, timestamp } = fieldsOf(data)
       if (typeof type === 'string' && type !== '') message.type = type
-      if (typeof timestamp === 'string' && !Number.isNaN(Date.parse(timestamp))) message.time = timestamp
+      if (isDate(timestamp)) message.time = timestamp
       return message
     }
     case 'stripe': {
@@ -127,8 +127,15 @@ function idOfBytes(body: Uint8Array): string {
 
 /** Seconds, or in newer events a date. */
 function stripeTime(created: unknown): Date | undefined {
-  const time = new Date(typeof created === 'number' ? created * 1_000 : typeof created === 'string' ? created : NaN)
+  const time = new Date(typeof created === 'number' ? created * 1_000 : isDate(created) ? created : NaN)
   return Number.isNaN(time.getTime()) ? undefined : time
+}
+
+const ISO_8601 = /^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?$/i
+
+/** V8 finds a date in any text that has a number. By a wrong time a message would pass for one that is too old. */
+function isDate(value: unknown): value is string {
+  return typeof value === 'string' && ISO_8601.test(value) && !Number.isNaN(Date.parse(value))
 }
 
 function isCloudEvent(data: unknown): boolean {

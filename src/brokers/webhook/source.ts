@@ -17,7 +17,7 @@ import { FINGERPRINTS, toMessage } from './event.js'
 import type { ResolvedCustom } from './custom.js'
 import { ask, type Verify } from './ask.js'
 import type { ResolvedSource } from './options.js'
-import { isSigned, readSignature, type Refusal } from './verify.js'
+import { isSigned, isTimely, readSignature, UNTIMELY, type Clock, type Refusal } from './verify.js'
 
 export interface WebhookSource extends Source {
   readonly push: true
@@ -110,7 +110,7 @@ async function read(
     return answer(415, { error: 'compressed bodies are not supported' }, { 'accept-encoding': 'identity' })
   }
   const verify = 'verify' in options ? ask(options, request) : signed(options, request)
-  if ('status' in verify) return answer(verify.status, { error: verify.error })
+  if ('status' in verify) return refuse(verify)
   if (request.bodyUsed) {
     const advice = 'mount it before whatever parses bodies, for the signature is of the bytes'
     const problem = `the body of a webhook had been read already; ${advice}`
@@ -147,18 +147,24 @@ async function deliverAll(
 
 /** By one of the schemes: headers alone tell whether the body is worth reading. */
 function signed(options: ResolvedSource, request: Request): Verify | Refusal {
-  const clock = { nowMs: options.now(), toleranceMs: options.toleranceMs }
-  const signature = readSignature(options.scheme, request.headers, clock)
+  const clock = (): Clock => ({ nowMs: options.now(), toleranceMs: options.toleranceMs })
+  const signature = readSignature(options.scheme, request.headers, clock())
   if ('status' in signature) return signature
   const { id, time } = signature
   const report = (error: unknown): void => tellSafely(options.onUnmapped, error)
   return async (body) => {
     if (!isSigned(signature, body, options.keys)) return undefined
+    // Who sends the body slowly would make a copy good for longer than consumers are made to remember it.
+    if (!isTimely(signature, clock())) return refuse(UNTIMELY)
     const message = toMessage(options, request, { body, id, time }, report)
     // What it should have become nobody knows before `map` is mended: its sender has it until then.
     if (unmappedProblem(message) === undefined) return [message]
     return answer(503, { error: 'try again later' }, { 'retry-after': String(UNMAPPED_SECONDS) })
   }
+}
+
+function refuse({ status, error }: Refusal): Response {
+  return answer(status, { error })
 }
 
 /** Of a body that did not come, or not in time. Who sends it again is served. */

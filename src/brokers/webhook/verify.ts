@@ -72,13 +72,14 @@ function readStandard(headers: Headers, clock: Clock): Signature | Refusal {
   if (!timestamp || !isTimestamp(timestamp)) return malformed('webhook-timestamp')
   const tokens = signatures.split(/ +/)
   if (!tokens.every((token) => /^[A-Za-z0-9]+,[!-+\--~]*$/.test(token))) return malformed('webhook-signature')
-  if (!isTimely(timestamp, clock)) return UNTIMELY
+  const time = timeOf(timestamp)
+  if (!isTimely({ time }, clock)) return UNTIMELY
   return {
     prefix: `${id}.${timestamp}.`,
     encoding: 'base64',
     candidates: tokens.filter((token) => token.startsWith('v1,')).map((token) => token.slice(3)),
     id,
-    time: timeOf(timestamp),
+    time,
   }
 }
 
@@ -92,8 +93,8 @@ function readStripe(headers: Headers, clock: Clock): Signature | Refusal {
     parts.filter((part) => part.startsWith(`${name}=`)).map((part) => part.slice(name.length + 1))
   const [timestamp, ...more] = valuesOf('t')
   if (timestamp === undefined || more.length > 0 || !isTimestamp(timestamp)) return malformed('stripe-signature')
-  if (!isTimely(timestamp, clock)) return UNTIMELY
   const time = timeOf(timestamp)
+  if (!isTimely({ time }, clock)) return UNTIMELY
   return { prefix: `${timestamp}.`, encoding: 'hex', candidates: valuesOf('v1'), id: undefined, time }
 }
 
@@ -109,7 +110,7 @@ function readGithub(headers: Headers): Signature | Refusal {
   return { prefix: '', encoding: 'hex', candidates: [header.slice('sha256='.length)], id }
 }
 
-const UNTIMELY: Refusal = { status: 401, error: 'the timestamp is too far from the time here' }
+export const UNTIMELY: Refusal = { status: 401, error: 'the timestamp is too far from the time here' }
 
 function unsigned(header: string): Refusal {
   return { status: 401, error: `the header ${header} is missing` }
@@ -128,7 +129,10 @@ function timeOf(timestamp: string): Date {
   return new Date(Number(timestamp) * 1_000)
 }
 
-/** To the millisecond: rounded, a copy would be good for up to a second longer than consumers are made to remember it. */
-function isTimely(timestamp: string, { nowMs, toleranceMs }: Clock): boolean {
-  return Math.abs(nowMs - Number(timestamp) * 1_000) <= toleranceMs
+/**
+ * To the millisecond: rounded, a copy would be good for up to a second longer than consumers are made to remember it. What signs
+ * no time never grows old.
+ */
+export function isTimely({ time }: Pick<Signature, 'time'>, { nowMs, toleranceMs }: Clock): boolean {
+  return time === undefined || Math.abs(nowMs - time.getTime()) <= toleranceMs
 }

@@ -47,7 +47,7 @@ export interface Jobs {
   start(order: Order): Promise<ListedJob>
   /** The one that was begun with this id. */
   find(id: string): Promise<ListedJob | undefined>
-  /** Those that run, and those that ended lately, in whichever process; newest first. */
+  /** Those that run, then those that ended lately, in whichever process. */
   list(): Promise<readonly ListedJob[]>
   /** Lets go of what runs here, for others to carry on. Resolves when nothing does any more. */
   close(): Promise<void>

@@ -1,11 +1,11 @@
 /** The audit: what people did. A filter may quote a payload, so it is shown to those who may see bodies. */
 import { audit as read } from '../../admin/audit.js'
 import type { Audit } from '../answers/index.js'
-import { maySeeBodies, type BoxCall } from '../desk.js'
+import { mayRead, mayReadCriterion } from '../asked.js'
+import { maySeeBodies, type BoxCall, type BoxViewer } from '../desk.js'
 import type { Fingerprints } from '../fingerprints.js'
 import { cursorInvalid } from '../problem.js'
 import type { RouteInput } from '../routes.js'
-import { scan } from '../scan.js'
 
 const BY_DEFAULT = 50
 
@@ -22,7 +22,7 @@ export async function audit(call: BoxCall, { cursor, limit = BY_DEFAULT }: Route
       ...(by !== undefined && { by }),
       ...(role !== undefined && { role }),
       ...(login !== undefined && { login }),
-      detail: withoutWords(maySeeBodies(viewer) ? detail : withoutSecrets(detail), viewer.fingerprints),
+      detail: withoutWords(maySeeBodies(viewer) ? detail : withoutSecrets(viewer, detail), viewer.fingerprints),
     })),
     ...(page.cursor !== undefined && { cursor: desk.signer.seal(bearer, page.cursor) }),
   }
@@ -58,23 +58,16 @@ const CRITERIA = [
   'after',
 ]
 
-function withoutSecrets(detail: Readonly<Record<string, unknown>>): Record<string, unknown> {
+function withoutSecrets(viewer: BoxViewer, detail: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const { filter } = detail
-  return { ...pick(detail, PLAIN), ...(filter !== undefined && { filter: plainFilter(filter) }) }
+  return { ...pick(detail, PLAIN), ...(filter !== undefined && { filter: plainFilter(viewer, filter) }) }
 }
 
-/** As the search reads it. What it would not take may be anything. */
-function mayQuote(query: string): boolean {
-  try {
-    return scan(query).some(({ qualifier }) => qualifier === 'error' || qualifier.startsWith('data.'))
-  } catch {
-    return true
-  }
-}
-
-function plainFilter(filter: unknown): unknown {
-  if (typeof filter === 'string') return mayQuote(filter) ? '[hidden]' : filter
-  return typeof filter === 'object' && filter !== null ? pick(filter as Record<string, unknown>, CRITERIA) : '[hidden]'
+function plainFilter(viewer: BoxViewer, filter: unknown): unknown {
+  if (typeof filter === 'string') return mayRead(viewer, filter) ? filter : '[hidden]'
+  if (typeof filter !== 'object' || filter === null) return '[hidden]'
+  const shown = CRITERIA.filter((name) => mayReadCriterion(viewer, name))
+  return pick(filter as Record<string, unknown>, shown)
 }
 
 function pick(from: Readonly<Record<string, unknown>>, names: readonly string[]): Record<string, unknown> {

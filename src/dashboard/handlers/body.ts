@@ -11,7 +11,7 @@ export async function body({ part, viewer }: BoxCall, { n, ...at }: RouteInput<'
   const fitting = n === undefined ? await rowsAt(part.reads, 'ids', at) : [await heldAt(part.reads, n, at)]
   const [row] = fitting
   if (!row) throw notFound('there is no such message, or retention has taken it')
-  if (fitting.length > 1 && at.consumer === undefined && !isAlike(fitting)) {
+  if (fitting.length > 1 && !isAlike(fitting)) {
     throw new Problem('INPUT_INVALID', 'several consumers or sources have different bodies under this id; say which')
   }
   const seen = seenBy(viewer, row)

@@ -5,6 +5,7 @@
 import { randomUUID } from 'node:crypto'
 import type { CheckedFilter } from '../../admin/filter.js'
 import type { Counted, Job, Jobs } from '../answers/index.js'
+import { mayRead } from '../asked.js'
 import { changeOf } from '../bulk/batch.js'
 import type { ListedJob, Order } from '../bulk/jobs.js'
 import { countAll } from '../bulk/count.js'
@@ -140,8 +141,6 @@ export function shownJobs(viewer: BoxViewer, listed: readonly ListedJob[]): Job[
 }
 
 function shown(viewer: BoxViewer, { secret, query, ...job }: ListedJob): Job {
-  return {
-    ...job,
-    ...((!secret || maySeeBodies(viewer)) && query !== undefined && { query: viewer.fingerprints.showQuery(query) }),
-  }
+  if (query === undefined || (secret && !maySeeBodies(viewer)) || !mayRead(viewer, query)) return job
+  return { ...job, query: viewer.fingerprints.showQuery(query) }
 }

@@ -91,12 +91,15 @@ from input
 where (select count(*) from ob.bulk r where r.state = 'running') < (given->>'mostRunning')::bigint
 on conflict (id) do nothing returning ${COLUMNS}`)
 
-/** Changes that run, and those that ended within `keptMs`, newest first, no more than `limit`. Index: bulk_started. */
+/**
+ * Changes that run, the newest first, then those that ended within `keptMs`, the last one first; no more than `limit`. One that runs, or
+ * has just ended, may have begun long before others. Index: none, for a day's changes are few.
+ */
 export const LIST_BULK = statement<{ keptMs: number; limit: number }, BulkRow>(`
 with input as materialized (select $1::text::jsonb given)
 select ${COLUMNS} from ob.bulk b
 where b.ended_at is null or b.ended_at > (select ob.now() - (given->>'keptMs')::float8 * interval '1 ms' from input)
-order by b.started_at desc limit (select (given->>'limit')::int from input)`)
+order by coalesce(b.ended_at, 'infinity') desc, b.started_at desc limit (select (given->>'limit')::int from input)`)
 
 /** A change by its id. Index: the primary key. */
 export const READ_BULK = statement<{ id: string }, BulkRow>(`

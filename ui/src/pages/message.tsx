@@ -16,6 +16,7 @@ import { Timeline } from '../components/message/timeline.js'
 import { Shown } from '../components/shown.js'
 import { SkeletonBlock } from '../components/skeleton.js'
 import { useCrumbs } from '../crumbs.js'
+import { identityOf } from '../logic/identity.js'
 import { adviceFor } from '../logic/reasons.js'
 import { visible } from '../logic/visible.js'
 import { useLoad } from '../load.js'
@@ -148,8 +149,8 @@ function useAnnounced({ consumer, state }: Fate): void {
   }, [consumer, state])
 }
 
-function bodyHref({ id, source, consumer, n }: Fate): string {
-  const at = new URLSearchParams({ id, consumer, ...(source !== '' && { source }), ...(n !== undefined && { n }) })
+function bodyHref(fate: Fate): string {
+  const at = new URLSearchParams(identityOf(fate))
   return `${told.base}/api/v1/boxes/${encodeURIComponent(box.value)}/body?${at.toString()}`
 }
 

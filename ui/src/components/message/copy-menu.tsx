@@ -1,5 +1,6 @@
 /** Copies of a message: as JSON, and as a test that delivers it again. */
 import { api, type Fate } from '../../api.js'
+import { identityOf } from '../../logic/identity.js'
 import { asJson, asTest, type Copied } from '../../logic/copies.js'
 import { box } from '../../router.js'
 import { toastError } from '../../toasts.js'
@@ -32,6 +33,6 @@ async function bodyOf(fate: Fate): Promise<string | undefined> {
   return wholeBody(fate)
 }
 
-export function wholeBody({ id, source, consumer, n }: Fate): Promise<string> {
-  return api.body({ box: box.value, id, consumer, n, ...(source !== '' && { source }) })
+export function wholeBody(fate: Fate): Promise<string> {
+  return api.body({ box: box.value, ...identityOf(fate) })
 }

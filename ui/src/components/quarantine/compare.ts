@@ -1,5 +1,6 @@
 /** Compares the bodies of a conflict, wherever the whole of them has to be fetched from. */
 import { api, type Conflict, type Fate, type Payload } from '../../api.js'
+import { identityOf } from '../../logic/identity.js'
 import { diffBodies, type Difference } from '../../logic/diff/index.js'
 import { plural } from '../../logic/format.js'
 
@@ -32,11 +33,8 @@ export async function compare(
 }
 
 /** Of a long one, an answer has the first part. */
-function whole(
-  { id, source, consumer, n, body }: Fate,
-  { box, signal }: Pick<Comparing, 'box' | 'signal'>,
-): Promise<string> {
-  const { whole: isWhole, text }: Payload = body
+function whole(fate: Fate, { box, signal }: Pick<Comparing, 'box' | 'signal'>): Promise<string> {
+  const { whole: isWhole, text }: Payload = fate.body
   if (isWhole && text !== undefined) return Promise.resolve(text)
-  return api.body({ box, id, consumer, n, ...(source !== '' && { source }) }, { signal })
+  return api.body({ box, ...identityOf(fate) }, { signal })
 }

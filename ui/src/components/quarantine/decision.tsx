@@ -7,6 +7,7 @@ import { SkeletonRows } from '../skeleton.js'
 import { ConflictPanel } from './conflict.js'
 import { EffectAnswer } from './effect-answer.js'
 import { RefusedPanel } from './refused.js'
+import { identityOf } from '../../logic/identity.js'
 
 interface Props {
   /** Its number, or who it is for and what it is: see placeOf. */
@@ -39,7 +40,7 @@ function Body({ n, reason }: Omit<Props, 'onDone'>) {
 function Effects({ n, onDone }: Omit<Props, 'reason'>) {
   const of = box.value
   const [consumer = '', source = '', id = ''] = n.split('\n')
-  const at = { box: of, id, consumer, ...(source !== '' && { source }) }
+  const at = { box: of, ...identityOf({ id, source, consumer }) }
   const load = useLoad(`effects ${of} ${n}`, (signal) => api.message(at, { signal }))
   return (
     <Loaded of={load} waiting={<Waiting />}>
