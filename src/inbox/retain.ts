@@ -22,7 +22,6 @@ import { sleep } from '../backoff.js'
 import type { ConsumerDeclaration } from './consumer.js'
 import { toEntry } from './entry.js'
 import { fillFingerprints } from './fingerprints.js'
-import { renew } from './registry.js'
 
 const BATCH = 1_000
 /** An archive gets the bodies, which may be large. */
@@ -207,7 +206,6 @@ export function createJanitor(runtime: Runtime, consumers: () => readonly Consum
     memory.quarantine = passes % FRESH_LOOK_PASSES === 0
     if (passes++ % FRESH_LOOK_PASSES === 0) memory.low.clear()
     try {
-      await renew(runtime, consumers())
       await prune(runtime, consumers(), memory)
       runtime.metrics.retentionPassed('ok')
     } catch (error) {
