@@ -266,7 +266,7 @@ describe('an effect whose name is another one in every run', () => {
     const box = await createTestBox({ db: fromPg(pool) })
     let runs = 0
     let calls = 0
-    const order = async (_message: unknown, { effect }: Context<MessageMap>) => {
+    const order = async (_message: unknown, { effect }: Context<MessageMap, pg.PoolClient>) => {
       const result = await effect(name(++runs), () => {
         // Nothing else would end it.
         if (++calls > 50) throw new Error('called without end')
