@@ -62,7 +62,11 @@ export function assemble(runtime: Runtime): Assembly {
   return {
     ...{ runtime, waker, workers, running, endpoints, declared, sources, relays, idle },
     wakeUps: watch(runtime, { name: 'wake-ups', where: { part: 'wake-ups' }, of: 'the database' }),
-    presence: createPresence(runtime, () => consumersOf(running.workers())),
+    presence: createPresence(runtime, {
+      all: () => consumersOf(running.workers()),
+      alive: () => [...workers.values()].filter(({ alive }) => alive).map(({ consumer }) => consumer),
+      declared,
+    }),
     janitor: createJanitor(runtime, declared),
     metering: createMetering(runtime),
     advice: createAdvice(runtime, workers, running),

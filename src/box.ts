@@ -110,7 +110,7 @@ export function createBox<Tx, TxIn = Tx, const M extends MessageMap = MessageMap
 
 /** It runs at once if the box does, else with the box, or by its own `start`. */
 function addConsumer(made: Assembly, life: Lifecycle, consumer: ConsumerDeclaration): Consumer {
-  const { runtime, workers, waker } = made
+  const { runtime, workers, waker, presence } = made
   checkClient(consumer, runtime.db.driver)
   for (const origin of runtime.origins) checkReplay(origin, asRemembering(consumer))
   const worker = createWorker(runtime, consumer)
@@ -121,8 +121,12 @@ function addConsumer(made: Assembly, life: Lifecycle, consumer: ConsumerDeclarat
     name: consumer.name,
     async start() {
       await worker.start(checkVersion(runtime.db).then(() => announce(made)))
+      await presence.seen()
     },
-    stop: async (stopOptions) => worker.stop(stopTimeout(stopOptions)),
+    async stop(stopOptions) {
+      await worker.stop(stopTimeout(stopOptions))
+      await presence.left()
+    },
     async drain() {
       const round = worker.drain()
       while (await round());

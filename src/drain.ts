@@ -33,6 +33,6 @@ async function drainAll({ life, workers, relays }: Drained): Promise<void> {
       rounds.set(worker, round)
       if (await round()) worked = true
     }
-    if (goesOn() && (await relays.drain())) worked = true
+    if (goesOn() && (await relays.drain({ goesOn }))) worked = true
   }
 }

@@ -48,6 +48,15 @@ export function usedTwice(name: string): OnceboxError {
   )
 }
 
+/** `recorded`: the effect that was called for the run before. */
+export function namedAnew(name: string, recorded: string): OnceboxError {
+  const text = `was called by a run of the handler that did not ask for the outcome of ${quoteEffect(recorded)}, which had just been recorded for it`
+  return new OnceboxError(
+    'OPTION_INVALID',
+    `${quoteEffect(name)} ${text}; name effects by what stays the same from run to run`,
+  )
+}
+
 /** A misspelt `onUnknown` would call again what its author wanted to be called once. */
 const EFFECT = {
   onUnknown: oneOf(['retry', 'park'], 'retry'),

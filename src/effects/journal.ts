@@ -26,7 +26,15 @@ import {
 import type { Statement } from '../postgres/statement.js'
 import { readable } from '../readable.js'
 import type { Runtime } from '../runtime.js'
-import { checkEffect, EffectUnknown, idempotencyKey, isDefinite, usedTwice, type WantedEffect } from './effect.js'
+import {
+  checkEffect,
+  EffectUnknown,
+  idempotencyKey,
+  isDefinite,
+  namedAnew,
+  usedTwice,
+  type WantedEffect,
+} from './effect.js'
 import { toText } from './outcome.js'
 import { backoffMs, sleep } from '../backoff.js'
 import { deadline, type Abort } from '../worker/abort.js'
@@ -44,6 +52,12 @@ export class JournalFailed extends Error {
 const PATIENCE_MS = 60_000
 /** How often it is tried after that, with nobody waiting. */
 const AGAIN_MS = 1_000
+
+/**
+ * So often a run may want another effect without a word of the one that was called for it. Effects that are begun side by side
+ * may be asked for in another order each time; one that has another name each time would be called without end.
+ */
+const MOST_STRAYS = 3
 
 /** A committed intent to call. */
 interface Intent {
@@ -63,7 +77,10 @@ export class EffectJournal {
   /** Under way: effects that are begun together ask once, or an answer would still be missing when the first ends the run. */
   #reading: Promise<Map<string, string | null>> | undefined
   #wanted: WantedEffect | undefined
-  /** A run that used a name twice has failed, whatever its handler makes of it: nothing is called for it. */
+  /** The effect that was called last, and how many runs have wanted another one without asking for it. */
+  #latest: string | undefined
+  #strays = 0
+  /** A run that used a name twice, or strayed once too often, has failed, whatever its handler makes of it: nothing is called for it. */
   #refused: OnceboxError | undefined
 
   constructor(runtime: Runtime, subject: EffectSubject) {
@@ -92,9 +109,17 @@ export class EffectJournal {
       // This run has come to nothing, so to ask again is not to ask twice.
       used.delete(name)
       // A handler that did not wait for its effect has failed: nothing is called for it.
-      if (isOpen()) this.#wanted ??= { name, run, options, within: this.#runtime.traces.context }
+      if (isOpen() && !this.#wanted) {
+        if (this.#hasStrayed(used)) throw (this.#refused ??= namedAnew(name, this.#latest!))
+        this.#wanted = { name, run, options, within: this.#runtime.traces.context }
+      }
       throw this.#refused ?? this.#abandoned()
     }
+  }
+
+  /** A run that has used these wants another one: has it, like too many before, not asked for what was called for it? */
+  #hasStrayed(used: ReadonlySet<string>): boolean {
+    return this.#latest !== undefined && !used.has(this.#latest) && ++this.#strays > MOST_STRAYS
   }
 
   /** A handler that catches everything must not commit without its effect. */
@@ -122,6 +147,7 @@ export class EffectJournal {
     abort: Abort,
   ): Promise<void> {
     const { name, options } = wanted
+    this.#latest = name
     const intent = await this.#intend(wanted, token, limits.leaseMs, abort)
     if (intent.before === 'done') return void this.#recorded!.set(name, intent.result)
     // Somebody called before and nobody recorded what came of it.

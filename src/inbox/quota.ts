@@ -22,23 +22,37 @@ const RETRY_MS = 60_000
 /** So full it may be to count as having room again. */
 const ROOMY = 0.9
 
-/** Delivers a batch; one by one if part of it does not fit into quarantine, so that the rest is taken. */
+/**
+ * Delivers a batch; one by one if part of it does not fit into quarantine, so that the rest is taken. As within one delivery,
+ * what is busy holds back what comes behind it in its key. What did not fit does not: in quarantine it has no place in its key.
+ */
 export async function deliverWithin(
   batch: readonly Incoming[],
   deliver: (batch: readonly Incoming[]) => Promise<Outcome[]>,
 ): Promise<Outcome[]> {
-  try {
-    return await deliver(batch)
-  } catch (error) {
-    if (!(error instanceof QuarantineFull)) throw error
-  }
-  if (batch.length === 1) {
-    const retryAt = new Date(Date.now() + RETRY_MS)
-    return [{ id: batch[0]?.id, ack: false, retryAt, status: 'busy', consumers: [] }]
-  }
+  const whole = await deliver(batch).catch(ifFull)
+  if (whole) return whole
   const outcomes: Outcome[] = []
-  for (const one of batch) outcomes.push(...(await deliverWithin([one], deliver)))
+  const heldBack = new Set<string>()
+  for (const one of batch) {
+    if (one.key !== undefined && heldBack.has(one.key)) {
+      outcomes.push(busy(one))
+      continue
+    }
+    // The batch was this one alone, and did not fit.
+    const [outcome] = (batch.length > 1 && (await deliver([one]).catch(ifFull))) || []
+    if (outcome?.status === 'busy' && one.key !== undefined) heldBack.add(one.key)
+    outcomes.push(outcome ?? { ...busy(one), retryAt: new Date(Date.now() + RETRY_MS) })
+  }
   return outcomes
+}
+
+function ifFull(error: unknown): undefined {
+  if (!(error instanceof QuarantineFull)) throw error
+}
+
+function busy({ id }: Incoming): Outcome {
+  return { id, ack: false, status: 'busy', consumers: [] }
 }
 
 /** Tells of a change. `used` is the share of its part with what was to be added; above 1 it was not. */

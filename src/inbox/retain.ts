@@ -7,6 +7,7 @@
  */
 import { DAY_MS, DEFAULT_RETAIN_MS } from '../figures.js'
 import type { Entry } from '../hooks.js'
+import { beginTurn, type OwnTurn, type Turn } from '../lifecycle.js'
 import type { MessageMap } from '../message.js'
 import { pruneOutbox } from '../outbox/retain.js'
 import { sqlState } from '../postgres/errors.js'
@@ -22,7 +23,6 @@ import { sleep } from '../backoff.js'
 import type { ConsumerDeclaration } from './consumer.js'
 import { toEntry } from './entry.js'
 import { fillFingerprints } from './fingerprints.js'
-import { renew } from './registry.js'
 
 const BATCH = 1_000
 /** An archive gets the bodies, which may be large. */
@@ -39,7 +39,7 @@ export interface Memory {
   readonly low: Map<string, readonly [received: string, source: string, id: string]>
   /** Rows of the quarantine that may go are rare and have no index of their own: they are looked for now and then. */
   quarantine: boolean
-  stopping: boolean
+  readonly stopping: boolean
   readonly trouble: Trouble
 }
 
@@ -47,7 +47,7 @@ export interface Memory {
 export async function prune(
   runtime: Runtime,
   consumers: readonly ConsumerDeclaration[],
-  memory: Memory = createMemory(runtime),
+  memory: Memory = createMemory(watchRetention(runtime), beginTurn()),
 ): Promise<number> {
   let count = 0
   try {
@@ -70,9 +70,19 @@ export async function prune(
   return count
 }
 
-function createMemory(runtime: Runtime): Memory {
-  const trouble = watch(runtime, { name: 'retention', where: { part: 'retention' }, of: 'the database' })
-  return { low: new Map(), quarantine: true, stopping: false, trouble }
+function watchRetention(runtime: Runtime): Trouble {
+  return watch(runtime, { name: 'retention', where: { part: 'retention' }, of: 'the database' })
+}
+
+function createMemory(trouble: Trouble, { goesOn }: Turn): Memory {
+  return {
+    low: new Map(),
+    quarantine: true,
+    trouble,
+    get stopping() {
+      return !goesOn()
+    },
+  }
 }
 
 class ArchiveFailed extends Error {}
@@ -196,29 +206,33 @@ const PASS_MS = 60_000
 /** So often a pass begins at the oldest message again: one that had to stay may be free to go by now. */
 const FRESH_LOOK_PASSES = 30
 
-/** Prunes about once a minute, and never at the same moment as its neighbours. */
+/**
+ * Prunes about once a minute, and never at the same moment as its neighbours. Each start is a turn with a memory of its own: a pass
+ * that outlasts its stop ends at its next step, whatever was started since.
+ */
 export function createJanitor(runtime: Runtime, consumers: () => readonly ConsumerDeclaration[]): Janitor {
-  const memory = createMemory(runtime)
+  const trouble = watchRetention(runtime)
+  let turn: OwnTurn | undefined
   let timer: NodeJS.Timeout | undefined
   let running: Promise<void> = Promise.resolve()
-  let passes = 0
 
-  const pass = async (): Promise<void> => {
-    memory.quarantine = passes % FRESH_LOOK_PASSES === 0
-    if (passes++ % FRESH_LOOK_PASSES === 0) memory.low.clear()
+  const pass = async (memory: Memory, isFresh: boolean): Promise<void> => {
+    memory.quarantine = isFresh
+    if (isFresh) memory.low.clear()
     try {
-      await renew(runtime, consumers())
       await prune(runtime, consumers(), memory)
       runtime.metrics.retentionPassed('ok')
     } catch (error) {
       runtime.metrics.retentionPassed('failed')
-      if (!memory.stopping) memory.trouble.failed(error)
+      if (!memory.stopping) trouble.failed(error)
     }
   }
-  const schedule = (): void => {
+  const schedule = (memory: Memory, passes: number): void => {
     timer = setTimeout(
       () => {
-        running = pass().then(() => (memory.stopping ? undefined : schedule()))
+        running = pass(memory, passes % FRESH_LOOK_PASSES === 0).then(() => {
+          if (!memory.stopping) schedule(memory, passes + 1)
+        })
       },
       PASS_MS * (0.5 + Math.random()),
     )
@@ -226,14 +240,14 @@ export function createJanitor(runtime: Runtime, consumers: () => readonly Consum
   }
   return {
     start() {
-      if (timer) return
-      memory.stopping = false
-      runtime.traces.background(schedule)
+      if (turn) return
+      const memory = createMemory(trouble, (turn = beginTurn()))
+      runtime.traces.background(() => schedule(memory, 0))
     },
     async stop(timeoutMs) {
-      memory.stopping = true
+      turn?.end()
+      turn = undefined
       clearTimeout(timer)
-      timer = undefined
       await sleep(timeoutMs, running)
     },
   }

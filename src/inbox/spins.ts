@@ -13,23 +13,38 @@ const FREE = 3
 const MOST_MS = 10_000
 const MAX_REMEMBERED = 10_000
 
-/** A consumer's, for as long as its process runs: each drain has a worker of its own. */
-const spins = new WeakMap<Worker['consumer'], Map<string, number>>()
+interface Asks {
+  /** How often it has asked for it. */
+  readonly count: number
+  /** When it asked last, and for how long a delay. */
+  readonly asked: number
+  readonly delayMs: number
+}
 
-/** The verdict of a message that asked to be run later, or one with a longer delay. */
+/** A consumer's, for as long as its process runs: each drain has a worker of its own. */
+const spins = new WeakMap<Worker['consumer'], Map<string, Asks>>()
+
+/**
+ * The verdict of a message that asked to be run later, or one with a longer delay. A time is asked for by our clock, and waited for
+ * by that of the database: where ours is behind, it is over when it is asked for. So a message that comes back long before the time
+ * for which it asked spins, too.
+ */
 export function slowDown({ consumer }: Worker, { source, id }: HeldMessage, verdict: Verdict): Verdict {
+  const now = performance.now()
   const delayMs = verdict.at ? verdict.at.getTime() - Date.now() : (verdict.delayMs ?? 0)
-  const times = spins.get(consumer) ?? new Map<string, number>()
-  spins.set(consumer, times)
+  const known = spins.get(consumer) ?? new Map<string, Asks>()
+  spins.set(consumer, known)
   const key = JSON.stringify([source, id])
-  if (delayMs >= AT_ONCE_MS) {
-    times.delete(key)
+  const last = known.get(key)
+  const cameEarly = verdict.at !== undefined && last !== undefined && now - last.asked < last.delayMs / 2
+  const spinning = delayMs < AT_ONCE_MS || cameEarly
+  if (!spinning && !verdict.at) {
+    known.delete(key)
     return verdict
   }
-  if (times.size >= MAX_REMEMBERED) times.clear()
-  const count = (times.get(key) ?? 0) + 1
-  times.set(key, count)
+  if (known.size >= MAX_REMEMBERED) known.clear()
+  const count = spinning ? (last?.count ?? 0) + 1 : 0
+  known.set(key, { count, asked: now, delayMs })
   if (count <= FREE) return verdict
-  const { at: _, ...rest } = verdict
-  return { ...rest, delayMs: Math.min(MOST_MS, AT_ONCE_MS * 2 ** Math.min(count - FREE - 1, 20)) }
+  return { ...verdict, delayMs: Math.min(MOST_MS, AT_ONCE_MS * 2 ** Math.min(count - FREE - 1, 20)) }
 }

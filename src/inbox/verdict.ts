@@ -12,7 +12,7 @@ import { RETRY_MISSING_HANDLER, type Retry } from '../retry.js'
 export interface Verdict {
   /** Attempts to add to the count. */
   readonly attempts: number
-  /** Runs again after so long, or at this time; neither if it waits for a person. */
+  /** Runs again after so long, and not before this time; neither if it waits for a person. */
   readonly delayMs?: number
   readonly at?: Date
   /** The handler asked for this time itself, with these words. */
@@ -66,7 +66,8 @@ function failureOf(error: unknown): Failure {
 
 /** When to run it again, as its handler asked or its policy says. Without a policy (direct) it is up to the source. */
 export function retryTime({ at, delayMs }: Verdict): Date | undefined {
-  return at ?? (delayMs === undefined ? undefined : new Date(Date.now() + Math.min(delayMs, LONGEST_MS)))
+  if (delayMs === undefined) return at
+  return new Date(Math.max(at?.getTime() ?? 0, Date.now() + Math.min(delayMs, LONGEST_MS)))
 }
 
 /** PostgreSQL and JavaScript disagree on how to write other years, and a time that cannot be stored would be no delay. */

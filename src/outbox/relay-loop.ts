@@ -4,7 +4,7 @@ import { createPlans } from '../postgres/plans.js'
 import { watch, type Runtime } from '../runtime.js'
 import { backoffMs, sleep } from '../backoff.js'
 import { readable } from '../readable.js'
-import { beginTurn, type OwnTurn } from '../lifecycle.js'
+import { beginTurn, type OwnTurn, type Turn } from '../lifecycle.js'
 import { createCare } from './apart.js'
 import { Naps, SHORTEST_MS } from './naps.js'
 import { createSuspects } from './suspects.js'
@@ -17,8 +17,11 @@ export interface RelayLoop {
   start(): void
   /** Something may have been sent: look again soon. */
   nudge(): void
-  /** Publishes everything that is due. Answers whether there was any; throws what the sink threw if it is down. */
-  drain(): Promise<boolean>
+  /**
+   * Publishes everything that is due, as long as its turn goes on. Answers whether there was any; throws what the sink threw if it
+   * is down.
+   */
+  drain(turn: Turn): Promise<boolean>
   /** Finishes the batch in flight. Resolves after `timeoutMs` at the latest. */
   stop(timeoutMs: number): Promise<void>
   /** What keeps events from being published, for people. */
@@ -51,9 +54,10 @@ export function createRelayLoop(
   const lookAfterPlans = createPlans(runtime.db, ['outbox', 'delivery'])
   const memory = { care: createCare(), suspects: createSuspects(), unreleased: new Set<string>() }
 
-  /** One batch at a time: a drain and the loop must not both publish events of one key. */
-  const step = async (): Promise<Step> => {
+  /** One batch at a time: a drain and the loop must not both publish events of one key. Undefined: the turn is over, and none was begun. */
+  const step = async ({ goesOn }: Turn): Promise<Step | undefined> => {
     while (inFlight) await inFlight.catch(() => undefined)
+    if (!goesOn()) return undefined
     const batch = registered().then(() => relayBatch(runtime, attached, memory))
     inFlight = batch
     try {
@@ -86,7 +90,9 @@ export function createRelayLoop(
     let pollMs = SHORTEST_MS
     while (turn.goesOn()) {
       try {
-        const { found, nextMs, answer } = await step()
+        const done = await step(turn)
+        if (!done) return
+        const { found, nextMs, answer } = done
         away.worked()
         if (answer) hear(answer)
         if (found !== 'none') {
@@ -119,12 +125,12 @@ export function createRelayLoop(
       running = { turn, ended: run(turn) }
     },
     nudge: () => naps.nudge(),
-    async drain() {
+    async drain(turn) {
       let worked = false
       try {
         for (;;) {
-          const { found } = await step()
-          if (found === 'none') return worked
+          const done = await step(turn)
+          if (!done || done.found === 'none') return worked
           worked = true
         }
       } catch (error) {

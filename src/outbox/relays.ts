@@ -1,7 +1,7 @@
 /** The sinks of a box and their relays. A box without sinks only writes to its outbox, and runs no relay. */
 import { sleep } from '../backoff.js'
 import type { Sink } from '../brokers/sink.js'
-import { beginTurn, type OwnTurn } from '../lifecycle.js'
+import { beginTurn, type OwnTurn, type Turn } from '../lifecycle.js'
 import type { MessageMap } from '../message.js'
 import { watch, type Runtime } from '../runtime.js'
 import { nameOfSink, resolveSinkOptions, type Attached, type SinkOptions } from './options.js'
@@ -18,8 +18,11 @@ export interface Relays {
   readonly running: boolean
   /** Something may have been sent: look again soon. */
   nudge(): void
-  /** Publishes what is due. Answers whether there was any; a sink that is down makes it throw, after the others. */
-  drain(): Promise<boolean>
+  /**
+   * Publishes what is due, as long as the turn goes on. Answers whether there was any; a sink that is down makes it throw, after
+   * the others.
+   */
+  drain(turn: Turn): Promise<boolean>
   /** Finishes the batches in flight, then closes the sinks. */
   stop(timeoutMs: number): Promise<void>
   /** What keeps events from being published, for people. */
@@ -83,9 +86,9 @@ export function createRelays(runtime: Runtime): Relays {
     nudge() {
       for (const loop of loops) loop.nudge()
     },
-    async drain() {
+    async drain(turn) {
       for (const { sink } of attached()) open.add(sink)
-      const results = await Promise.allSettled(loops.map((loop) => loop.drain()))
+      const results = await Promise.allSettled(loops.map((loop) => loop.drain(turn)))
       for (const result of results) if (result.status === 'rejected') throw result.reason
       return results.some((result) => result.status === 'fulfilled' && result.value)
     },

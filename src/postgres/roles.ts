@@ -80,7 +80,7 @@ export const GRANTS: Readonly<Record<Exclude<Role, 'owner' | 'viewer'>, Readonly
 export const FUNCTIONS: readonly string[] = [
   ...['now', 'refuse', 'refuse_forgotten', 'margin', 'is_fresh', 'close_transaction', 'settle_one', 'missing_ability'],
   ...['resume_parked', 'register_sinks', 'quarantine_bytes', 'quarantine_used', 'remove_consumer', 'remove_lanes'],
-  'receive_one',
+  ...['receive_one', 'front_of'],
 ]
 
 export interface RolesOptions {

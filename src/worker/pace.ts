@@ -11,6 +11,27 @@ const MOST_STRETCH = 4
 /** So often two messages share a transaction where groups do not go through. */
 const TRY_TWO_EVERY = 50
 
+/** Senders choose the types, where a consumer takes them all: so many are remembered. */
+const MOST_TYPES = 1_000
+
+/** The types that were added last. One that is forgotten is found out again. */
+class LatestTypes {
+  readonly #types = new Set<string>()
+
+  get size(): number {
+    return this.#types.size
+  }
+
+  has(type: string): boolean {
+    return this.#types.has(type)
+  }
+
+  add(type: string): void {
+    this.#types.add(type)
+    if (this.#types.size > MOST_TYPES) this.#types.delete(this.#types.values().next().value!)
+  }
+}
+
 /**
  * Pace: how much a consumer puts into one transaction, and how many transactions run side by side. Learned from how
  * long its handlers take and from how often its groups collide on row locks.
@@ -20,9 +41,9 @@ export class Pace {
   readonly #concurrency: number
   readonly #durations = new Map<string, number>()
   /** Types whose handlers call effects: they never share a transaction. */
-  readonly alone = new Set<string>()
+  readonly alone = new LatestTypes()
   /** Types whose handlers do what cannot be done beside others: they never run at the same time in one transaction. */
-  readonly apart = new Set<string>()
+  readonly apart = new LatestTypes()
   #limit: number
   /** Sizes of one that were answered since two were tried. */
   #alone = 0
@@ -97,7 +118,7 @@ export class Pace {
 
   took(type: string, ms: number): void {
     const before = this.#durations.get(type)
-    if (before === undefined && this.#durations.size >= 1_000) return
+    if (before === undefined && this.#durations.size >= MOST_TYPES) return
     // Falls fast and rises slowly: on a busy machine everything takes long now and then, and to give up sharing
     // because of that would make it busier still. What is slow by nature is slow every time.
     const weight = before !== undefined && ms > before ? 0.05 : 0.5

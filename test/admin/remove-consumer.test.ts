@@ -91,6 +91,30 @@ describe('consumers()', () => {
   })
 })
 
+describe('a consumer that was started by itself', () => {
+  test('is run by this process until it is stopped, and the others of its box are not', async () => {
+    const box = opened.box()
+    const started = box.consumer('started', { note: () => 1 })
+    box.consumer('other', { note: () => 1 })
+    await box.migrate()
+    const processes = async () =>
+      (await elsewhere(box.schema).admin.consumers()).map(({ name, processes }) => [name, processes.length])
+    await started.start()
+    expect(await processes()).toEqual([
+      ['other', 0],
+      ['started', 1],
+    ])
+    await expect(elsewhere(box.schema).admin.removeConsumer('started')).rejects.toMatchObject({
+      code: 'CONSUMER_IN_USE',
+    })
+    await started.stop()
+    expect(await processes()).toEqual([
+      ['other', 0],
+      ['started', 0],
+    ])
+  })
+})
+
 describe('removeConsumer()', () => {
   test('removes a consumer with nothing to do, and its subscriptions; what it has handled it still knows', async () => {
     const box = await declared()
@@ -246,7 +270,7 @@ describe('removeConsumer()', () => {
     const logger = { debug() {}, info() {}, error() {}, warn: (_: object, text = '') => void lines.push(text) }
     const runtime = createRuntime({ db: fromPg(opened.pool), schema, logger })
     const mail = declareConsumer('mail', { note: () => 1 }, {}, { messages: undefined, log: logger })
-    const presence = createPresence(runtime, () => [mail])
+    const presence = createPresence(runtime, { all: () => [mail], alive: () => [], declared: () => [mail] })
     await presence.start()
     expect(lines).toEqual([])
     await opened.sql(schema, `delete from ob.consumer_process; delete from ob.consumer`)

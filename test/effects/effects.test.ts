@@ -260,3 +260,42 @@ test('an outcome that the database does not take for minutes is recorded when it
   })
   expect(calls).toBe(1)
 })
+
+describe('an effect whose name is another one in every run', () => {
+  const start = async (name: (run: number) => string) => {
+    const box = await createTestBox({ db: fromPg(pool) })
+    let runs = 0
+    let calls = 0
+    const order = async (_message: unknown, { effect }: Context<MessageMap, pg.PoolClient>) => {
+      const result = await effect(name(++runs), () => {
+        // Nothing else would end it.
+        if (++calls > 50) throw new Error('called without end')
+        return calls
+      })
+      return effect('last', () => result)
+    }
+    box.consumer('pay', { order }, { retry: { attempts: 2, baseMs: 0, jitter: 'none' } })
+    await box.receive({ id: 'a', type: 'order', data: null })
+    return Object.assign(box, { calls: () => calls })
+  }
+
+  test('fails the attempt after a few calls, so that attempts count', async () => {
+    await using box = await start((run) => `charge ${run}`)
+    await waitUntil(async () => {
+      await box.drain()
+      return (await box.admin.messages({})).entries[0]?.state === 'dead'
+    })
+    expect((await box.admin.messages({})).entries[0]!.error).toMatchObject({
+      code: 'OPTION_INVALID',
+      message: expect.stringMatching(/^effect 'charge \d+' .* effect 'charge \d+'/),
+    })
+    expect(box.calls()).toBeLessThanOrEqual(10)
+  })
+
+  test('is called again where that ends', async () => {
+    await using box = await start((run) => `charge ${Math.min(run, 3)}`)
+    await box.drain()
+    expect((await box.admin.messages({})).entries).toMatchObject([{ state: 'handled' }])
+    expect(box.calls()).toBe(3)
+  })
+})

@@ -223,6 +223,32 @@ describe('a full quarantine', () => {
     await box.waitUntilHandled('good')
   })
 
+  test('keeps the order of a key: behind a message that is busy the others of its key are, too', async () => {
+    await using box = await server.open()
+    box.consumer('a', { note: (message, { tx }) => box.write(tx, 'a', message) }, { order: 'key' })
+    const source = await attach(box, { quarantine: { maxRows: 1 } })
+    await source.post(note('k1', { key: 'k' }))
+    const client = await server.pool.connect()
+    await client.query('begin')
+    // Somebody else is storing a copy of it.
+    await client.query(
+      `insert into ${box.schema}.message (consumer, source, id, type, body)
+       select consumer, source, 'k2', type, body from ${box.schema}.message where id = 'k1'`,
+    )
+    const batch = [bad('1'), bad('2'), note('k2', { key: 'k' }), note('l1', { key: 'l' }), note('k3', { key: 'k' })]
+    const statuses = async () => (await source.post(...batch)).map(({ id, status }) => `${id} ${status}`)
+    const refused = ['1 quarantined', '2 busy']
+    try {
+      expect(await statuses()).toEqual([...refused, 'k2 busy', 'l1 stored', 'k3 busy'])
+    } finally {
+      await client.query('rollback')
+      client.release()
+    }
+    expect(await statuses()).toEqual([...refused, 'k2 stored', 'l1 duplicate', 'k3 stored'])
+    await box.waitUntilHandled('k2', 'k3')
+    expect((await box.ids()).filter((id) => id.startsWith('k'))).toEqual(['k1', 'k2', 'k3'])
+  })
+
   test('is full by its bytes as well', async () => {
     await using box = await server.open()
     const source = await attach(box, { quarantine: { maxBytes: 250 } })

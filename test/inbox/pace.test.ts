@@ -138,3 +138,10 @@ test('where groups are turned off there is none', () => {
   pace.abandoned()
   expect(new Set(sizes(pace, 100))).toEqual(new Set([1]))
 })
+
+test.for(['alone', 'apart'] as const)('of the types that run %s it remembers the latest thousand', (how) => {
+  const pace = createPace()
+  for (let n = 0; n < 5_000; n++) pace[how].add(`type ${n}`)
+  expect(pace[how].size).toBe(1_000)
+  expect(pace[how].has('type 4999')).toBe(true)
+})

@@ -2,7 +2,7 @@
 import { createBox, type ConsumerOptions, type Incoming, type MessageMap, type Outcome, type Source } from 'oncebox'
 import { link } from 'oncebox/link'
 import { fromPg } from 'oncebox/pg'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { waitUntil } from '../support/wait.js'
 import { note, recorder, useServer, type Bench } from './fixture.js'
 
@@ -170,6 +170,38 @@ describe('options that differ between processes', () => {
     expect(await lanes()).toEqual([{ lane: 'k' }, { lane: 'k' }, { lane: 'k' }, { lane: null }])
     await forgetful.drain()
     expect((await box.ids()).sort()).toEqual(['0', '1', '2', '3'])
+  })
+})
+
+describe.for(['box.start()', 'consumer.start()'] as const)('a process that runs by %s', (way) => {
+  test('keeps its word for as long as it runs, whatever its janitor does', async () => {
+    await using box = await server.open()
+    const worker = createBox({ db: fromPg(server.pool), schema: box.schema, logger: recorder() })
+    const consumer = worker.consumer('a', { note: () => 1 }, { identity: ({ id }) => id, order: 'key' })
+    // The janitor goes by another clock, which stands still.
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+    onTestFinished(() => void vi.useRealTimers())
+    const runner = way === 'box.start()' ? worker : consumer
+    await runner.start()
+    const forgetful = processOf(box, {})
+    const holds = async (word: 'identity' | 'ordered'): Promise<boolean> =>
+      (await box.sql(`select ${word}_until > ob.now() + interval '4 minutes' holds from ob.consumer`))[0]!['holds'] ===
+      true
+    for (let minutes = 0; minutes < 8; minutes += 4) {
+      await box.clock.advance(4 * 60_000)
+      await vi.advanceTimersByTimeAsync(60_000)
+      await waitUntil(async () => (await holds('identity')) && (await holds('ordered')), {
+        what: 'the word to be renewed',
+      })
+    }
+    await forgetful.migrate()
+    await expect(forgetful.receive(note('1'))).rejects.toMatchObject({ code: 'IDENTITY_UNKNOWN' })
+
+    await runner.stop()
+    await box.clock.advance(6 * 60_000)
+    await vi.advanceTimersByTimeAsync(600_000)
+    await forgetful.migrate()
+    expect(await forgetful.receive(note('1'))).toMatchObject({ status: 'stored' })
   })
 })
 

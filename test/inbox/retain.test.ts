@@ -1,7 +1,11 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { Reject, type Entry, type MessageMap } from 'oncebox'
+import { fromPg } from 'oncebox/pg'
+import { createRuntime } from '../../src/box-options.js'
+import { createJanitor } from '../../src/inbox/retain.js'
 import { open, range, type Opened } from '../admin/open.js'
 import { waitUntil } from '../support/wait.js'
+import { gate } from './fixture.js'
 
 let opened: Opened
 beforeAll(async () => {
@@ -426,4 +430,46 @@ test('the janitor comes by itself, comes again after a failure, and stops with t
   } finally {
     vi.useRealTimers()
   }
+})
+
+test('a janitor that is started again, while a pass of before is still at it, is one janitor', async () => {
+  const schema = box.schema
+  box.consumer('c', { t: handler })
+  await box.migrate()
+  await box.handle(message(1))
+  await opened.setClock(schema, 40 * DAY)
+  const archiving = gate()
+  const archived = gate()
+  const archive = async (): Promise<void> => {
+    archiving.open()
+    await archived.opened
+  }
+  const runtime = createRuntime({ db: fromPg(opened.pool), schema, hooks: { archive } })
+  const ended = vi.spyOn(runtime.metrics, 'retentionPassed')
+  let passes = 0
+  const janitor = createJanitor(runtime, () => {
+    passes++
+    return []
+  })
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  vi.spyOn(Math, 'random').mockReturnValue(0.5)
+  onTestFinished(() => {
+    vi.restoreAllMocks()
+    vi.useRealTimers()
+  })
+  const minute = (): Promise<unknown> => vi.advanceTimersByTimeAsync(60_000)
+  janitor.start()
+  await minute()
+  await archiving.opened
+  const stopping = janitor.stop(1)
+  await vi.advanceTimersByTimeAsync(1)
+  await stopping
+  janitor.start()
+  archived.open()
+  while (ended.mock.calls.length === 0) await new Promise((resolve) => setImmediate(resolve))
+  await new Promise((resolve) => setImmediate(resolve))
+  const before = passes
+  await minute()
+  expect(passes - before).toBe(1)
+  await Promise.all([janitor.stop(60_000), minute()])
 })

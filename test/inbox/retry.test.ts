@@ -267,6 +267,45 @@ describe('steering', () => {
     expect(runs).toBe(2)
   })
 
+  test.for(['none', 'key'] as const)(
+    'RetryLater with a time that is over by the clock of the database waits longer and longer; order: %s',
+    async (order) => {
+      await using box = await server.open()
+      await box.clock.advance(2 * 3_600_000)
+      let runs = 0
+      const note = (): never => {
+        runs++
+        throw new RetryLater({ at: new Date(Date.now() + 3_600_000) })
+      }
+      box.consumer('a', { note }, { order })
+      await box.receive({ id: '1', type: 'note', key: 'k', data: 1 })
+      for (let times = 1; times <= 12; times++) {
+        await box.clock.advance(20_000)
+        // The last time it stands still, so that the delay can be read off.
+        if (times === 12) {
+          await box.sql(`create or replace function ob.now() returns timestamptz language sql stable as
+            $$ select timestamptz '2100-01-01' $$`)
+        }
+        await box.drain()
+        expect(runs).toBe(times)
+      }
+      expect(await box.fate('1')).toMatchObject({ state: 'pending', attempts: 0, dueInMs: 10_000 })
+    },
+  )
+
+  test('on arrival, RetryLater with a time means that time, also by another clock', async () => {
+    await using box = await server.open()
+    await box.clock.advance(1_000_000)
+    const later = (): never => {
+      throw new RetryLater({ at: new Date(Date.now() + 1_500_000) })
+    }
+    box.consumer('a', { note: later }, { mode: 'inline', retryBy: 'box' })
+    for (let times = 1; times <= 2; times++) {
+      await box.handle(note('1'))
+      expectDelay((await box.fate('1')).dueInMs!, 500_000)
+    }
+  })
+
   test.for<[name: string, when: unknown]>([
     ['a number', 5_000],
     ['nothing', undefined],

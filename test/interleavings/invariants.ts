@@ -54,7 +54,7 @@ function judge(state: State, before: Snapshot, after: Snapshot, deeds: readonly 
     ...judgeFates(before, after, deeds),
     ...judgeOwners(state, before, after, deeds),
     ...judgeAttempts(before, after, deeds),
-    ...(state.ordered ? judgeLane(after, deeds) : judgeLoose(after)),
+    ...(state.ordered ? judgeLane(state, after, deeds) : judgeLoose(after)),
     ...judgeEffect(before, after, deeds),
   ]
 }
@@ -177,7 +177,7 @@ function judgeLoose(after: Snapshot): string[] {
 }
 
 /** A lane never sleeps over a message, is blocked by something, and keeps the order of commits. */
-function judgeLane({ lane, work }: Snapshot, deeds: readonly Deed[]): string[] {
+function judgeLane({ behind }: State, { lane, work }: Snapshot, deeds: readonly Deed[]): string[] {
   const wrong: string[] = []
   const waiting = work.filter(({ parked }) => parked === null)
   const blocking = work.filter(({ parked }) => parked === 'dead' || parked === 'quarantined')
@@ -187,6 +187,7 @@ function judgeLane({ lane, work }: Snapshot, deeds: readonly Deed[]): string[] {
   }
   if (lane?.blocked && (lane.dueMs !== null || lane.token !== null)) wrong.push('the lane is blocked and runs')
   if (lane?.blocked && blocking.length === 0) wrong.push('the lane is blocked by nothing')
+  if (behind && blocking.some(({ id }) => id === 'm2') && !lane?.blocked) wrong.push('the lane passes what blocks it')
   const stored = deeds.filter((deed) => deed.stored).map(({ id }) => id)
   const [first, second] = stored.map((id) => work.find((one) => one.id === id)?.seq)
   if (first !== undefined && second !== undefined && first > second)

@@ -80,6 +80,8 @@ export interface State {
   readonly forgetsSooner?: boolean
   /** The holder of the lane has read `m2` too. */
   readonly two?: boolean
+  /** `m2` is dead and blocks the lane: it stays blocked as long as that is so. */
+  readonly behind?: boolean
   /** The holder found nothing in the lane. */
   readonly empty?: boolean
   sql(consumer: string): string
@@ -557,6 +559,8 @@ export const LANE_PARTIES: Party[] = [
   {
     name: 'REMOVE_LANES',
     statements: ['REMOVE_LANES'],
+    // What is dead has been discarded by then.
+    never: ({ behind }) => behind === true,
     async act(hand, { consumer }) {
       await hand.run(REMOVE_LANES, { consumer, limit: 10 })
       return {}
@@ -594,6 +598,8 @@ const LATER = `ob.now() + interval '1 minute'`
 const AGO = `ob.now() - interval '1 second'`
 const held = (token: string, due = LATER) => ({ token: `'${token}'`, due_at: due })
 const parked = (as: string, attempts: number) => ({ parked: `'${as}'`, due_at: `'infinity'`, attempts: `${attempts}` })
+/** It failed after what was recorded without a time. */
+const LAST = { failed_at: 'ob.now()' }
 const UNKNOWN = { ...parked('quarantined', 1), reason: `'effect-unknown'` }
 
 const loose = (name: string, sql: (consumer: string) => string, rest: Partial<State> = {}): State => ({
@@ -637,8 +643,8 @@ const ordered = (name: string, sql: (consumer: string) => string, rest: Partial<
   sql,
   ...rest,
 })
-const pair = (c: string, first: Record<string, string>) =>
-  message(c) + message(c, 'm2') + work(c, { ...inLane, ...first }) + work(c, inLane, 'm2')
+const pair = (c: string, first: Record<string, string>, second: Record<string, string> = {}) =>
+  message(c) + message(c, 'm2') + work(c, { ...inLane, ...first }) + work(c, { ...inLane, ...second }, 'm2')
 
 export const LANE_STATES: State[] = [
   ordered('new', () => ''),
@@ -658,6 +664,14 @@ export const LANE_STATES: State[] = [
   ordered('claimed by A, expired', (c) => message(c) + work(c, inLane) + lane(c, held(A, AGO))),
   ordered('claimed by B', (c) => message(c) + work(c, inLane) + lane(c, held(B))),
   ordered('blocked', (c) => pair(c, parked('dead', 3)) + lane(c, { blocked: 'true' }), { two: true }),
+  ...Object.entries({ dead: parked('dead', 3), discarded: parked('discarded', 3), unknown: UNKNOWN }).map(
+    ([name, first]) =>
+      ordered(
+        `${name} and blocked by m2, intent`,
+        (c) => pair(c, first, { ...parked('dead', 3), ...LAST }) + lane(c, { blocked: 'true' }) + effect(c, 'intent'),
+        { behind: true },
+      ),
+  ),
   ordered('dead, skipped', (c) => message(c) + work(c, { ...inLane, ...parked('dead', 3) }) + lane(c, {})),
   ordered('discarded', (c) => message(c) + work(c, { ...inLane, ...parked('discarded', 3) }) + lane(c, {})),
   ordered('discarded, forgotten', (c) => message(c) + work(c, { ...inLane, ...parked('discarded', 3) })),

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { defineMessages, unchecked } from 'oncebox'
+import { gate } from '../inbox/fixture.js'
 import { waitUntil } from '../support/wait.js'
 import { recordingSink, useServer } from './fixture.js'
 
@@ -260,4 +261,27 @@ test('after the clock of the database was set back, events are published at once
   await server.send(box, { id: 'after', key: 'k' })
   await box.drain()
   expect(sink.ids).toEqual(['before', 'after'])
+})
+
+test('a stop ends a drain: what is not begun is left to the next one, and nothing opens a sink that was closed', async () => {
+  const box = await server.open()
+  const begun = gate()
+  const finish = gate()
+  const sink = recordingSink({
+    fail() {
+      begun.open()
+      return finish.opened
+    },
+  })
+  box.to(sink, { batch: 1 })
+  await server.send(box, { id: 'a', key: 'k' }, { id: 'b', key: 'k' }, { id: 'c', key: 'k' })
+  const draining = box.drain()
+  await begun.opened
+  const stopping = box.stop()
+  finish.open()
+  await Promise.all([stopping, draining])
+  expect(sink.ids).toEqual(['a'])
+  expect(sink.closed).toBe(1)
+  await box.drain()
+  expect(sink.ids).toEqual(['a', 'b', 'c'])
 })

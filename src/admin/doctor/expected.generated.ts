@@ -1,4 +1,4 @@
-// Generated from the migrations by `node scripts/describe-schema.mjs`, which `npm run build` runs. Of 53a842f798fb26e7.
+// Generated from the migrations by `node scripts/describe-schema.mjs`, which `npm run build` runs. Of a2d2f4676bf37c9e.
 import type { ObjectRow } from '../../postgres/sql/doctor-server.js'
 
 /** What the migrations make: kind, name, detail. */
@@ -241,6 +241,7 @@ export const EXPECTED: readonly (readonly [ObjectRow['kind'], string, string])[]
   ["function", "close_transaction", "fcbc102a2e2b44ab4b9146ee0829f974"],
   ["function", "count_quarantine", "a4dc72e4e544ae579b1600c4daa23a14 security definer"],
   ["function", "forget_fingerprint", "0721b78677104c34a0551ea47bd5552d"],
+  ["function", "front_of", "94ae8b7e8747909650771de0661a95d4"],
   ["function", "is_fresh", "d82fb29eafbca56bf9f47355810bb834"],
   ["function", "margin", "75c0c2f0d6b1f3ae08b25f3a5302b565"],
   ["function", "missing_ability", "308f352b9b3ac63934a3a2ca2c2fc967"],
@@ -253,7 +254,7 @@ export const EXPECTED: readonly (readonly [ObjectRow['kind'], string, string])[]
   ["function", "register_sinks", "6838965025779915e0dc3ad9d769aaf4"],
   ["function", "remove_consumer", "0dae03807bb214ab1d6933c1c5dc20a4"],
   ["function", "remove_lanes", "c31b3be6749efc87f96b63525fd76665"],
-  ["function", "resume_parked", "9dc937e18ebb6fbe720d5cce67bb0761"],
+  ["function", "resume_parked", "8086106975d3d48dfd75914e28a82a27"],
   ["function", "settle_one", "3c7a507c2eb172b3a5e038a62fe270d4"],
   ["index", "attempt_pkey", "CREATE UNIQUE INDEX attempt_pkey ON ob.attempt USING btree (consumer, source, id, n)"],
   ["index", "audit_pkey", "CREATE UNIQUE INDEX audit_pkey ON ob.audit USING btree (n)"],

@@ -43,14 +43,14 @@ select to_char(ob.now() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') "at
 where $1::text is not null`)
 
 /**
- * Makes parked messages pending again, with all their attempts. They keep their place in their lane. A dead message that
- * blocks its lane frees it; a discarded one never did block, so it waits with the rest if another does. Out: the keys of those
+ * Makes parked messages pending again, with all their attempts. They keep their place in their lane. The message that
+ * blocks its lane frees it; any other waits with the rest if one does. Out: the keys of those
  * that were changed. Index: the primary keys.
  */
 export const RETRY = statement<Chosen, KeyRow>(`
 with input as materialized (select $1::text::jsonb given),${chosenWork()},
 fitting as materialized (
-  select w.consumer, w.source, w.id, w.parked from chosen c join ob.work w on ${same('w', 'c')}
+  select w.consumer, w.source, w.id from chosen c join ob.work w on ${same('w', 'c')}
   left join lane on lane.consumer = c.consumer and lane.key = c.lane
   where w.parked in (select jsonb_array_elements_text(given->'states') from input)
   order by w.consumer, w.source, w.id for update of w skip locked
@@ -58,15 +58,16 @@ fitting as materialized (
 changed as (
   update ob.work w set parked = null, reason = null, token = null, suspect = false, attempts = 0, due_at = ob.now()
   from fitting f where ${same('w', 'f')}
-  returning w.consumer, w.source, w.id, w.lane, f.parked was
+  returning w.consumer, w.source, w.id, w.lane, w.seq
 ),
 waiting as materialized (
-  select consumer, lane, bool_or(was <> 'discarded') frees from changed where lane is not null group by consumer, lane
+  select consumer, lane, array_agg(seq) seqs from changed where lane is not null group by consumer, lane
 ),
 freed as (
   update ob.lane x set dirty = true, blocked = x.blocked and not w.frees,
-    due_at = case when x.token is null and (w.frees or not x.blocked) then ob.now() else x.due_at end
-  from waiting w join lane on lane.consumer = w.consumer and lane.key = w.lane
+    due_at = case when x.token is null and w.frees then ob.now() else x.due_at end
+  from (select w.consumer, w.lane, coalesce(lane.front = any (w.seqs), true) frees
+        from waiting w join lane on lane.consumer = w.consumer and lane.key = w.lane) w
   where x.consumer = w.consumer and x.key = w.lane
 ),
 laneless as materialized (
@@ -131,7 +132,7 @@ where ${same('m', 'q')}
 returning m.consumer, m.source, m.id`)
 
 /**
- * Discards messages that nobody holds, of the states dead, quarantined and pending. A dead message that blocks its lane frees
+ * Discards messages that nobody holds, of the states dead, quarantined and pending. The message that blocks its lane frees
  * it. A lease that has run out gets another token, so that a worker that comes back late cannot settle what was discarded.
  * Out: the keys of those that were changed. Index: the primary keys.
  */
@@ -140,7 +141,7 @@ with input as materialized (
   select array(select jsonb_array_elements_text(given->'states')) states, given from (select $1::text::jsonb given) x
 ),${chosenWork()},
 fitting as materialized (
-  select w.consumer, w.source, w.id, w.parked from input, chosen c join ob.work w on ${same('w', 'c')}
+  select w.consumer, w.source, w.id from input, chosen c join ob.work w on ${same('w', 'c')}
   left join lane on lane.consumer = c.consumer and lane.key = c.lane
   where (w.parked in ('dead', 'quarantined') and w.parked = any (input.states))
     or ('pending' = any (input.states) and (w.parked = 'failed' or w.parked is null
@@ -150,7 +151,7 @@ fitting as materialized (
 changed as (
   update ob.work w set parked = 'discarded', token = null, suspect = false, due_at = 'infinity'
   from fitting f where ${same('w', 'f')}
-  returning w.consumer, w.source, w.id, w.lane, f.parked was
+  returning w.consumer, w.source, w.id, w.lane, w.seq
 ),${freeLanes('changed')}
 select consumer, source, id from changed`)
 

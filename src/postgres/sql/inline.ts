@@ -192,7 +192,9 @@ export const FAIL_INLINE = statement<
     consumer: string
     message: ArrivalRow
     attempts: number
+    /** Due after so long, and not before this time. */
     delayMs: number
+    at?: Date | undefined
     parked?: string | undefined
     reason?: string | undefined
   } & FailureDetails,
@@ -207,7 +209,7 @@ inserted as (
 first as (
   insert into ob.work as w (consumer, source, id, due_at, attempts, parked, reason, error, fingerprint, failed_at)
   select j->>'consumer', m->>'s', m->>'i', case when j->>'parked' is not null then 'infinity'
-      else ob.now() + (j->>'delayMs')::float8 * interval '1 ms' end,
+      else greatest((j->>'at')::timestamptz, ob.now() + (j->>'delayMs')::float8 * interval '1 ms') end,
     (j->>'attempts')::int, j->>'parked', j->>'reason', j->>'error', j->>'fingerprint',
     case when j->>'error' is not null then ob.now() end
   from input where case when exists (select 1 from inserted)
@@ -222,7 +224,7 @@ again as (
     token = null, suspect = false, reason = j->>'reason',
     parked = case when ${ofTheBox('w')} and j->>'parked' = 'failed' then null else j->>'parked' end,
     due_at = case when j->>'parked' is null or ${ofTheBox('w')} and j->>'parked' = 'failed'
-                  then ob.now() + (j->>'delayMs')::float8 * interval '1 ms' else 'infinity' end
+                  then greatest((j->>'at')::timestamptz, ob.now() + (j->>'delayMs')::float8 * interval '1 ms') else 'infinity' end
   from input
   where not exists (select 1 from inserted) and w.consumer = j->>'consumer' and w.source = m->>'s' and w.id = m->>'i'
     and (w.parked = 'failed' or w.parked is null and (w.token is null or w.due_at <= ob.now()))

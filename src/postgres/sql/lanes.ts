@@ -173,8 +173,7 @@ failed as (
 released as (
   update ob.lane l set token = null, suspect = false, dirty = false, blocked = (j->>'block')::boolean,
     due_at = case when (j->>'block')::boolean then 'infinity'
-                  when j->>'at' is not null then greatest((j->>'at')::timestamptz, ob.now())
-                  else ob.now() + (j->>'delayMs')::float8 * interval '1 ms' end
+                  else greatest((j->>'at')::timestamptz, ob.now() + (j->>'delayMs')::float8 * interval '1 ms') end
   from input, locked, failed
   where l.consumer = j->>'consumer' and l.key = locked.key and l.token = (j->>'token')::uuid
   returning 1

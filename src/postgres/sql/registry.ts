@@ -3,7 +3,7 @@ import type { LocalConsumer } from '../../local-consumer.js'
 import { statement, type Flag, type Json } from '../statement.js'
 import { waitingSinks } from './rules.js'
 
-/** How long the word of a process holds that it is not heard of again: several rounds of its janitor. */
+/** How long the word of a process holds that it is not heard of again: several times that it renews it. */
 const WORD_HOLDS = `ob.now() + interval '5 minutes'`
 
 const SAID = `

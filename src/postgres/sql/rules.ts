@@ -81,7 +81,10 @@ export function causeOf(failure: string): string {
     from (select coalesce(${paths.join(', ')}) c) inner_most where c is not null) cause`
 }
 
-/** The message that blocks a key: of those of it that wait for a person, the one that failed last. Index: work_front. */
+/**
+ * The message that blocks a key: of those of it that wait for a person, the one that failed last. Index: work_front. The function
+ * `ob.front_of` says the same to whoever frees lanes.
+ */
 export function frontOf(consumer: string, lane: string): string {
   return `select front.* from ob.work front
   where front.consumer = ${consumer} and front.lane = ${lane} and front.parked in ('dead', 'quarantined')
@@ -141,18 +144,18 @@ export function wakeLanes(work: string, schema = 'ob'): string {
 }
 
 /**
- * Frees the lanes of work that has left: rows with a `consumer`, a `lane`, and `was`, for what it had been parked. One that was
- * blocked by it goes on. A lane that a worker claimed which is gone by now, as `lane` says, gets another token: what comes
- * back of it finds its claim lost. Lanes are matched by grouping: the planner takes these lists for short, and would join
- * them row by row.
+ * Frees the lanes of work that has left: rows with a `consumer`, a `lane` and a `seq`. One that was blocked by it goes on, and so
+ * does one that nothing blocks any more; one that another message blocks stays blocked. A lane that a worker claimed which is
+ * gone by now, as `lane` says, gets another token: what comes back of it finds its claim lost. Lanes are matched by grouping: the
+ * planner takes these lists for short, and would join them row by row.
  */
 export function freeLanes(left: string): string {
   return `
 left_behind as materialized (
-  select consumer, lane, bool_or(frees) frees, bool_or(live) live from (
-    select consumer, lane, was is not null frees, null::boolean live from ${left} where lane is not null
-    union all select consumer, key, null, live from lane) x
-  group by consumer, lane having bool_or(frees) is not null and bool_or(live) is not null
+  select consumer, lane, coalesce(max(front) = any (array_agg(seq)), max(front) is null) frees, bool_or(live) live from (
+    select consumer, lane, seq, null::bigint front, null::boolean live from ${left} where lane is not null
+    union all select consumer, key, null, front, live from lane) x
+  group by consumer, lane having count(seq) > 0 and bool_or(live) is not null
 ),
 freed as (
   update ob.lane x set
@@ -214,7 +217,8 @@ export function isMarked(envelope: string | null): boolean {
 
 /**
  * The work of the messages whose `keys` are in `given` of `input`, as it was when the statement began, and then their lanes,
- * locked.
+ * locked. `front` is the number of the message that blocks a lane, as of the lock: null if it is not blocked, or if what blocked
+ * it is gone.
  */
 export function chosenWork(): string {
   return `
@@ -223,10 +227,11 @@ chosen as materialized (
     select * from ob.work w where w.consumer = x->>0 and w.source = x->>1 and w.id = x->>2 limit 1) w
 ),
 lane as materialized (
-  select l.consumer, l.key, l.token is not null and l.due_at > ob.now() live
-  from (select distinct consumer, lane from chosen where lane is not null) c
-  join ob.lane l on l.consumer = c.consumer and l.key = c.lane
-  order by l.consumer, l.key for update of l
+  select consumer, key, live, case when blocked then ob.front_of(consumer, key) end front from (
+    select l.consumer, l.key, l.blocked, l.token is not null and l.due_at > ob.now() live
+    from (select distinct consumer, lane from chosen where lane is not null) c
+    join ob.lane l on l.consumer = c.consumer and l.key = c.lane
+    order by l.consumer, l.key for update of l) locked
 )`
 }
 

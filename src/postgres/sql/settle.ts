@@ -45,7 +45,7 @@ export interface FailureRow extends FailureDetails {
   /** Attempts to add, or to set instead. */
   readonly attempts: number
   readonly total?: number | undefined
-  /** Due after so long, or at this time. */
+  /** Due after so long, and not before this time. */
   readonly delayMs: number
   readonly at?: Date | undefined
   /** Whom it waits for; it runs again by itself if undefined. */
@@ -171,8 +171,7 @@ with input as materialized (select $1::text::jsonb j),
 given as materialized (
   select j->>'consumer' consumer, (j->>'token')::uuid token, x->>'source' source, x->>'id' id,
          (x->>'attempts')::int attempts, (x->>'total')::int total, x->>'parked' parked,
-         case when x->>'at' is not null then greatest((x->>'at')::timestamptz, ob.now())
-              else ob.now() + (x->>'delayMs')::float8 * interval '1 ms' end due,
+         greatest((x->>'at')::timestamptz, ob.now() + (x->>'delayMs')::float8 * interval '1 ms') due,
          x->>'reason' reason, x->>'error' error, (x->>'history')::boolean history,
          x->>'fingerprint' fingerprint, (x->>'ms')::float8 ms, x->>'worker' worker
   from input, unnest(array(select jsonb_array_elements(j->'failures') from input)) x
