@@ -219,7 +219,8 @@ test('doctor gives the fix as commands of the same database, and every one of th
   for (const code of Object.keys(REMEDIES)) {
     expect(codes).toContain(code)
     for (const state of ['dead', 'quarantined']) {
-      const figures = { consumer: 'two words', sink: 'events', reason: 'invalid', source: 'shop', state }
+      const producers = '["shop","two words"]'
+      const figures = { consumer: 'two words', sink: 'events', reason: 'invalid', source: 'webhook', producers, state }
       const found = {
         code,
         severity: 'note',
@@ -250,6 +251,7 @@ test('a name that cannot be copied from a terminal leaves the doctor its own wor
   } as const
   expect(fixOf({ ...found, figures: { consumer: 'a\u001b[31m' } }, {})).toBe(found.fix)
   expect(fixOf({ ...found, figures: { consumer: '--yes' } }, {})).toBe(found.fix)
+  expect(fixOf({ ...found, code: 'quarantine-full', figures: { producers: '["shop",""]' } }, {})).toBe(found.fix)
 })
 
 describe('migrate', () => {
