@@ -4,7 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import pg from 'pg'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { createBox, defineMessages } from 'oncebox'
 import { fromPg } from 'oncebox/pg'
 import { FAMILIES } from '../../src/admin/doctor/index.js'
@@ -456,8 +456,24 @@ describe('the rest', () => {
   test('prunes when it is told to', async () => {
     expect((await oncebox(['prune'])).code).toBe(2)
     expect((await asJson(['prune', '--yes', '--reason', 'full disk'])).documents).toEqual([
-      { count: expect.any(Number) },
+      { count: expect.any(Number), interrupted: false, held: [] },
     ])
+  })
+
+  test('prune says of which consumer something is left, because somebody holds its watermark', async () => {
+    await seed(database.url, 'watched')
+    const client = await pool.connect()
+    onTestFinished(() => client.release())
+    await pool.query(`update watched.message set received_at = received_at - interval '1 year'`)
+    await pool.query(`update watched.handled set at = at - interval '1 year'`)
+    await client.query('begin')
+    await client.query(`select 1 from watched.forgotten where consumer = 'pay' for share`)
+    const argv = ['prune', '--yes', '--schema', 'watched']
+    const { code, stdout, stderr } = await oncebox(argv)
+    await client.query('rollback')
+    expect({ code, stdout }).toEqual({ code: 0, stdout: '0 messages deleted\n' })
+    expect(stderr).toContain('something is left of consumer pay')
+    expect(await oncebox(argv)).toMatchObject({ stdout: '3 messages deleted\n', stderr: '' })
   })
 
   test('every command with --json had its output held against its shape', async () => {

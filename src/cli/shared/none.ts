@@ -1,6 +1,7 @@
 /** What a bulk verb leaves out of what was asked for: a name that is misspelt is an error, a message in another state is said. */
 import type { Filter } from '../../admin/index.js'
 import type { Entry } from '../../hooks.js'
+import type { MessageMap } from '../../message.js'
 import { hintAt } from '../../nearest.js'
 import type { AnyBox } from '../connect/connect.js'
 import { failed, misused } from '../exit.js'
@@ -30,8 +31,8 @@ export async function leftOut(box: AnyBox, chosen: Filter): Promise<string[]> {
 }
 
 /** An id may be of several consumers and producers. */
-async function allOf(box: AnyBox, filter: Filter): Promise<Entry[]> {
-  const all: Entry[] = []
+async function allOf(box: AnyBox, filter: Filter): Promise<Entry<MessageMap>[]> {
+  const all: Entry<MessageMap>[] = []
   let cursor: string | undefined
   do {
     const page = await box.admin.messages(filter, { limit: 1_000, ...(cursor !== undefined && { cursor }) })
