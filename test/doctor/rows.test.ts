@@ -156,13 +156,13 @@ test('what retention should have deleted long ago is named', async () => {
 
 test('a watermark that a clock left in the future is named, and what it says mends it', async () => {
   const box = await ward.admit()
-  box.consumer('w', { t: () => undefined }, { retainMs: 3_600_000 })
+  box.consumer("ob.it's", { t: () => undefined }, { retainMs: 3_600_000 })
   await box.migrate()
   await ward.sql(box, `update ob.forgotten set sent_before = now() + interval '3 days'`)
   const late = (id: string) => message(id, { time: new Date() })
   expect(await box.handle(late('1'))).toMatchObject({ reason: 'too-old' })
   const found = await finding(box, 'watermark-ahead')
-  expect(found).toMatchObject({ severity: 'serious', figures: { consumer: 'w' } })
+  expect(found).toMatchObject({ severity: 'serious', figures: { consumer: "ob.it's" } })
   expect(found.figures['aheadMs']).toBeGreaterThan(2 * 86_400_000)
   await mend(found.fix)
   expect(await codes(box)).not.toContain('watermark-ahead')
