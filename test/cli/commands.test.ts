@@ -10,6 +10,7 @@ import { fromPg } from 'oncebox/pg'
 import { FAMILIES } from '../../src/admin/doctor/index.js'
 import { parse } from '../../src/cli/parse.js'
 import { COMMANDS } from '../../src/cli/registry.js'
+import { tableLines } from '../../src/cli/output/table.js'
 import { fixOf, REMEDIES } from '../../src/cli/shared/remedies.js'
 import { type ScratchDatabase, scratchDatabase } from '../support/postgres.js'
 import { waitUntil } from '../support/wait.js'
@@ -197,6 +198,40 @@ describe('status', () => {
     // Back from the other screen, with a cursor, and a table that stays.
     expect(visible(drawn.stdout)).toMatch(/ESC\[\?25hESC\[\?1049l[^]*pay/)
   })
+})
+
+test('status --watch gives the terminal back also where it ends before the database has answered', async () => {
+  const client = await pool.connect()
+  onTestFinished(() => client.release())
+  const stop = new AbortController()
+  let written = ''
+  const onOutput = (text: string): void => void (written += text)
+  const argv = ['status', '--watch', '--interval', '10ms']
+  const watching = cli(argv, { env: { DATABASE_URL: database.url }, columns: 100, signal: stop.signal, onOutput })
+  await waitUntil(() => written.includes('pay'), { what: 'the first page' })
+  await client.query('begin; lock table oncebox.work, oncebox.message in access exclusive mode')
+  await waitUntil(
+    async () =>
+      (
+        await client.query(
+          `select from pg_stat_activity where wait_event_type = 'Lock' and application_name = 'oncebox'`,
+        )
+      ).rowCount! > 0,
+    { what: 'the look that waits' },
+  )
+  stop.abort()
+  const { code, stdout } = await watching
+  await client.query('rollback')
+  expect(code).toBe(130)
+  expect(stdout.endsWith('\x1b[?25h\x1b[?1049l')).toBe(true)
+  expect(stdout.split('\x1b[?1049l')).toHaveLength(2)
+})
+
+test('a table may have more rows than a call has arguments', () => {
+  const rows = Array.from({ length: 200_000 }, (_, n) => [String(n)])
+  const lines = tableLines([{ title: 'N', right: true }], rows, { colour: false, width: undefined })
+  expect(lines).toHaveLength(200_001)
+  expect(lines[0]).toBe('     N')
 })
 
 test('doctor says what is wrong, and ends with 3 if it is serious', async () => {
