@@ -74,6 +74,7 @@ describe('a name that there is not', () => {
     [['dead', 'retry', '--consumer', 'pya', '--yes'], 2, /no consumer "pya"; did you mean pay\?/],
     [['consumer', 'pause', 'pya'], 1, /no consumer "pya"; did you mean pay\?/],
     [['consumer', 'resume', 'shipping-of-goods'], 1, /no consumer .*there is pay[\s\S]*oncebox consumer ls/],
+    [['consumer', 'rm', 'pya'], 1, /no consumer "pya"\n +did you mean pay\?/],
     [['sink', 'rm', 'event'], 1, /there is no sink "event".*did you mean events\?/],
   ])('%j', async ([argv, code, words]) => {
     const ran = await oncebox(argv)
