@@ -36,6 +36,7 @@ export type {
   Finding,
   HandledId,
   MarkOptions,
+  Pruning,
   Removal,
   Signed,
   SinkInfo,

@@ -21,7 +21,7 @@ import type { Admin, Filter } from './types.js'
 
 export type { DoctorOptions, Finding } from './doctor/index.js'
 export type {
-  Admin, AuditRecord, Bulk, ConsumerInfo, Counts, Criteria, Filter, HandledId, MarkOptions, Removal, Signed, SinkInfo,
+  Admin, AuditRecord, Bulk, ConsumerInfo, Counts, Criteria, Filter, HandledId, MarkOptions, Pruning, Removal, Signed, SinkInfo,
   Status,
 } from './types.js' // prettier-ignore
 

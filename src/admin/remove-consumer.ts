@@ -86,19 +86,22 @@ async function removeUnhandled(
       after = [last.source, last.id]
     }
     const limit = AT_ONCE
-    done.count += await untilNone(() => db.run(REMOVE_DISCARDED, { consumer, seq, limit }))
-    done.count += await untilNone(() => db.run(REMOVE_QUARANTINE, { consumer, before, limit }))
+    await untilNone(() => db.run(REMOVE_DISCARDED, { consumer, seq, limit }), done)
+    await untilNone(() => db.run(REMOVE_QUARANTINE, { consumer, before, limit }), done)
     await untilNone(() => db.run(REMOVE_LANES, { consumer, limit }))
     return left
   })
 }
 
-/** Answers with the sum. */
-async function untilNone(remove: () => Promise<readonly { gone: string }[]>): Promise<number> {
-  for (let sum = 0; ;) {
+/** Counts batch by batch: what was removed before one that fails is in the audit, too. */
+async function untilNone(
+  remove: () => Promise<readonly { gone: string }[]>,
+  done: { count: number } = { count: 0 },
+): Promise<void> {
+  for (;;) {
     const [row] = await remove()
-    if (Number(row!.gone) === 0) return sum
-    sum += Number(row!.gone)
+    if (Number(row!.gone) === 0) return
+    done.count += Number(row!.gone)
   }
 }
 

@@ -28,19 +28,28 @@ export async function removeSink(runtime: Runtime, sink: string, options: Signed
   if (users.length > 0 || leased === 'true') throw inUse(sink, users)
   // From here on nothing is added to it but by a process that attaches it again. A removal that dies halfway is finished by
   // the next one.
-  let count = 0
+  const done = { count: 0 }
+  try {
+    await removeDeliveries(runtime, sink, last, done)
+  } finally {
+    await writeAudit(runtime, { action: 'remove-sink', detail: { sink, count: done.count, reason }, by })
+  }
+  return done.count
+}
+
+async function removeDeliveries({ db }: Runtime, sink: string, last: string, done: { count: number }): Promise<void> {
   for (;;) {
     const rows = await db.run(REMOVE_DELIVERIES, { sink, limit: AT_ONCE, last }).catch(orNone)
-    if (rows.length > 0) await db.run(FINISH_SHARED, rows.map(({ n }) => n)) // prettier-ignore
-    count += rows.length
-    if (rows.length > 0) continue
+    done.count += rows.length
+    if (rows.length > 0) {
+      await db.run(FINISH_SHARED, rows.map(({ n }) => n)) // prettier-ignore
+      continue
+    }
     const [end] = await db.run(MARK_REMOVED, { sink, last }).catch(orNone)
     if (end?.state === 'back') throw inUse(sink, [])
-    if (end?.state === 'done') break
+    if (end?.state === 'done') return
     await sleep(50)
   }
-  await writeAudit(runtime, { action: 'remove-sink', detail: { sink, count, reason }, by })
-  return count
 }
 
 function inUse(sink: string, users: readonly string[]): OnceboxError {

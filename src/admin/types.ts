@@ -129,6 +129,13 @@ export interface MarkOptions extends Signed {
   type?: string | undefined
 }
 
+export interface Pruning extends Signed {
+  /** Aborted: stops between two batches, writes the audit, and answers with how many it deleted. */
+  signal?: AbortSignal | undefined
+  /** Told of each consumer of which something is left, because a transaction holds its watermark. Default: the logger is. */
+  held?: ((consumer: string) => void) | undefined
+}
+
 export interface Removal extends Signed {
   /** Gives up what the consumer has not handled: what waits for it, its dead letters and its quarantine. Default: false. */
   discard?: boolean | undefined
@@ -198,8 +205,11 @@ export interface Admin<M extends MessageMap> {
    * one does. Answers with the number of events that it was still to get.
    */
   removeSink(sink: string, options?: Signed): Promise<number>
-  /** Deletes now what retention would delete by and by. Answers with the number of messages. */
-  prune(options?: Signed): Promise<number>
+  /**
+   * Deletes now what retention would delete by and by. Answers with the number of messages. Throws what `hooks.archive` throws, after
+   * which no message is deleted.
+   */
+  prune(options?: Pruning): Promise<number>
   /**
    * Looks at the box and its server for what is wrong, or soon will be: each finding says why it matters and what mends it, the
    * serious ones first. Healthy: none. It reads only, and a bounded part of what there is.

@@ -43,38 +43,49 @@ export interface Memory {
   readonly trouble: Trouble
 }
 
-/** Deletes what may go. Answers with the number of messages. */
+/** What a pass has done so far, whether it comes to its end or not. */
+export interface Pruned {
+  /** The messages that it has deleted. */
+  count: number
+  /** Consumers of which something is left, because somebody held their watermark. */
+  readonly held: string[]
+  /** What the archive has thrown. */
+  refused?: { readonly error: unknown }
+}
+
+/** Deletes what may go, and notes in `done` what it does. */
 export async function prune(
   runtime: Runtime,
   consumers: readonly ConsumerDeclaration[],
-  memory: Memory = createMemory(watchRetention(runtime), beginTurn()),
-): Promise<number> {
-  let count = 0
+  memory: Memory = createMemory(runtime, beginTurn()),
+  done: Pruned = { count: 0, held: [] },
+): Promise<void> {
   try {
     const retain = await retainOf(runtime, consumers)
     for (const [consumer, retainMs] of retain) {
-      count += await pruneMessages(runtime, consumer, retainMs, memory)
+      await pruneMessages(runtime, { name: consumer, retainMs }, memory, done)
       await pruneLanes(runtime, consumer, memory)
       await fillFingerprints(runtime, consumer, () => memory.stopping)
     }
-    if (memory.quarantine) count += await pruneQuarantine(runtime, retain, memory)
+    if (memory.quarantine) await pruneQuarantine(runtime, retain, memory, done)
     memory.trouble.worked()
   } catch (error) {
     if (!(error instanceof ArchiveFailed)) throw error
     // No message is deleted until it works.
+    done.refused = { error: error.cause }
     memory.trouble.failed(error.cause)
   }
   await pruneOutbox(runtime, memory)
   await pruneMinutes(runtime, memory)
   await runtime.db.run(PRUNE_BULK, { keepMs: DAY_MS })
-  return count
 }
 
 function watchRetention(runtime: Runtime): Trouble {
   return watch(runtime, { name: 'retention', where: { part: 'retention' }, of: 'the database' })
 }
 
-function createMemory(trouble: Trouble, { goesOn }: Turn): Memory {
+/** Of a janitor that goes on for so long. */
+export function createMemory(runtime: Runtime, { goesOn }: Turn, trouble = watchRetention(runtime)): Memory {
   return {
     low: new Map(),
     quarantine: true,
@@ -107,10 +118,14 @@ async function retainOf({ db }: Runtime, consumers: readonly ConsumerDeclaration
   return retain
 }
 
-async function pruneMessages(runtime: Runtime, consumer: string, retainMs: number, memory: Memory): Promise<number> {
+async function pruneMessages(
+  runtime: Runtime,
+  { name: consumer, retainMs }: { readonly name: string; readonly retainMs: number },
+  memory: Memory,
+  done: Pruned,
+): Promise<void> {
   const { db, hooks, metrics } = runtime
   const limit = hooks.archive ? ARCHIVE_BATCH : BATCH
-  let count = 0
   while (!memory.stopping) {
     const low = memory.low.get(consumer)
     const rows = await db.run(PRUNABLE, { consumer, retainMs, limit, lean: !hooks.archive, low })
@@ -122,14 +137,16 @@ async function pruneMessages(runtime: Runtime, consumer: string, retainMs: numbe
       const keys = fit.map(({ source, id }) => [source, id] as const)
       const [answer] = await db.run(PRUNE, { consumer, retainMs, keys, wait: WAIT }).catch(ifHeld)
       // Somebody holds its watermark: the next pass comes back to these.
-      if (!answer) break
-      count += Number(answer.gone)
+      if (!answer) {
+        done.held.push(consumer)
+        break
+      }
+      done.count += Number(answer.gone)
       metrics.deleted('messages', Number(answer.gone))
     }
     memory.low.set(consumer, [last.at!, last.source, last.id])
     if (Number(last.ord) < limit) break
   }
-  return count
 }
 
 function ifHeld(error: unknown): [] {
@@ -149,13 +166,17 @@ async function pruneLanes({ db }: Runtime, consumer: string, memory: Memory): Pr
   }
 }
 
-async function pruneQuarantine(runtime: Runtime, retain: ReadonlyMap<string, number>, memory: Memory): Promise<number> {
+async function pruneQuarantine(
+  runtime: Runtime,
+  retain: ReadonlyMap<string, number>,
+  memory: Memory,
+  done: Pruned,
+): Promise<void> {
   const horizons = {
     retainMs: Object.fromEntries(retain),
     defaultMs: DEFAULT_RETAIN_MS,
     leastMs: Math.min(DEFAULT_RETAIN_MS, ...retain.values(), ...expiries(runtime)),
   }
-  let count = 0
   let after: string | undefined
   while (!memory.stopping) {
     const rows = await runtime.db.run(PRUNABLE_QUARANTINE, { ...horizons, limit: ARCHIVE_BATCH, after })
@@ -165,13 +186,12 @@ async function pruneQuarantine(runtime: Runtime, retain: ReadonlyMap<string, num
     if (fit.length > 0) {
       await archive(runtime, fit)
       const gone = await runtime.db.run(PRUNE_QUARANTINE, fit.map(({ n }) => n)) // prettier-ignore
-      count += gone.length
+      done.count += gone.length
       runtime.metrics.deleted('quarantined', gone.length)
     }
     if (Number(last.ord) < ARCHIVE_BATCH || last.young === 'true') break
     after = last.n
   }
-  return count
 }
 
 async function pruneMinutes({ db }: Runtime, memory: Memory): Promise<void> {
@@ -241,7 +261,7 @@ export function createJanitor(runtime: Runtime, consumers: () => readonly Consum
   return {
     start() {
       if (turn) return
-      const memory = createMemory(trouble, (turn = beginTurn()))
+      const memory = createMemory(runtime, (turn = beginTurn()), trouble)
       runtime.traces.background(() => schedule(memory, 0))
     },
     async stop(timeoutMs) {

@@ -27,6 +27,25 @@ async function troubled() {
   return box
 }
 
+test('a removal of a sink that fails halfway is on record, with what it had removed', async () => {
+  const box = opened.box()
+  await box.migrate()
+  await opened.sql(
+    box.schema,
+    `insert into ob.sink (name) values ('old');
+     create function ob.refuse() returns trigger language plpgsql as $$ begin raise exception 'not now'; end $$;
+     create trigger refuse before delete on ob.outbox for each row execute function ob.refuse()`,
+  )
+  const client = await opened.pool.connect()
+  await client.query('begin')
+  await box.send(client, 'sent', 1, { id: 'e1' })
+  await client.query('commit')
+  client.release()
+  await expect(box.admin.removeSink('old', signed)).rejects.toThrow('not now')
+  const { records } = await box.admin.audit()
+  expect(records).toMatchObject([{ action: 'remove-sink', by: 'alice', detail: { sink: 'old', count: 1 } }])
+})
+
 test('every change that a person makes is on record, with who, what, how many and why', async () => {
   const box = await troubled()
   await box.admin.retry({ state: 'dead' }, { ...signed, limit: 5 })

@@ -67,10 +67,14 @@ describe('a name that there is not', () => {
     [['outbox', 'retry', '--sink', 'event', '--yes'], 2, /there is no sink "event"\n +did you mean events\?/],
     [['outbox', 'discard', '--sink', 'nope', '--reason', 'x', '--yes'], 2, /no sink "nope"\n.*oncebox sink ls/],
     [['dead', 'retry', 'pay-nix', '--yes'], 1, /there is no message pay-nix\n.*oncebox messages ls/],
+    [['dead', 'retry', 'bad-1', 'pay-nix', '--yes'], 1, /there is no message pay-nix\n.*oncebox messages ls/],
+    [['dead', 'discard', 'ok-1', 'pay-nix', '--reason', 'x', '--dry-run'], 1, /there is no message pay-nix\n/],
+    [['outbox', 'retry', 'e2-refused', 'e-nix', '--yes'], 1, /there is no event e-nix\n.*oncebox outbox ls/],
     [['outbox', 'retry', 'e-nix', '--yes'], 1, /there is no event e-nix\n.*oncebox outbox ls/],
     [['dead', 'retry', '--consumer', 'pya', '--yes'], 2, /no consumer "pya"; did you mean pay\?/],
     [['consumer', 'pause', 'pya'], 1, /no consumer "pya"; did you mean pay\?/],
     [['consumer', 'resume', 'shipping-of-goods'], 1, /no consumer .*there is pay[\s\S]*oncebox consumer ls/],
+    [['consumer', 'rm', 'pya'], 1, /no consumer "pya"\n +did you mean pay\?/],
     [['sink', 'rm', 'event'], 1, /there is no sink "event".*did you mean events\?/],
   ])('%j', async ([argv, code, words]) => {
     const ran = await oncebox(argv)
@@ -82,6 +86,13 @@ describe('a name that there is not', () => {
     const { code, stdout, stderr } = await oncebox(['dead', 'retry', 'ok-1', '--yes'])
     expect({ code, stdout }).toEqual({ code: 0, stdout: '0 dead messages retried\n' })
     expect(stderr).toContain('message ok-1 of pay is handled')
+  })
+
+  test('a message in another state is named also beside one that can be changed', async () => {
+    const { code, stdout, stderr } = await oncebox(['dead', 'retry', 'bad-1', 'ok-1', '--dry-run'])
+    expect({ code, stdout }).toEqual({ code: 0, stdout: '1 dead message to retry\n' })
+    expect(stderr).toContain('message ok-1 of pay is handled')
+    expect(stderr).not.toContain('bad-1')
   })
 
   test('an effect: the answer lists those that the message waits for', async () => {

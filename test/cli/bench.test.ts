@@ -1,7 +1,9 @@
 /** `oncebox bench` measures, and leaves nothing behind, not even when it is interrupted. */
 import pg from 'pg'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { scratchDatabase } from '../support/postgres.js'
+import { waitUntil } from '../support/wait.js'
+import { cli } from './fixture.js'
 import { openProject } from './project.js'
 
 async function schemas(url: string): Promise<number> {
@@ -28,5 +30,38 @@ test('it says what it will do, prints figures, and drops its schema, also when i
   await interrupted.saw('in the schema')
   interrupted.kill('SIGINT')
   expect(await interrupted.exited).toBe(130)
+  expect(await schemas(database.url)).toBe(0)
+})
+
+test('it drops its schema also when it is interrupted while the database is slow', async () => {
+  await using database = await scratchDatabase('bench_slow')
+  const client = new pg.Client({ connectionString: database.url })
+  await client.connect()
+  // The database goes first.
+  client.on('error', () => undefined)
+  onTestFinished(() => client.end())
+  // Each row that it writes takes its time: 500 of them far longer than a command has after Ctrl-C.
+  await client.query(`
+    create function public.wait() returns trigger language plpgsql as $$ begin perform pg_sleep(0.1); return new; end $$;
+    create function public.slow_down() returns event_trigger language plpgsql as $$ declare made record; begin
+      for made in select * from pg_event_trigger_ddl_commands() where object_identity like '%.probe' and object_type = 'table' loop
+        execute format('create trigger wait before insert on %s for each row execute function public.wait()', made.object_identity);
+      end loop; end $$;
+    create event trigger slow_down on ddl_command_end when tag in ('CREATE TABLE') execute function public.slow_down()`)
+  const interrupt = new AbortController()
+  const argv = ['bench', '--seconds', '1']
+  const bench = cli(argv, { env: { DATABASE_URL: database.url }, signal: interrupt.signal })
+  await waitUntil(
+    async () => {
+      const { rows } = await client.query<{ name: string }>(
+        `select n.nspname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
+         where n.nspname like 'oncebox%' and c.relname = 'message'`,
+      )
+      return rows.length > 0 && (await client.query(`select from ${rows[0]!.name}.message limit 1`)).rowCount === 1
+    },
+    { what: 'messages to be handled', timeoutMs: 60_000 },
+  )
+  interrupt.abort()
+  expect(await bench).toMatchObject({ code: 130, stdout: '' })
   expect(await schemas(database.url)).toBe(0)
 })

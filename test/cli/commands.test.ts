@@ -4,12 +4,13 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import pg from 'pg'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { createBox, defineMessages } from 'oncebox'
 import { fromPg } from 'oncebox/pg'
 import { FAMILIES } from '../../src/admin/doctor/index.js'
 import { parse } from '../../src/cli/parse.js'
 import { COMMANDS } from '../../src/cli/registry.js'
+import { tableLines } from '../../src/cli/output/table.js'
 import { fixOf, REMEDIES } from '../../src/cli/shared/remedies.js'
 import { type ScratchDatabase, scratchDatabase } from '../support/postgres.js'
 import { waitUntil } from '../support/wait.js'
@@ -199,6 +200,40 @@ describe('status', () => {
   })
 })
 
+test('status --watch gives the terminal back also where it ends before the database has answered', async () => {
+  const client = await pool.connect()
+  onTestFinished(() => client.release())
+  const stop = new AbortController()
+  let written = ''
+  const onOutput = (text: string): void => void (written += text)
+  const argv = ['status', '--watch', '--interval', '10ms']
+  const watching = cli(argv, { env: { DATABASE_URL: database.url }, columns: 100, signal: stop.signal, onOutput })
+  await waitUntil(() => written.includes('pay'), { what: 'the first page' })
+  await client.query('begin; lock table oncebox.work, oncebox.message in access exclusive mode')
+  await waitUntil(
+    async () =>
+      (
+        await client.query(
+          `select from pg_stat_activity where wait_event_type = 'Lock' and application_name = 'oncebox'`,
+        )
+      ).rowCount! > 0,
+    { what: 'the look that waits' },
+  )
+  stop.abort()
+  const { code, stdout } = await watching
+  await client.query('rollback')
+  expect(code).toBe(130)
+  expect(stdout.endsWith('\x1b[?25h\x1b[?1049l')).toBe(true)
+  expect(stdout.split('\x1b[?1049l')).toHaveLength(2)
+})
+
+test('a table may have more rows than a call has arguments', () => {
+  const rows = Array.from({ length: 200_000 }, (_, n) => [String(n)])
+  const lines = tableLines([{ title: 'N', right: true }], rows, { colour: false, width: undefined })
+  expect(lines).toHaveLength(200_001)
+  expect(lines[0]).toBe('     N')
+})
+
 test('doctor says what is wrong, and ends with 3 if it is serious', async () => {
   const table = await oncebox(['doctor'])
   const { documents, code } = await asJson(['doctor'])
@@ -219,7 +254,8 @@ test('doctor gives the fix as commands of the same database, and every one of th
   for (const code of Object.keys(REMEDIES)) {
     expect(codes).toContain(code)
     for (const state of ['dead', 'quarantined']) {
-      const figures = { consumer: 'two words', sink: 'events', reason: 'invalid', source: 'shop', state }
+      const producers = '["shop","two words"]'
+      const figures = { consumer: 'two words', sink: 'events', reason: 'invalid', source: 'webhook', producers, state }
       const found = {
         code,
         severity: 'note',
@@ -250,6 +286,7 @@ test('a name that cannot be copied from a terminal leaves the doctor its own wor
   } as const
   expect(fixOf({ ...found, figures: { consumer: 'a\u001b[31m' } }, {})).toBe(found.fix)
   expect(fixOf({ ...found, figures: { consumer: '--yes' } }, {})).toBe(found.fix)
+  expect(fixOf({ ...found, code: 'quarantine-full', figures: { producers: '["shop",""]' } }, {})).toBe(found.fix)
 })
 
 describe('migrate', () => {
@@ -454,8 +491,24 @@ describe('the rest', () => {
   test('prunes when it is told to', async () => {
     expect((await oncebox(['prune'])).code).toBe(2)
     expect((await asJson(['prune', '--yes', '--reason', 'full disk'])).documents).toEqual([
-      { count: expect.any(Number) },
+      { count: expect.any(Number), interrupted: false, held: [] },
     ])
+  })
+
+  test('prune says of which consumer something is left, because somebody holds its watermark', async () => {
+    await seed(database.url, 'watched')
+    const client = await pool.connect()
+    onTestFinished(() => client.release())
+    await pool.query(`update watched.message set received_at = received_at - interval '1 year'`)
+    await pool.query(`update watched.handled set at = at - interval '1 year'`)
+    await client.query('begin')
+    await client.query(`select 1 from watched.forgotten where consumer = 'pay' for share`)
+    const argv = ['prune', '--yes', '--schema', 'watched']
+    const { code, stdout, stderr } = await oncebox(argv)
+    await client.query('rollback')
+    expect({ code, stdout }).toEqual({ code: 0, stdout: '0 messages deleted\n' })
+    expect(stderr).toContain('something is left of consumer pay')
+    expect(await oncebox(argv)).toMatchObject({ stdout: '3 messages deleted\n', stderr: '' })
   })
 
   test('every command with --json had its output held against its shape', async () => {

@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { passwordFor } from '../../src/cli/connect/passfile.js'
 import {
   freePort,
@@ -214,6 +214,31 @@ describe('the database is that of', () => {
     expect(byEnvironment).toMatchObject({ code: 1, stderr: expect.stringContaining('schema of_config does not exist') })
     const argv = ['status', '--url', database.url, '--schema', 'oncebox']
     expect(await cli(argv, { cwd, env: { DATABASE_URL: wrong } })).toMatchObject({ code: 0 })
+  })
+
+  test.for(['PGPASSWORD', 'PGPASSFILE'])('the config, where %s has the password alone', async (variable) => {
+    const file = path.join(directory, 'password-alone')
+    await writeFile(file, `*:*:*:app:${SECRET.replace(/[:\\]/g, '\\$&')}`, { mode: 0o600 })
+    const value = variable === 'PGPASSWORD' ? SECRET : file
+    const config = { 'oncebox.config.mjs': `export default { box() {}, url: ${JSON.stringify(asApp())} }` }
+    // The clients read the environment of their process.
+    vi.stubEnv(variable, value)
+    onTestFinished(() => void vi.unstubAllEnvs())
+    for (const client of ['pg', 'postgres']) {
+      const cwd = await project(`alone-${variable}-${client}`, config, client)
+      const ran = await cli(['migrate', 'status'], { cwd, env: { [variable]: value } })
+      expect(ran, client).toMatchObject({ code: 0 })
+    }
+  })
+
+  test('none, where PGSERVICE alone says which: no client reads it', async () => {
+    const config = { 'oncebox.config.mjs': `export default { box() {}, url: ${JSON.stringify(database.url)} }` }
+    const cwd = await project('service', config, 'pg')
+    const refused = await cli(['status'], { cwd, env: { PGSERVICE: 'orders' } })
+    expect(refused).toMatchObject({ code: 2, stdout: '', stderr: expect.stringMatching(/PGSERVICE[^]*DATABASE_URL/) })
+    const env = { PGSERVICE: 'orders', DATABASE_URL: database.url }
+    expect(await cli(['status'], { cwd, env })).toMatchObject({ code: 0 })
+    expect(await cli(['status', '--url', database.url], { cwd, env: { PGSERVICE: 'orders' } })).toMatchObject({ code: 0 })
   })
 
   test('the box of the config, where the config has no other', async () => {

@@ -3,9 +3,11 @@ import { chmod, readdir, readFile, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import pg from 'pg'
 import { expect, test } from 'vitest'
+import { writeState } from '../../src/cli/dev/place.js'
 import { statement } from '../../tools/postgres/server.mjs'
 import { scratchDatabase, startPostgres } from '../support/postgres.js'
 import { waitUntil } from '../support/wait.js'
+import { cli } from './fixture.js'
 import { openProject, type Command, type Project } from './project.js'
 
 const CONFIG = `
@@ -190,4 +192,16 @@ test('a password in --url is refused without being repeated; PGPASSWORD and --ur
     expect(await dev.exited).toBe(0)
     expect(dev.stdout + dev.stderr).not.toContain('s3cret')
   }
+})
+
+test('--fresh is refused where it would empty nothing: with PGlite, and beside a run whose database is shared', async () => {
+  await using project = await openProject({ 'oncebox.config.mjs': CONFIG, 'greet.mjs': GREET })
+  const cwd = project.directory
+  writeState(cwd, { pid: process.pid, server: process.pid, url: 'postgres://app@127.0.0.1:1/x' })
+  const shared = await cli(['dev', '--fresh', '--', process.execPath, '-e', ''], { cwd })
+  expect(shared).toMatchObject({ code: 2, stderr: expect.stringMatching(/--fresh .* another run/) })
+  writeState(cwd, {})
+  await project.write({ 'package.json': JSON.stringify({ dependencies: { '@electric-sql/pglite': '1' } }) })
+  const pglite = await cli(['dev', '--fresh', '--', process.execPath, '-e', ''], { cwd })
+  expect(pglite).toMatchObject({ code: 2, stderr: expect.stringMatching(/--fresh .* PGlite/) })
 })

@@ -3,8 +3,9 @@ import { execFileSync } from 'node:child_process'
 import pg from 'pg'
 import { createBox } from 'oncebox'
 import { fromPg } from 'oncebox/pg'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { COMMANDS } from '../../src/cli/registry.js'
+import { openDedupTable } from '../../src/cli/shared/dedup-table.js'
 import { type ScratchDatabase, scratchDatabase } from '../support/postgres.js'
 import { cli, type CliOptions, type Ran } from './fixture.js'
 import { problems } from './schema.js'
@@ -237,4 +238,26 @@ describe('import', () => {
     expect(ran.code).toBe(1)
     expect(ran.stderr).toContain('did you mean bill?')
   })
+})
+
+test('a table that the role may not read is told with the grant that helps, and not with a role of oncebox', async () => {
+  const login = `import_${process.pid}`
+  await pool.query(`create role ${login} login; create table secluded (id text primary key);
+    grant usage on schema oncebox to ${login}; grant select on all tables in schema oncebox to ${login};
+    grant execute on all functions in schema oncebox to ${login}`)
+  onTestFinished(() => pool.query(`drop owned by ${login}; drop role ${login}`).then(() => undefined))
+  const url = new URL(database.url)
+  url.username = login
+  const argv = ['import', '--from-table', 'secluded', '--id-column', 'id', '--consumer', 'mail', '--yes']
+  const { code, stderr } = await cli(argv, { env: { DATABASE_URL: url.href } })
+  expect(code).toBe(1)
+  expect(stderr).toContain('grant select on public.secluded')
+  expect(stderr).not.toContain('oncebox_worker')
+})
+
+test('a connection that is lost is not taken for a table that is not there', async () => {
+  const dead = new pg.Pool({ connectionString: 'postgres://app@127.0.0.1:1/x' })
+  onTestFinished(() => dead.end())
+  const columns = { id: 'id', source: undefined, type: undefined, at: undefined, only: [] }
+  await expect(openDedupTable(fromPg(dead) as never, 'seen', columns)).rejects.toMatchObject({ code: 'ECONNREFUSED' })
 })

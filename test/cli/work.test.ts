@@ -16,7 +16,7 @@ import { fromPg } from 'oncebox/pg'
 
 const pool = new pg.Pool({ connectionString: process.env.DATABASE_URL })
 const handler = (consumer) => async ({ id, data }, { tx }) => {
-  if (data.reject) void Promise.reject(new Error('nobody waits for this'))
+  if (data.reject) void Promise.reject(new Error('nobody waits for postgres://app:s3cret@db/x'))
   if (data.fail) throw new Error('no luck with ' + id)
   if (data.ms) await tx.query('select pg_sleep($1)', [data.ms / 1000])
   await tx.query('insert into done values ($1, $2)', [consumer, id])
@@ -137,7 +137,9 @@ test('a rejection that nobody handles stops it, tells where it came from, and th
   const command = await work('rejecting', '--consumers', 'billing')
   await box.receive({ id: 'rejecting', type: 'note', data: { reject: true } })
   expect(await command.exited).toBe(1)
-  expect(command.stderr).toMatch(/unhandled rejection at .*oncebox\.config\.mjs:9: nobody waits for this\n/)
+  expect(command.stderr).toMatch(
+    /unhandled rejection at .*oncebox\.config\.mjs:9: nobody waits for postgres:\/\/app:\*\*\*@db\/x\n/,
+  )
   expect(command.stderr).toContain('stopped\n')
 })
 

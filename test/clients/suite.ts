@@ -30,6 +30,9 @@ const KILL_EVERY_MS = 1_000
 /** Clients that answer the server's words to an INSERT. The others answer what they have inserted. */
 const ROWLESS = new Set(['pg', 'postgres', 'drizzle-pg', 'drizzle-postgres', 'drizzle-pglite', 'knex', 'kysely'])
 
+/** On a pg without pipeline mode, handlers cannot share a transaction side by side. */
+export const OLD_PG: DriverCapabilities = { together: false }
+
 export function conformanceOf({ name, from }: ClientUnderTest, capabilities: DriverCapabilities = {}): void {
   let database: ScratchDatabase
   beforeAll(async () => {

@@ -21,7 +21,7 @@ const TRIED: [client: string, name: string, also: string[], capabilities?: Drive
   ['Kysely', 'kysely', ['0.29.8']],
   ['Knex', 'knex', ['3.0.1']],
   ['MikroORM', '@mikro-orm/postgresql', ['7.2.0', '7.2.1']],
-  ['Prisma', '@prisma/client', ['7.9.1']],
+  ['Prisma', '@prisma/client', ['7.9.1'], { together: false }],
   ['Sequelize', 'sequelize', ['6.31.0']],
   ['TypeORM', 'typeorm', ['0.3.12']],
 ]

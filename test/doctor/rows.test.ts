@@ -1,4 +1,5 @@
 /** Boxes are made ill in their rows, and the doctor names it; what it says mends it does. */
+import { runInNewContext } from 'node:vm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { Reject, type Deliver } from 'oncebox'
 import { gate } from '../inbox/fixture.js'
@@ -14,6 +15,9 @@ afterAll(() => ward.close())
 const message = (id: string, more: object = {}) => ({ id, type: 't', data: { id }, ...more })
 const later = (box: WardBox, table: string, column: string, span: string) =>
   ward.sql(box, `update ob.${table} set ${column} = ${column} - interval '${span}'`)
+/** Runs a call of a fix as somebody does who copies it into a program. */
+const call = (box: WardBox, fix: string): Promise<void> =>
+  runInNewContext(`async (box) => {\n${fix}\n}`, {})(box) as Promise<void>
 const mend = (fix: string) => ward.pool.query(fix.replace(/;? +--.*$/, ''))
 
 async function send(box: WardBox, type: string, id: string): Promise<void> {
@@ -152,13 +156,13 @@ test('what retention should have deleted long ago is named', async () => {
 
 test('a watermark that a clock left in the future is named, and what it says mends it', async () => {
   const box = await ward.admit()
-  box.consumer('w', { t: () => undefined }, { retainMs: 3_600_000 })
+  box.consumer("ob.it's", { t: () => undefined }, { retainMs: 3_600_000 })
   await box.migrate()
   await ward.sql(box, `update ob.forgotten set sent_before = now() + interval '3 days'`)
   const late = (id: string) => message(id, { time: new Date() })
   expect(await box.handle(late('1'))).toMatchObject({ reason: 'too-old' })
   const found = await finding(box, 'watermark-ahead')
-  expect(found).toMatchObject({ severity: 'serious', figures: { consumer: 'w' } })
+  expect(found).toMatchObject({ severity: 'serious', figures: { consumer: "ob.it's" } })
   expect(found.figures['aheadMs']).toBeGreaterThan(2 * 86_400_000)
   await mend(found.fix)
   expect(await codes(box)).not.toContain('watermark-ahead')
@@ -323,7 +327,37 @@ test('a source whose part of the quarantine fills up is named', async () => {
   await deliver!(Array.from({ length: 4 }, (_, n) => ({ id: `x${n}`, type: 'other', data: n })))
   expect(await finding(box, 'quarantine-full')).toMatchObject({ severity: 'warning', figures: { source: 'partner', messages: 4 } }) // prettier-ignore
   await deliver!([{ id: 'x5', type: 'other', data: 5 }])
-  expect(await finding(box, 'quarantine-full')).toMatchObject({ severity: 'serious' })
+  const full = await finding(box, 'quarantine-full')
+  expect(full).toMatchObject({ severity: 'serious' })
+  await call(box, full.fix)
+  expect(await codes(box)).toEqual([])
+})
+
+test('what makes room in a full quarantine finds messages by the producers that they name', async () => {
+  const box = await ward.admit()
+  box.consumer('q', { t: () => undefined })
+  let deliver: Deliver | undefined
+  const source = { name: 'webhook:partner', push: true, start: async (given: Deliver) => void (deliver = given), stop: async () => {} } as const // prettier-ignore
+  box.from(source, { types: ['t'], quarantine: { maxRows: 5 } })
+  await waitUntil(() => deliver !== undefined, { what: 'the source' })
+  const from = (name: string | undefined, id: string) => ({
+    id,
+    type: 'other',
+    data: id,
+    ...(name && { source: name }),
+  })
+  await deliver!([
+    from("o'brien", '1'),
+    from("o'brien", '2'),
+    from(undefined, '3'),
+    from('shop', '4'),
+    from('shop', '5'),
+  ])
+  const { fix, figures } = await finding(box, 'quarantine-full')
+  expect(figures).toMatchObject({ source: 'webhook:partner', messages: 5 })
+  expect(JSON.parse(figures['producers'] as string)).toHaveLength(3)
+  await call(box, fix)
+  expect(await codes(box)).toEqual([])
 })
 
 test('messages that come later than their consumer remembers are named, with their age and its horizon', async () => {

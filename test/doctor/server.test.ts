@@ -4,6 +4,7 @@ import { createBox, rolesSql } from 'oncebox'
 import { fromPg } from 'oncebox/pg'
 import { fromPglite } from 'oncebox/pglite'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { PINS } from '../../src/admin/doctor/pins.js'
 import { environment } from '../support/environments.js'
 import { scratchSchemaName, startPostgres, type PostgresServer } from '../support/postgres.js'
 import { waitUntil } from '../support/wait.js'
@@ -54,6 +55,7 @@ describe('the schema', () => {
     ['an index', 'drop index ob.work_due', 'index-missing', /^index work_due is missing/],
     ['a primary key', 'alter table ob.audit drop constraint audit_pkey', 'index-missing', /^index audit_pkey is missing/],
     ['another index', 'drop index ob.work_due; create index work_due on ob.work (consumer)', 'object-changed', /^index work_due is not/],
+    ['another primary key', 'alter table ob.attempt drop constraint attempt_pkey, add constraint attempt_pkey primary key (n, consumer, source, id)', 'object-changed', /^index attempt_pkey is not/],
     ['an index that is not valid', `update pg_index set indisvalid = false where indexrelid = 'ob.work_due'::regclass`, 'object-broken', /^index work_due is not valid/],
     ['a trigger of somebody', 'create trigger mine after insert on ob.message for each row execute function ob.count_quarantine()', 'object-extra', /trigger message\.mine/],
     ['a table of somebody', 'create table ob.mine (n int primary key)', 'object-extra', /: table mine$/],
@@ -296,6 +298,15 @@ describe('a server of one’s own', () => {
     expect(found).toMatchObject({ severity: 'warning', figures: { slot: 'unread' } })
     await pool.query(found.fix.replace(/; +--.*$/, ''))
     expect(await codes(box)).not.toContain('slot-unused')
+  })
+
+  test('a replication slot that is read, and far behind, is not to be dropped', async () => {
+    const pin = { kind: 'slot', name: 'standby', who: 'physical, active', ageMs: null, xids: 2_000_000, walBytes: 0 }
+    const ask = async () => [{ facts: JSON.stringify({ ...pin, active: true }) }]
+    const [found] = await PINS.examine({ ask, limits: {} } as never)
+    expect(found).toMatchObject({ code: 'slot-unused', figures: { slot: 'standby' } })
+    expect(found!.fix).not.toContain('drop')
+    await pool.query(found!.fix.slice(found!.fix.indexOf('select')))
   })
 
   test('a server that runs out of connections is named', async () => {

@@ -27,6 +27,8 @@ class OldClient extends pg.Client {
 
 for (const [variant, open] of Object.entries(variants)) {
   describe(variant, () => {
-    for (const { name, run } of driverConformance(pgSubject(() => database.url, open))) test(name, run)
+    const capabilities = { together: variant !== 'pg without pipeline mode' }
+    const subject = { ...pgSubject(() => database.url, open), capabilities }
+    for (const { name, run } of driverConformance(subject)) test(name, run)
   })
 }

@@ -96,7 +96,7 @@ describe('a client that wraps errors', () => {
         close: async () => {},
       }
     },
-    capabilities: { faults: false },
+    capabilities: { faults: false, together: false },
   })
   for (const { name, run } of cases) test(name, run)
 })

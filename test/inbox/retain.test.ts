@@ -255,12 +255,79 @@ describe('an archive', () => {
     await box.receive(range(3).map((n) => message(n)))
     await box.drain()
     await opened.setClock(box.schema, 40 * DAY)
-    expect(await box.admin.prune()).toBe(0)
+    await expect(box.admin.prune()).rejects.toThrow('the disk is full')
     expect(await rows('message')).toBe(3)
     expect(errors).toEqual(['the disk is full'])
     broken = false
     expect(await box.admin.prune()).toBe(3)
     expect(seen).toEqual([3, 3])
+  })
+})
+
+describe('a person who prunes', () => {
+  const old = async (...consumers: string[]): Promise<void> => {
+    for (const name of consumers) box.consumer(name, { t: handler })
+    await box.migrate()
+    await box.receive(range(3).map((n) => message(n)))
+    await box.drain()
+    await opened.setClock(box.schema, 40 * DAY)
+  }
+  const written = async () => (await box.admin.audit()).records.find(({ action }) => action === 'prune')?.detail
+
+  test('is told by an error that the archive failed, and the audit has what was deleted before', async () => {
+    box = opened.box({
+      hooks: {
+        archive: async ([entry]) => {
+          if (entry!.consumer === 'b') throw new Error('the disk is full')
+        },
+      },
+    })
+    await old('a', 'b')
+    await expect(box.admin.prune({ reason: 'tidy' })).rejects.toThrow('the disk is full')
+    expect(await written()).toEqual({ count: 3, reason: 'tidy' })
+    expect(await rows('message')).toBe(3)
+  })
+
+  test('leaves in the audit what was deleted before the database refused', async () => {
+    await old('a', 'b')
+    await opened.sql(
+      box.schema,
+      `create function ob.refuse() returns trigger language plpgsql as $$ begin raise exception 'not this one'; end $$;
+       create trigger refuse before delete on ob.message for each row when (old.consumer = 'b') execute function ob.refuse()`,
+    )
+    await expect(box.admin.prune()).rejects.toThrow('not this one')
+    expect(await written()).toEqual({ count: 3 })
+  })
+
+  test('is told of a consumer of which something is left, because somebody holds its watermark', async () => {
+    const warned: object[] = []
+    const log = { debug() {}, info() {}, error() {}, warn: (about: object) => void warned.push(about) }
+    box = opened.box({ logger: log })
+    await old('a', 'b')
+    const client = await opened.pool.connect()
+    await client.query('begin')
+    await client.query(`select 1 from "${box.schema}".forgotten where consumer = 'b' for share`)
+    const held: string[] = []
+    try {
+      expect(await box.admin.prune({ held: (consumer) => held.push(consumer) })).toBe(3)
+      expect(await box.admin.prune()).toBe(0)
+    } finally {
+      await client.query('rollback')
+      client.release()
+    }
+    expect(held).toEqual(['b'])
+    expect(warned).toContainEqual({ consumer: 'b' })
+    expect(await box.admin.prune({ held: (consumer) => held.push(consumer) })).toBe(3)
+    expect(held).toEqual(['b'])
+  })
+
+  test('stops it between two batches, and the audit has what was deleted', async () => {
+    const stop = new AbortController()
+    box = opened.box({ hooks: { archive: async () => stop.abort() } })
+    await old('a', 'b')
+    expect(await box.admin.prune({ signal: stop.signal })).toBe(3)
+    expect(await written()).toEqual({ count: 3 })
+    expect(await rows('message')).toBe(3)
   })
 })
 

@@ -158,6 +158,7 @@ export const SAMPLES: ReadonlyMap<string, Sample> = new Map<string, Sample>([
   ['LOOK_SINKS', sample(doctorOutbox.LOOK_SINKS, { goneMs: 1_000 }, 'delivery_live delivery_waiting delivery_parked outbox_pkey', { delivery: COUNTED, outbox: COUNTED })],
   ['LOOK_UNWANTED', sample(doctorOutbox.LOOK_UNWANTED, null, 'delivery_waiting delivery_unassigned outbox_pkey', { delivery: COUNTED })],
   ['LOOK_QUARANTINE', sample(doctorInbox.LOOK_QUARANTINE, null, 'quarantine_reason', { quarantine: COUNTED })],
+  ['LOOK_QUARANTINE_PRODUCERS', sample(doctorInbox.LOOK_QUARANTINE_PRODUCERS, { accounts: ['topic'], most: 5 }, 'quarantine_reason', { quarantine: COUNTED })], // prettier-ignore
   ['LOOK_SETTINGS', sample(doctorServer.LOOK_SETTINGS, null, '')],
   ['LOOK_CONNECTIONS', sample(doctorServer.LOOK_CONNECTIONS, null, '')],
   ['LOOK_PINS', sample(doctorServer.LOOK_PINS, null, '')],

@@ -47,10 +47,12 @@ const SLOT = check<Facts>({
   find: (pins) =>
     of(pins, 'slot')
       .filter(({ active, xids }) => !active || (xids ?? 0) > FAR_XIDS)
-      .map(({ name, who, walBytes, xids }) => ({
+      .map(({ name, who, active, walBytes, xids }) => ({
         what: `replication slot ${name} (${who}) keeps ${walBytes === null ? 'no log' : `${size(walBytes)} of log`}${xids === null ? '' : ` and the dead rows of ${xids} transactions`}`,
         figures: { slot: name, walBytes: walBytes ?? 0, ...(xids !== null && { transactionsSince: xids }) },
-        fix: `select pg_drop_replication_slot(${literal(name)});   -- if nobody needs it any more`,
+        fix: active
+          ? `see why its reader is behind: select * from pg_replication_slots s left join pg_stat_replication r on r.pid = s.active_pid where s.slot_name = ${literal(name)};`
+          : `select pg_drop_replication_slot(${literal(name)});   -- if nobody needs it any more`,
       })),
 })
 

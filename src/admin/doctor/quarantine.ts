@@ -1,15 +1,28 @@
 /** The quarantine: what is in it, how full it is, and messages that came later than anybody remembers. */
 import { DEFAULT_RETAIN_MS } from '../../figures.js'
-import { LOOK_QUARANTINE, type QuarantineFacts } from '../../postgres/sql/doctor-inbox.js'
+import { LOOK_QUARANTINE, LOOK_QUARANTINE_PRODUCERS, type QuarantineFacts } from '../../postgres/sql/doctor-inbox.js'
 import { QUARANTINE_ACCOUNTS } from '../../postgres/sql/quarantine.js'
 import { CONSUMERS } from '../../postgres/sql/retain.js'
 import { readJson } from '../../postgres/statement.js'
 import { check, family, type Look } from './check.js'
 import { counted, quoted, span, verb } from './words.js'
 
+/** What a source has in quarantine, where that is nearly all that it may have. */
+interface Account {
+  readonly via: string
+  readonly messages: number
+  readonly bytes: number
+  readonly maxRows: number
+  readonly maxBytes: number
+  /** The share of it that is used. */
+  readonly used: number
+  /** Those that its messages name as their source, with the most messages first. */
+  readonly producers: readonly string[]
+}
+
 interface Facts {
   readonly kinds: readonly QuarantineFacts[]
-  readonly accounts: readonly { readonly via: string; readonly messages: number; readonly bytes: number }[]
+  readonly accounts: readonly Account[]
   readonly retainMs: ReadonlyMap<string, number>
 }
 
@@ -43,25 +56,33 @@ const QUARANTINED = check<Facts>({
 
 const NEARLY = 0.8
 
+/** So many are named: a sender may call itself differently in each message. */
+const NAMED = 5
+
 const FULL = check<Facts>({
   code: 'quarantine-full',
   severity: 'warning',
   why: 'A source whose part of the quarantine is full is told to come again with everything that cannot be handled, until there is room.',
-  find: ({ accounts }, { runtime }) =>
-    accounts.flatMap(({ via, messages, bytes }) => {
-      const { maxRows, maxBytes } = runtime.origins.find(({ account }) => account === via)!.quota!
-      const used = Math.max(messages / maxRows, bytes / maxBytes)
-      if (used < NEARLY) return []
-      return [
-        {
-          ...(used >= 1 && { severity: 'serious' as const }),
-          what: `the quarantine of source ${via} is ${Math.round(used * 100)} % full`,
-          figures: { source: via, messages, bytes, maxRows, maxBytes },
-          fix: `await box.admin.discard({ source: ${quoted(via)}, state: 'quarantined' }, { reason: 'looked at' })   // or retry what can be handled now`,
-        },
-      ]
-    }),
+  find: ({ accounts }) =>
+    accounts.map(({ via, used, producers, ...figures }) => ({
+      ...(used >= 1 && { severity: 'serious' as const }),
+      what: `the quarantine of source ${via} is ${Math.round(used * 100)} % full`,
+      figures: { source: via, ...figures, producers: JSON.stringify(producers) },
+      fix: makeRoom(via, producers),
+    })),
 })
+
+/** Messages are found by what they name as their source, and not by the source of the box that they came through. */
+function makeRoom(via: string, producers: readonly string[]): string {
+  const [one, ...others] = producers.map(quoted)
+  const discard = `await box.admin.discard({ source${others.length > 0 ? '' : `: ${one}`}, state: 'quarantined' }, { reason: 'looked at' })`
+  const instead = '// or retry what can be handled now'
+  if (one === undefined) {
+    return `await box.admin.messages({ state: 'quarantined' })   // then admin.retry or admin.discard those that came through ${quoted(via)}`
+  }
+  if (others.length === 0) return `${discard}   ${instead}`
+  return `for (const source of [${[one, ...others].join(', ')}]) ${discard}   ${instead}`
+}
 
 const HORIZON = check<Facts>({
   code: 'horizon-short',
@@ -98,17 +119,37 @@ function ageOf(receivedMs: number, envelope: string | null): number[] {
   }
 }
 
-async function readQuarantine({ ask, consumers, runtime: { origins } }: Look): Promise<Facts> {
+async function readQuarantine(look: Look): Promise<Facts> {
+  const { ask, consumers } = look
   const kinds = (await ask(LOOK_QUARANTINE, null)).map(({ facts }) => readJson(facts))
-  const counted = origins.flatMap(({ account, quota }) => (account !== undefined && quota ? account : []))
-  const accounts = await ask(QUARANTINE_ACCOUNTS, counted)
+  const accounts = await readAccounts(look)
   const retain = kinds.some(({ reason }) => reason === 'too-old') ? await ask(CONSUMERS, null) : []
   return {
     kinds,
-    accounts: accounts.map(({ via, messages, bytes }) => ({ via, messages: Number(messages), bytes: Number(bytes) })),
+    accounts,
     retainMs: new Map([
       ...retain.map(({ name, retainMs }) => [name, Number(retainMs ?? DEFAULT_RETAIN_MS)] as const),
       ...consumers.map(({ name, options }) => [name, options.retainMs] as const),
     ]),
   }
+}
+
+async function readAccounts({ ask, runtime: { origins } }: Look): Promise<Account[]> {
+  const limited = origins.flatMap(({ account, quota }) => (account !== undefined && quota ? { account, quota } : []))
+  const counts = await ask(
+    QUARANTINE_ACCOUNTS,
+    limited.map(({ account }) => account),
+  )
+  const full = counts.flatMap(({ via, ...counted }) => {
+    const { maxRows, maxBytes } = limited.find(({ account }) => account === via)!.quota
+    const [messages, bytes] = [Number(counted.messages), Number(counted.bytes)]
+    const used = Math.max(messages / maxRows, bytes / maxBytes)
+    return used < NEARLY ? [] : [{ via, messages, bytes, maxRows, maxBytes, used }]
+  })
+  if (full.length === 0) return []
+  const found = await ask(LOOK_QUARANTINE_PRODUCERS, { accounts: full.map(({ via }) => via), most: NAMED })
+  return full.map((one) => ({
+    ...one,
+    producers: found.filter(({ via }) => via === one.via).map(({ source }) => source),
+  }))
 }

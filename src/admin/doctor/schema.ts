@@ -177,13 +177,22 @@ function rebuilt({ runtime: { db } }: Look): Found['fix'] {
 }
 
 /** A primary key is more than its index: its columns are not null, and what replicates the table goes by it. */
-function keyOrIndex(name: string, detail: string): string {
+function primaryKeyOf(detail: string): { readonly table: string; readonly columns: string } | undefined {
   const [, table, columns] = /^CREATE UNIQUE INDEX \w+_pkey ON ob\.(\w+) USING btree (\(.*\))$/.exec(detail) ?? []
-  return columns === undefined ? detail : `alter table ob."${table}" add constraint "${name}" primary key ${columns}`
+  return table === undefined || columns === undefined ? undefined : { table, columns }
+}
+
+function keyOrIndex(name: string, detail: string): string {
+  const key = primaryKeyOf(detail)
+  return key ? `alter table ob."${key.table}" add constraint "${name}" primary key ${key.columns}` : detail
 }
 
 function recreated({ runtime: { db } }: Look, name: string, was: string): string {
-  return `${db.bind(`drop index ob."${name}"`)}; ${db.bind(was)};`
+  const key = primaryKeyOf(was)
+  if (!key) return `${db.bind(`drop index ob."${name}"`)}; ${db.bind(was)};`
+  // The server drops no index of a constraint. In one statement the table is never without its key.
+  const changes = `drop constraint "${name}", add constraint "${name}" primary key ${key.columns}`
+  return `${db.bind(`alter table ob."${key.table}" ${changes}`)};`
 }
 
 function mended({ runtime: { db } }: Look, kind: ObjectRow['kind'], name: string): string {

@@ -156,12 +156,13 @@ const WATERMARK_AHEAD = check<Facts>({
   find: ({ consumers }, { runtime: { db } }) =>
     consumers.flatMap(({ consumer, aheadMs }) => {
       if (aheadMs === null) return []
-      const mend = `update ob.forgotten set sent_before = ob.now() where consumer = ${literal(consumer)} and sent_before > ob.now()`
+      // The name stays as it is, also where it has in it what stands for the schema.
+      const mend = `${db.bind('update ob.forgotten set sent_before = ob.now() where sent_before > ob.now() and consumer = ')}${literal(consumer)}`
       return [
         {
           what: `retention of consumer ${consumer} has forgotten what was sent before a time that is ${span(aheadMs)} from now`,
           figures: { consumer, aheadMs },
-          fix: `${db.bind(mend)};   -- once the clock is right; then release what is in quarantine as too-old and is new`,
+          fix: `${mend};   -- once the clock is right; then release what is in quarantine as too-old and is new`,
         },
       ]
     }),

@@ -3,6 +3,8 @@ import { randomBytes } from 'node:crypto'
 import { createBox } from '../../box.js'
 import type { Driver } from '../../postgres/driver.js'
 import { command } from '../command.js'
+import { EXIT } from '../exit.js'
+import { isOutputClosed } from '../io.js'
 import { integer } from '../option.js'
 import { number, object, string } from '../shape.js'
 
@@ -21,6 +23,8 @@ export const bench = command({
     seconds: integer('How long each of the four parts takes, at least.', { least: 1, most: 600, fallback: 3 }),
   },
   connects: true,
+  // Ctrl-C does not cut it short: the schema is dropped first, however long a commit takes.
+  endless: true,
   output: object({
     ...{ database: string, commitMsMedian: number, commitMsP99: number, transactionsPerSecond: number },
     ...{ groupPerSecond: number, singlePerSecond: number },
@@ -39,7 +43,7 @@ export const bench = command({
       const together = await commits(driver, write, { slots: CONNECTIONS, ms, signal })
       const group = await handled(driver, { schema, write, messages: 100, ms, signal })
       const single = await handled(driver, { schema, write, messages: 1, ms, signal })
-      if (signal.aborted) return
+      if (signal.aborted) return isOutputClosed(signal) ? EXIT.ok : EXIT.interrupted
       const sorted = alone.sort((a, b) => a - b)
       const at = (part: number): number => round(sorted[Math.floor((sorted.length - 1) * part)] ?? 0)
       const found = {
@@ -47,10 +51,14 @@ export const bench = command({
         transactionsPerSecond: round((together.length * 1_000) / ms),
         ...{ groupPerSecond: round(group), singlePerSecond: round(single) },
       }
-      if (out.json) return out.document(found)
+      if (out.json) {
+        out.document(found)
+        return EXIT.ok
+      }
       out.line(`a commit takes ${found.commitMsMedian} ms, and ${found.commitMsP99} ms at the 99th percentile`)
       out.line(`${found.transactionsPerSecond} transactions per second over ${CONNECTIONS} connections`)
       out.line(`${found.groupPerSecond} messages per second in groups, ${found.singlePerSecond} one by one`)
+      return EXIT.ok
     } finally {
       await driver.query(`drop schema if exists ${schema} cascade`, [])
       out.note(`dropped ${schema}`)
@@ -94,15 +102,24 @@ async function handled(driver: Driver<unknown, unknown>, measured: Measured): Pr
   const box = createBox({ db: driver, schema, telemetry: false })
   const options = { group: { messages }, concurrency: CONNECTIONS - 1 }
   box.consumer(`bench-${messages}`, { note: (_, { tx }) => driver.query(write, [], tx).then(() => undefined) }, options)
-  await box.migrate()
+  const stop = (): void => void box.stop({ timeoutMs: 0 }).catch(() => undefined)
+  signal.addEventListener('abort', stop)
   let [count, spent] = [0, 0]
-  while (spent < ms && !signal.aborted) {
-    await box.receive(
-      Array.from({ length: BATCH }, () => ({ id: `${messages}-${(count += 1)}`, type: 'note', data: {} })),
-    )
-    const began = performance.now()
-    await box.drain()
-    spent += performance.now() - began
+  try {
+    await box.migrate()
+    while (spent < ms && !signal.aborted) {
+      await box.receive(
+        Array.from({ length: BATCH }, () => ({ id: `${messages}-${(count += 1)}`, type: 'note', data: {} })),
+      )
+      const began = performance.now()
+      await box.drain()
+      spent += performance.now() - began
+    }
+  } catch (error) {
+    // What was stopped may say so.
+    if (!signal.aborted) throw error
+  } finally {
+    signal.removeEventListener('abort', stop)
   }
   return (count * 1_000) / Math.max(spent, 1)
 }

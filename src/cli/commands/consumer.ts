@@ -1,6 +1,9 @@
 /** `oncebox consumer`: who handles messages. */
+import { hintAt } from '../../nearest.js'
 import { command, type Context } from '../command.js'
 import { confirm } from '../confirm.js'
+import type { AnyBox } from '../connect/connect.js'
+import { failed } from '../exit.js'
 import { argument, flag, type OptionsOf } from '../option.js'
 import { counted, showTime } from '../output/duration.js'
 import { paint } from '../output/text.js'
@@ -98,10 +101,11 @@ export const consumerRm = command({
     const { consumers } = await box.admin.status()
     const counts = Object.hasOwn(consumers, args.name) ? consumers[args.name] : undefined
     if (counts) {
-      const { pending, processing, dead, quarantined, handled } = counts
+      const { pending, processing, dead, quarantined, handled, estimated } = counts
       const open = pending + processing + dead + quarantined
-      out.note(`${counted(open, 'message')} not handled, ${counted(handled, 'message')} handled`)
-    }
+      const about = estimated ? 'about ' : ''
+      out.note(`${about}${counted(open, 'message')} not handled, ${about}${counted(handled, 'message')} handled`)
+    } else await checkKnown(box, args.name, Object.keys(consumers))
     const loss = discard ? ', and give up what it has not handled' : ''
     await confirm(io, `remove consumer ${args.name}${loss}${forget ? ', and forget what it has handled' : ''}`, options)
     const removed = await box.admin.removeConsumer(args.name, { ...signedBy(options), discard, forget })
@@ -109,3 +113,13 @@ export const consumerRm = command({
     else out.line(`consumer ${args.name} is removed, with ${counted(removed, 'message')}`)
   },
 })
+
+/** Nobody is asked about a consumer that there is not. */
+async function checkKnown(box: AnyBox, name: string, counted: readonly string[]): Promise<void> {
+  const names = [...new Set([...counted, ...(await box.admin.consumers()).map((one) => one.name)])].filter(Boolean)
+  if (names.includes(name)) return
+  throw failed(
+    `there is no consumer ${JSON.stringify(name)}`,
+    hintAt(name, names, 'oncebox consumer ls lists those there are'),
+  )
+}

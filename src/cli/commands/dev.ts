@@ -84,10 +84,19 @@ async function openDatabase({ project, io, out, url, fresh, mayShare }: Wanted):
   }
   const running = runningUrl(project)
   if (running !== undefined) {
+    if (fresh && mayShare) {
+      throw misused('--fresh empties the database of oncebox dev, which another run uses now', 'end that run first')
+    }
     if (mayShare) return { ...given, env: { PGPASSWORD: undefined, ...variablesOf(running) } }
     throw failed(`oncebox dev runs in this project already`, `its database is ${running}`)
   }
   if (await hasOnlyPglite(project)) {
+    if (fresh) {
+      throw misused(
+        '--fresh empties the database of oncebox dev, and not PGlite inside your box, as your config opens it',
+        'delete its directory, or have the config open one in memory',
+      )
+    }
     out.note('the database is PGlite inside your box, as your config opens it')
     return { ...given, env: {} }
   }

@@ -101,6 +101,9 @@ async function watch(context: StatusContext, read: () => Promise<Status>, where:
   const history = createHistory()
   const screen = out.width !== undefined && !out.json ? openScreen(io.stdout) : undefined
   let now: Status | undefined
+  // Not only when the statement that runs is answered: the command may end before.
+  const close = (): void => screen?.close()
+  signal.addEventListener('abort', close)
   try {
     for (let turn = 1; !signal.aborted; turn++) {
       now = await read()
@@ -115,7 +118,8 @@ async function watch(context: StatusContext, read: () => Promise<Status>, where:
       await waitFor(options.interval, signal)
     }
   } finally {
-    screen?.close()
+    signal.removeEventListener('abort', close)
+    close()
   }
   if (now === undefined || signal.aborted) return EXIT.interrupted
   if (screen) print(context, now)

@@ -10,6 +10,7 @@ import type { Io } from '../io.js'
 import { duration, text } from '../option.js'
 import type { Output } from '../output/output.js'
 import { paint } from '../output/text.js'
+import { masked } from '../secrets.js'
 
 export const work = command({
   noun: 'work',
@@ -76,7 +77,7 @@ async function runUntilStopped(run: Run): Promise<ExitCode> {
     const reason = await end.reached
     if (reason !== undefined) {
       const { where, what } = faultOf(reason.error, loaded.file)
-      out.note(paint('red', 'oncebox:'), ` ${reason.kind} at ${where}: ${what}`)
+      out.note(paint('red', 'oncebox:'), ` ${reason.kind} at ${where}: ${masked(what)}`)
     }
     out.note('stopping: what runs is finished, for at most ', `${Math.round(stopTimeoutMs / 1_000)} s`)
     await box.stop({ timeoutMs: stopTimeoutMs })

@@ -1,5 +1,5 @@
 /**
- * Which database: `--url` or `--url-file`, else `DATABASE_URL` or libpq's variables, else the `url` of the config file, else the
+ * Which database: `--url` or `--url-file`, else `DATABASE_URL` or those of libpq's variables that name one, else the `url` of the config file, else the
  * embedded database that runs here, else the box of the config. A password in an argument is refused: other users of the host see it in `ps`.
  */
 import { readFile } from 'node:fs/promises'
@@ -27,7 +27,8 @@ export type Place =
   /** The box of the config, which has its own client. */
   | { readonly box: NonNullable<Config['box']>; readonly from: string }
 
-const LIBPQ = ['PGHOST', 'PGPORT', 'PGUSER', 'PGDATABASE', 'PGPASSWORD', 'PGSERVICE', 'PGPASSFILE']
+/** Those of libpq's variables that say which database. A password, or a file of passwords, fits the URL of a config just as well. */
+const LIBPQ = ['PGHOST', 'PGPORT', 'PGUSER', 'PGDATABASE']
 
 export interface Search {
   readonly io: Io
@@ -46,6 +47,7 @@ export async function findPlace({ io, options, ownBox, config }: Search): Promis
   if (box !== undefined && !isDev) return { box, from: 'the box of the config' }
   if (env['DATABASE_URL']) return { url: checkUrl(env['DATABASE_URL'], 'DATABASE_URL'), from: 'DATABASE_URL' }
   if (LIBPQ.some((name) => env[name])) return { url: undefined, from: "libpq's variables" }
+  if (env['PGSERVICE']) throw ofService(env['PGSERVICE'])
   const found = await config()
   if (found?.url !== undefined) {
     const url = typeof found.url === 'function' ? await found.url() : found.url
@@ -103,6 +105,14 @@ function inArgument(): Exit {
   return misused(
     '--url has a password, which other users of this machine can see; it was not used',
     'leave it out, and give it in PGPASSWORD, or a file that PGPASSFILE names; or the whole URL in DATABASE_URL, in a file with --url-file <path>, or on stdin with --url-file -',
+  )
+}
+
+/** Whoever sets it means its database, and the clients would go to another. */
+function ofService(service: string): Exit {
+  return misused(
+    `PGSERVICE names the database (${escape(service)}), and the clients of Node.js do not read service files`,
+    'set DATABASE_URL, or PGHOST, PGPORT, PGUSER and PGDATABASE, or give --url postgres://user@host:5432/name; or unset PGSERVICE',
   )
 }
 

@@ -8,6 +8,7 @@ import { boxOf, broken, requireConfig } from '../config.js'
 import { explain } from '../explain.js'
 import { failed } from '../exit.js'
 import { whatRuns } from '../commands/work.js'
+import { masked } from '../secrets.js'
 import type { ChildOptions, FromChild, ToChild } from './protocol.js'
 
 type AnyBox = Box<MessageMap, unknown, unknown> & { readonly [INBOX]?: InboxTarget }
@@ -47,7 +48,7 @@ try {
       const { message } = broken(loaded.file, error)
       tell({
         kind: 'refused',
-        message: message.replace('cannot be loaded', 'the example was refused'),
+        message: masked(message.replace('cannot be loaded', 'the example was refused')),
         advice: undefined,
       })
     }

@@ -19,7 +19,9 @@ export function tableLines(
 ): string[] {
   const cells = rows.map((row) => row.map((text) => spansOf(text, rendering.raw)))
   const heads = columns.map(({ title }) => spansOf(paint('dim', title)))
-  const natural = columns.map((_, at) => Math.max(...[heads, ...cells].map((row) => spanWidth(row[at] ?? []))))
+  const natural = columns.map((_, at) =>
+    [heads, ...cells].reduce((most, row) => Math.max(most, spanWidth(row[at] ?? [])), 0),
+  )
   const widths = rendering.width === undefined ? natural : fit(columns, natural, rendering.width)
   return [heads, ...cells].map((row) =>
     columns

@@ -6,7 +6,7 @@ import { EXIT, misused, type ExitCode } from '../exit.js'
 import { flag, integer, type OptionsOf } from '../option.js'
 import { counted, showCount } from '../output/duration.js'
 import { boolean, integer as whole, object, type Shape } from '../shape.js'
-import { whyNone } from './none.js'
+import { checkNames, leftOut } from './none.js'
 import { SIGNED, signedBy } from './signed.js'
 
 export const BULK = {
@@ -57,7 +57,8 @@ export async function changeMany(
     else out.line(`${counted(changed, thing)} ${options.dryRun ? `to ${ask}` : done}`)
   }
   if (signal.aborted) return EXIT.interrupted
-  if (count === 0) for (const words of await whyNone(box, chosen)) out.note(words)
+  if (count === 0) await checkNames(box, chosen)
+  for (const words of await leftOut(box, chosen)) out.note(words)
   if (count > 0 && beware && couldBe(criteria, beware.of)) {
     const such = await change({ dryRun: true, limit: 1 }, { ...chosen, ...beware.of })
     if (such > 0) out.note(beware.words)

@@ -7,6 +7,8 @@ import { nearest } from '../../nearest.js'
 import type { HandledId } from '../../admin/index.js'
 import { isOnCalendar } from '../../figures.js'
 import type { Driver } from '../../postgres/driver.js'
+import { sqlState } from '../../postgres/errors.js'
+import { isAway } from '../connect/problem.js'
 import { failed, misused, type Exit } from '../exit.js'
 
 export interface Columns {
@@ -69,7 +71,11 @@ export async function openDedupTable(
     (await driver.query(text, [...values])) as Row[]
   const oid = await query(FIND, [given]).then(
     ([row]) => row?.['found'],
-    () => undefined,
+    (error: unknown) => {
+      // A name that is none is refused by the server; a connection that was lost says nothing of the table.
+      if (sqlState(error) === undefined || isAway(error)) throw error
+      return undefined
+    },
   )
   if (oid === undefined || oid === null) {
     throw misused(`there is no table ${given} here`, 'write it as schema.table; names with capitals in double quotes')
@@ -80,7 +86,9 @@ export async function openDedupTable(
   return {
     name: String(name),
     async count() {
-      const [row] = await query(count, values)
+      const [row] = await query(count, values).catch((error: unknown): never => {
+        throw sqlState(error) === '42501' ? unreadable(String(name), error as Error) : error
+      })
       for (const hole of holes) {
         if (row![hole.what] === '0') continue
         const [example] = await query(hole.example, values).catch((): Row[] => [])
@@ -191,4 +199,12 @@ function columnOf(table: string, known: readonly Column[], name: string): Column
   // A column that is called after what it is of: id, message_id.
   const near = nearest(name, names) ?? names.find((one) => one.toLowerCase().endsWith(`_${name.toLowerCase()}`))
   throw misused(`${table} has no column ${name}`, near ? `did you mean ${near}?` : `it has ${names.join(', ')}`)
+}
+
+/** The table is the user's own: no role of oncebox has a right to it. */
+function unreadable(name: string, { message }: Error): Exit {
+  return failed(
+    `the role that you connect as may not read ${name}: ${message}`,
+    `grant select on ${name} to that role, and usage on its schema; or connect as one that may`,
+  )
 }

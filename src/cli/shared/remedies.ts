@@ -8,8 +8,11 @@ import { flagsOf, shellWord, type ConnectionOptions } from '../connect/place.js'
 /** A command without its `oncebox`, and what to say beside it. */
 type Remedy = readonly [words: string, beside?: string]
 
-/** Undefined where a name cannot be copied from a terminal. */
-type Prescribe = (name: (figure: string) => string, finding: Finding) => readonly Remedy[] | undefined
+/** A figure of the finding, or any text, as a word of a shell. */
+type Word = (text: string) => string
+
+/** Undefined where the doctor's own words are better. */
+type Prescribe = (name: Word, finding: Finding, word: Word) => readonly Remedy[] | undefined
 
 const run = (consumer: string): Remedy => [`work --consumers ${consumer}`, 'where the config of the project is']
 const migrate: Prescribe = () => [['migrate up']]
@@ -82,10 +85,15 @@ export const REMEDIES: Readonly<Record<string, Prescribe>> = {
       [`quarantine discard ${which} --reason 'looked at'`, 'what never can'],
     ]
   },
-  'quarantine-full': (name) => [
-    [`quarantine ls --source ${name('source')}`],
-    [`quarantine discard --source ${name('source')} --reason 'looked at'`, 'or release what can be handled now'],
-  ],
+  'quarantine-full': (_, { figures: { producers = '[]' } }, word) => {
+    const sources = (JSON.parse(String(producers)) as string[]).map(word)
+    return sources.length === 0
+      ? [['quarantine ls', 'then discard or release what came through that source']]
+      : sources.flatMap((source): Remedy[] => [
+          [`quarantine ls --source ${source}`],
+          [`quarantine discard --source ${source} --reason 'looked at'`, 'or release what can be handled now'],
+        ])
+  },
 }
 
 function unanswered(consumer: string): Remedy[] {
@@ -98,12 +106,14 @@ function unanswered(consumer: string): Remedy[] {
 /** The fix of a finding as lines: commands that lead to the same database, else what the doctor has said. */
 export function fixOf(finding: Finding, options: Partial<ConnectionOptions>): string {
   let copyable = true
-  const name = (figure: string): string => {
-    const word = shellWord(String(finding.figures[figure]))
-    copyable &&= word !== undefined && !word.startsWith('-')
-    return word ?? ''
+  // What cannot be copied from a terminal leaves the doctor its own words, and so does the empty text, which no option takes.
+  const word: Word = (text) => {
+    const quoted = shellWord(text)
+    copyable &&= quoted !== undefined && text !== '' && !quoted.startsWith('-')
+    return quoted ?? ''
   }
-  const remedies = REMEDIES[finding.code]?.(name, finding)
+  const name: Word = (figure) => word(String(finding.figures[figure]))
+  const remedies = REMEDIES[finding.code]?.(name, finding, word)
   if (remedies === undefined || !copyable) return finding.fix
   return remedies
     .map(

@@ -202,3 +202,23 @@ cross join lateral (
   where q.received_at > ob.now() - interval '7 days'
 ) late
 order by kind.consumer, kind.reason`)
+
+/**
+ * Whose messages the accounts of sources have in quarantine: of each account the producers with the most, `most` of them. In: the
+ * accounts. No row back: none of those that were looked at. Index: quarantine_reason.
+ */
+export const LOOK_QUARANTINE_PRODUCERS = statement<
+  { readonly accounts: readonly string[]; readonly most: number },
+  { via: string; source: string }
+>(`
+with recursive input as materialized (select $1::text::jsonb given),${quarantinePairs('kind')},
+kept as materialized (
+  select q.via, q.source, row_number() over (partition by q.via order by count(*) desc, q.source) place
+  from kind cross join lateral (
+    select q.via, q.source, q.discarded from ob.quarantine q
+    where q.consumer = kind.consumer and q.reason = kind.reason order by q.reason, q.n limit ${COUNTED_TO}) q
+  where q.discarded is null and q.via in (
+    select x collate "C" from input, jsonb_array_elements_text(given->'accounts') x)
+  group by q.via, q.source
+)
+select via, source from kept, input where place <= (given->>'most')::int order by via, place`)

@@ -6,7 +6,9 @@
  * Each case opens the driver anew and works in tables of its own. A case that the client cannot pass by its nature
  * is left out by `capabilities`, so that what is missing stands in the test file.
  */
+import assert from 'node:assert/strict'
 import { boolean, resolve } from '../../options.js'
+import type { Driver } from '../../postgres/driver.js'
 import { Bench } from './bench.js'
 import { failures } from './failures.js'
 import { lending } from './lending.js'
@@ -25,7 +27,19 @@ const CAPABILITIES = {
   commitWarnings: boolean(true),
   scripts: boolean(true),
   faults: boolean(true),
+  lend: boolean(true),
+  listen: boolean(true),
+  silent: boolean(true),
+  together: boolean(true),
 }
+
+/** What a driver has that has the capability. */
+const MEMBERS = {
+  lend: ['lend'],
+  listen: ['listen'],
+  silent: ['silentMs', 'hangUp'],
+  together: ['together', 'lendTogether'],
+} as const satisfies Partial<Record<keyof DriverCapabilities, readonly (keyof Driver<never>)[]>>
 
 export function driverConformance<Tx, TxIn = Tx>(suite: DriverConformance<Tx, TxIn>): ConformanceCase[] {
   const capabilities = resolve('driverConformance: capabilities', suite.capabilities ?? {}, CAPABILITIES)
@@ -37,12 +51,13 @@ export function driverConformance<Tx, TxIn = Tx>(suite: DriverConformance<Tx, Tx
 
   return cases
     .filter(({ needs }) => needs.every((need) => capabilities[need]))
-    .map(({ name, run }) => ({
+    .map(({ name, run, needs }) => ({
       name,
       async run() {
         const subject = await suite.open()
         const bench = new Bench(subject, capabilities)
         try {
+          checkMembers(subject.driver, needs)
           await bench.create()
           await run(bench)
         } finally {
@@ -51,4 +66,19 @@ export function driverConformance<Tx, TxIn = Tx>(suite: DriverConformance<Tx, Tx
         }
       },
     }))
+}
+
+/** A driver that lacks something passes nothing by that: its test has to say so. */
+function checkMembers(
+  driver: Partial<Record<keyof Driver<never>, unknown>>,
+  needs: readonly (keyof DriverCapabilities)[],
+): void {
+  for (const need of needs) {
+    const members: readonly (keyof Driver<never>)[] = need in MEMBERS ? MEMBERS[need as keyof typeof MEMBERS] : []
+    const missing = members.find((member) => !driver[member])
+    assert.ok(
+      missing === undefined,
+      `the driver has no \`${missing}\`: add it, or say that it is missing: \`capabilities: { ${need}: false }\``,
+    )
+  }
 }

@@ -27,52 +27,61 @@ export function lending<Tx, TxIn>(addCase: AddCase<Tx, TxIn>): void {
     assert.deepEqual(await bench.values(), ['0', '1', '2', '3'])
   })
 
-  addCase('a lent transaction that was given back is closed', async (bench) => {
-    const { driver, table } = bench
-    if (!driver.lend) return
-    await driver.transaction(async (tx) => {
-      await bench.touch(tx)
-      const loan = lend(driver, tx)
-      await bench.native(loan.tx, 'select 1')
-      await loan.giveBack()
-      const insert = `insert into ${table} values ('late')`
-      await rejectsWithCode(
-        'TRANSACTION_CLOSED',
-        attempt(() => bench.native(loan.tx, insert)),
-      )
-      await rejectsWithCode(
-        'TRANSACTION_CLOSED',
-        driver.query(`insert into ${table} values ($1::text)`, ['late'], loan.tx),
-      )
-    })
-    assert.deepEqual(await bench.values(), ['touched'])
-  })
+  addCase(
+    'a lent transaction that was given back is closed',
+    async (bench) => {
+      const { driver, table } = bench
+      await driver.transaction(async (tx) => {
+        await bench.touch(tx)
+        const loan = lend(driver, tx)
+        await bench.native(loan.tx, 'select 1')
+        await loan.giveBack()
+        const insert = `insert into ${table} values ('late')`
+        await rejectsWithCode(
+          'TRANSACTION_CLOSED',
+          attempt(() => bench.native(loan.tx, insert)),
+        )
+        await rejectsWithCode(
+          'TRANSACTION_CLOSED',
+          driver.query(`insert into ${table} values ($1::text)`, ['late'], loan.tx),
+        )
+      })
+      assert.deepEqual(await bench.values(), ['touched'])
+    },
+    'lend',
+  )
 
-  addCase('a statement that the handler did not await is found', async (bench) => {
-    if (!bench.driver.lend) return
-    const unawaited = bench.lent(async (tx) => {
-      void bench.native(tx, 'select pg_sleep(0.2)').catch(() => {})
-    })
-    await rejectsWithCode('UNAWAITED_QUERY', unawaited)
-    assert.deepEqual(await bench.values(), [])
-  })
+  addCase(
+    'a statement that the handler did not await is found',
+    async (bench) => {
+      const unawaited = bench.lent(async (tx) => {
+        void bench.native(tx, 'select pg_sleep(0.2)').catch(() => {})
+      })
+      await rejectsWithCode('UNAWAITED_QUERY', unawaited)
+      assert.deepEqual(await bench.values(), [])
+    },
+    'lend',
+  )
 
-  addCase('statements that the handler did not await run to their end, before they are rolled back', async (bench) => {
-    if (!bench.driver.lend) return
-    let floating: Promise<unknown> | undefined
-    const early = bench.lent(async (tx) => {
-      floating = (async () => {
-        await bench.native(tx, 'select pg_sleep(0.1)')
-        await bench.native(tx, `insert into ${bench.table} values ('floating')`)
-      })()
-      floating.catch(() => {})
-    })
-    await rejectsWithCode('UNAWAITED_QUERY', early)
-    // A rejection that nobody handles would end the process.
-    await floating
-    assert.deepEqual(await bench.values(), [])
-    await bench.recovers()
-  })
+  addCase(
+    'statements that the handler did not await run to their end, before they are rolled back',
+    async (bench) => {
+      let floating: Promise<unknown> | undefined
+      const early = bench.lent(async (tx) => {
+        floating = (async () => {
+          await bench.native(tx, 'select pg_sleep(0.1)')
+          await bench.native(tx, `insert into ${bench.table} values ('floating')`)
+        })()
+        floating.catch(() => {})
+      })
+      await rejectsWithCode('UNAWAITED_QUERY', early)
+      // A rejection that nobody handles would end the process.
+      await floating
+      assert.deepEqual(await bench.values(), [])
+      await bench.recovers()
+    },
+    'lend',
+  )
 
   const endings = [
     'commit',
@@ -83,22 +92,24 @@ export function lending<Tx, TxIn>(addCase: AddCase<Tx, TxIn>): void {
     'begin',
     'start transaction',
   ]
-  addCase('a handler cannot end its transaction', async (bench) => {
-    if (!bench.driver.lend) return
-    for (const text of endings) {
-      await rejectsWithCode(
-        'HANDLER_COMMITTED',
-        bench.lent((tx) => attempt(() => bench.native(tx, text))),
-      )
-    }
-    assert.deepEqual(await bench.values(), [])
-    await bench.recovers()
-  })
+  addCase(
+    'a handler cannot end its transaction',
+    async (bench) => {
+      for (const text of endings) {
+        await rejectsWithCode(
+          'HANDLER_COMMITTED',
+          bench.lent((tx) => attempt(() => bench.native(tx, text))),
+        )
+      }
+      assert.deepEqual(await bench.values(), [])
+      await bench.recovers()
+    },
+    'lend',
+  )
 
   addCase(
     'a COMMIT or ROLLBACK hidden behind another statement is found',
     async (bench) => {
-      if (!bench.driver.lend) return
       for (const text of ['select 1; commit', 'select 1; rollback']) {
         await rejectsWithCode(
           'HANDLER_COMMITTED',
@@ -108,32 +119,39 @@ export function lending<Tx, TxIn>(addCase: AddCase<Tx, TxIn>): void {
       await bench.recovers()
     },
     'scripts',
+    'lend',
   )
 
-  addCase('a handler cannot change the session', async (bench) => {
-    if (!bench.driver.lend) return
-    for (const text of [
-      'set search_path = x',
-      'SET SESSION statement_timeout = 1',
-      'reset all',
-      'listen x',
-      'discard all',
-    ]) {
-      await rejectsWithCode(
-        'SESSION_CHANGED',
-        bench.lent((tx) => attempt(() => bench.native(tx, text))),
-      )
-    }
-    await bench.lent((tx) => bench.native(tx, `set local statement_timeout = '1min'`))
-    await bench.lent((tx) => bench.native(tx, 'set constraints all deferred'))
-  })
+  addCase(
+    'a handler cannot change the session',
+    async (bench) => {
+      for (const text of [
+        'set search_path = x',
+        'SET SESSION statement_timeout = 1',
+        'reset all',
+        'listen x',
+        'discard all',
+      ]) {
+        await rejectsWithCode(
+          'SESSION_CHANGED',
+          bench.lent((tx) => attempt(() => bench.native(tx, text))),
+        )
+      }
+      await bench.lent((tx) => bench.native(tx, `set local statement_timeout = '1min'`))
+      await bench.lent((tx) => bench.native(tx, 'set constraints all deferred'))
+    },
+    'lend',
+  )
 
-  addCase('a handler that swallows an SQL error is told so', async (bench) => {
-    if (!bench.driver.lend) return
-    const swallowing = bench.lent((tx) => bench.native(tx, 'select 1 / 0').catch(() => {}))
-    await rejectsWithCode('TRANSACTION_ABORTED', swallowing)
-    assert.deepEqual(await bench.values(), [])
-  })
+  addCase(
+    'a handler that swallows an SQL error is told so',
+    async (bench) => {
+      const swallowing = bench.lent((tx) => bench.native(tx, 'select 1 / 0').catch(() => {}))
+      await rejectsWithCode('TRANSACTION_ABORTED', swallowing)
+      assert.deepEqual(await bench.values(), [])
+    },
+    'lend',
+  )
 
   addCase('an error of a handler’s statement reaches the handler and the transaction’s caller', async (bench) => {
     await rejectsWithState(

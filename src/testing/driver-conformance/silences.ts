@@ -42,7 +42,6 @@ export function silences<Tx, TxIn>(addCase: AddCase<Tx, TxIn>): void {
     'a transaction that waits for its server is told apart, and can be ended from this side',
     async (bench) => {
       const { driver } = bench
-      if (!driver.silentMs || !driver.hangUp) return
       for (const moment of ['a statement', 'a statement of the handler', 'COMMIT']) {
         let silent: Tx | undefined
         const waiting = driver.transaction(async (tx) => {
@@ -55,12 +54,13 @@ export function silences<Tx, TxIn>(addCase: AddCase<Tx, TxIn>): void {
         })
         const error = rejection(within(waiting))
         await until(async () => silent !== undefined && driver.silentMs!(silent) > 0)
-        driver.hangUp(silent!, Object.assign(new Error('no answer'), { code: 'CONNECTION_SILENT' }))
+        driver.hangUp!(silent!, Object.assign(new Error('no answer'), { code: 'CONNECTION_SILENT' }))
         assertLost(await error, moment)
         await bench.recovers()
       }
       assert.deepEqual(await bench.values(), [])
     },
     'faults',
+    'silent',
   )
 }

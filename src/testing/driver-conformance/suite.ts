@@ -39,6 +39,14 @@ export interface DriverCapabilities {
   scripts?: boolean | undefined
   /** There is a network between client and server, and `faults` breaks it. Default true. */
   faults?: boolean | undefined
+  /** The driver has `lend`: handlers get a transaction that is watched. Default true. */
+  lend?: boolean | undefined
+  /** It has `listen`: workers are woken by notifications. Default true. */
+  listen?: boolean | undefined
+  /** It has `silentMs` and `hangUp`: a connection that has fallen silent is noticed. Default true. */
+  silent?: boolean | undefined
+  /** It has `together` and `lendTogether`: several handlers share a transaction side by side. Default true. */
+  together?: boolean | undefined
 }
 
 export interface ConformanceCase {

@@ -33,8 +33,7 @@ async function sideBySide<Tx, TxIn>(
 }
 
 export function together<Tx, TxIn>(addCase: AddCase<Tx, TxIn>): void {
-  const addOwn: AddCase<Tx, TxIn> = (name, run, ...needs) =>
-    addCase(name, async (bench) => (bench.driver.together ? run(bench) : undefined), ...needs)
+  const addOwn: AddCase<Tx, TxIn> = (name, run, ...needs) => addCase(name, run, 'together', ...needs)
   const insert = ({ table }: Bench<Tx, TxIn>, value: string): string => `insert into ${table} values ('${value}')`
 
   addOwn('loans side by side share one transaction, and all of their work is committed', async (bench) => {
