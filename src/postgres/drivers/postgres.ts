@@ -193,6 +193,8 @@ class PostgresDriver implements Driver<Handle> {
   hangUp(tx: Handle, reason: Error): void {
     const run = this.#runs.get(tx)
     if (!run) return
+    // Once: what postgres.js calls a connection outlives this one, and belongs to others next.
+    this.#runs.delete(tx)
     // Ending a connection writes to its socket, which shows which one it is: it will never answer.
     const mark = this.#lines.freshMark()
     run.terminate()

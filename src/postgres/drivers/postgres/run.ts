@@ -47,6 +47,8 @@ export class Run<R> {
 
   /** What `sql.begin` calls: its promise decides between COMMIT and ROLLBACK. */
   async inside(raw: Handle, work: (tx: Handle) => Promise<R>): Promise<R> {
+    // postgres.js goes on connecting for a BEGIN that was given up. Nobody waits for this one: it is rolled back.
+    if (this.#lost) throw this.#failed!.error
     const gate = (this.#gate = new Gate())
     // jit: compiling a statement that runs for a millisecond takes fifty. Travels with the first statement.
     const settings = this.#settings === undefined ? '' : `; ${this.#settings}`
