@@ -107,7 +107,7 @@ async function readQuarantine({ ask, consumers, runtime: { origins } }: Look): P
     kinds,
     accounts: accounts.map(({ via, messages, bytes }) => ({ via, messages: Number(messages), bytes: Number(bytes) })),
     retainMs: new Map([
-      ...retain.map(({ name, retainMs }) => [name, Number(retainMs ?? DEFAULT_RETAIN_MS)] as const),
+      ...retain.map(({ name, retain_ms }) => [name, Number(retain_ms ?? DEFAULT_RETAIN_MS)] as const),
       ...consumers.map(({ name, options }) => [name, options.retainMs] as const),
     ]),
   }
