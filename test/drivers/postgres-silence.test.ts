@@ -147,6 +147,18 @@ describe('a statement that gets no answer in time', () => {
     expect(await theirs).toMatchObject([{ x: 'slow' }])
     expect(await alone('next')).toEqual([{ x: 'next' }])
   })
+
+  test('costs its own connection, whichever box on the pool has sent it', async () => {
+    const { proxy, sql } = await open(1)
+    fromPostgres(sql)
+    const driver = fromPostgres(sql)
+    await driver.query(SELECT, ['first'])
+    proxy.swallow()
+    await expect(driver.query(SELECT, ['lost'], undefined, { limitMs: 200 })).rejects.toMatchObject(SILENT)
+    // What is sent before the socket has closed is told of the lost connection.
+    const next = () => driver.query(SELECT, ['next'], undefined, { limitMs: 5_000 }).catch(() => undefined)
+    expect(await waitUntil(next, { what: 'an answer over a new connection' })).toEqual([{ x: 'next' }])
+  })
 })
 
 test('a transaction that is hung up costs its own connection, and no other one', async () => {
@@ -174,4 +186,37 @@ test('a transaction that is hung up costs its own connection, and no other one',
   await waitUntil(() => !proxy.connections.includes(connection!) && performance.now() - hungUpAt > 100)
   letGo()
   expect(await other).toMatchObject([{ x: 'slow' }])
+})
+
+describe('a heartbeat', () => {
+  test('does not wait for connections that the application holds', async () => {
+    const { sql } = await open(2)
+    const driver = fromPostgres(sql)
+    const stop = await driver.listen!('any', () => {})
+    let holding = 0
+    let letGo = (): void => {}
+    const gone = new Promise<void>((resolve) => (letGo = resolve))
+    const theirs = Promise.all([1, 2].map(() => sql.begin(async () => ((holding += 1), gone))))
+    await waitUntil(() => holding === 2)
+    const options = { limitMs: 60_000, urgent: true }
+    expect(await driver.query(SELECT, ['alive'], undefined, options)).toEqual([{ x: 'alive' }])
+    letGo()
+    await theirs
+    await stop()
+  })
+
+  test('does not wait for connections that handlers of another box on the pool hold', async () => {
+    const { sql } = await open(2)
+    const [one, other] = [fromPostgres(sql), fromPostgres(sql)]
+    let letGo = (): void => {}
+    const gone = new Promise<void>((resolve) => (letGo = resolve))
+    let inside = 0
+    const hold = async () => ((inside += 1), gone)
+    const running = [one.transaction(hold), other.transaction(hold)]
+    await waitUntil(() => inside >= 1)
+    expect(await other.query(SELECT, ['x'], undefined, { limitMs: 60_000 })).toEqual([{ x: 'x' }])
+    expect(inside).toBe(1)
+    letGo()
+    await Promise.all(running)
+  })
 })

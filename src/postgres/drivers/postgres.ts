@@ -10,12 +10,13 @@ import type { OnceboxError } from '../../errors.js'
 import type { Driver, Isolation, Loan, StatementOptions, TransactionOptions } from '../driver.js'
 import { fromTheDatabase, isPoolEnded, isReadOnly, isStalePlan, poolEnded, silent } from '../errors.js'
 import { type Expected, forgottenQuery, transactionRequired } from './loan-errors.js'
-import { Answers } from './postgres/answers.js'
+import type { Answers } from './postgres/answers.js'
 import type { Asked } from './postgres/asked.js'
 import { Gate, type Handle, type Pending, type Rows } from './postgres/gate.js'
 import { type Given, givenBy, guard } from './postgres/guard.js'
-import { type LineOptions, Lines } from './postgres/lines.js'
-import { Room } from './postgres/room.js'
+import type { LineOptions, Lines } from './postgres/lines.js'
+import { poolOf } from './postgres/pool.js'
+import type { Room } from './postgres/room.js'
 import { Run } from './postgres/run.js'
 import { type Company, giveBack, ignore, refused, transactionId, whenSent } from './watch.js'
 import { isPostgres, wrongClient } from './wrong-client.js'
@@ -66,9 +67,10 @@ class PostgresDriver implements Driver<Handle> {
 
   constructor(sql: Root) {
     this.#sql = sql
-    this.#room = new Room(sql.options?.max)
-    this.#lines = new Lines(sql.options)
-    this.#answers = new Answers(sql, this.#lines)
+    const { room, lines, answers } = poolOf(sql)
+    this.#room = room
+    this.#lines = lines
+    this.#answers = answers
   }
 
   get capacity(): number | undefined {
@@ -93,7 +95,7 @@ class PostgresDriver implements Driver<Handle> {
   }
 
   async #alone(text: string, values: readonly unknown[], options: StatementOptions): Promise<Rows> {
-    const root = options.urgent && this.#room.isFull ? await this.#sideWithin(options.limitMs) : this.#sql
+    const root = options.urgent && this.#isCrowded ? await this.#sideWithin(options.limitMs) : this.#sql
     const ask = (prepare: boolean): Promise<Rows> =>
       options.settings === undefined
         ? this.#single(queryOf(root, text, values, prepare), options.limitMs)
@@ -156,6 +158,11 @@ class PostgresDriver implements Driver<Handle> {
 
   #sideWithin(limitMs: number | undefined): Promise<Root> {
     return limitMs === undefined ? this.#side() : within(limitMs, this.#side(), () => silent(limitMs))
+  }
+
+  /** Others may hold all connections, for as long as they like. Nobody but heartbeats uses the one that listens, if there is one. */
+  get #isCrowded(): boolean {
+    return this.#sql.listen?.sql !== undefined || this.#room.isFull
   }
 
   /** The connection that listens has room for heartbeats when transactions hold all the others. */

@@ -9,7 +9,7 @@ import type { Lines } from './lines.js'
 const PROBE_MS = 2_000
 
 /** What a probe is sent with: the pool, and the connection that listens, if there is one. */
-interface Pools {
+export interface Pools {
   unsafe(text: string): Pending
   readonly listen?: { readonly sql?: { unsafe(text: string): Pending } }
 }
