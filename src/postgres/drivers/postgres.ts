@@ -8,7 +8,7 @@
 import { within } from '../../backoff.js'
 import type { OnceboxError } from '../../errors.js'
 import type { Driver, Isolation, Loan, StatementOptions, TransactionOptions } from '../driver.js'
-import { fromTheDatabase, isPoolEnded, isReadOnly, isStalePlan, poolEnded, silent } from '../errors.js'
+import { fromTheDatabase, isNameLost, isPoolEnded, isReadOnly, isStalePlan, poolEnded, silent } from '../errors.js'
 import { type Expected, forgottenQuery, transactionRequired } from './loan-errors.js'
 import type { Answers } from './postgres/answers.js'
 import type { Asked } from './postgres/asked.js'
@@ -35,7 +35,11 @@ interface Root extends Handle {
     /** Where postgres.js keeps the connection that listens, a pool of one. */
     readonly sql?: Root
   }
-  readonly options?: LineOptions & { readonly max?: number; readonly transform?: { column?: { from?: unknown } } }
+  readonly options?: LineOptions & {
+    prepare?: boolean
+    readonly max?: number
+    readonly transform?: { column?: { from?: unknown } }
+  }
 }
 
 /** Runs oncebox on postgres.js. Handlers, `send` and `once` get and take what `sql.begin` hands to its callback. */
@@ -43,6 +47,9 @@ export function fromPostgres<T>(sql: PostgresSql<T>): Driver<T> {
   if (!isPostgres(sql)) throw wrongClient('fromPostgres', sql, 'the sql of postgres.js, such as postgres(url)')
   return new PostgresDriver(sql as unknown as Root) as unknown as Driver<T>
 }
+
+/** After so many, the pooler is to blame rather than a statement that somebody has deallocated. */
+const STALE_TIMES = 3
 
 const EXPECTED: Expected = [
   'the sql that sql.begin() hands to its callback',
@@ -64,6 +71,7 @@ class PostgresDriver implements Driver<Handle> {
   readonly #answers: Answers
   readonly #runs = new WeakMap<object, Run<unknown>>()
   #beside: Promise<unknown> | undefined
+  #stale = 0
 
   constructor(sql: Root) {
     this.#sql = sql
@@ -103,10 +111,24 @@ class PostgresDriver implements Driver<Handle> {
     try {
       return await ask(true)
     } catch (error) {
+      this.#note(error)
       // It never began: it is sent again, without a name.
       if (isStalePlan(error)) return ask(false)
       throw isPoolEnded(error) ? poolEnded(error) : fromTheDatabase(error)
     }
+  }
+
+  /**
+   * Behind a pooler that cannot keep names, no name is of use. postgres.js names its COMMIT too, so it has to be told by its own
+   * option, which it looks at for each statement.
+   */
+  #note(error: unknown): void {
+    if (!isNameLost(error)) return
+    this.#stale += 1
+    if (this.#stale < STALE_TIMES) return
+    const { options, listen } = this.#sql
+    if (options) options.prepare = false
+    if (listen?.sql?.options) listen.sql.options.prepare = false
   }
 
   /** Ends the connection of a statement of its own if it leads to a server that only reads. */
@@ -215,6 +237,9 @@ class PostgresDriver implements Driver<Handle> {
         ended.then(stop, stop)
       }
       return await run.outcome(ended)
+    } catch (error) {
+      this.#note(error)
+      throw error
     } finally {
       this.#room.leave()
     }
