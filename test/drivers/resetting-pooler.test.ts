@@ -17,7 +17,10 @@ const DRIVERS = {
   },
   'postgres.js': ({ connection }: PgBouncerEnvironment) => {
     const sql = postgres({ ...connection, max: 4, onnotice: () => {} } as postgres.Options<Record<string, never>>)
-    return { db: fromPostgres(sql), end: () => sql.end({ timeout: 1 }) }
+    return {
+      db: fromPostgres(sql) as unknown as ReturnType<typeof fromPg<pg.PoolClient>>,
+      end: () => sql.end({ timeout: 1 }),
+    }
   },
 }
 
