@@ -22,7 +22,7 @@ function fromRegistry(row: RegisteredRow, declared: readonly ConsumerDeclaration
     types: readJson(row.types),
     order: row.ordered === 'true' ? 'key' : 'none',
     identity: row.identity === 'true',
-    retainMs: Number(row.retainMs),
+    retainMs: Number(row.retain_ms),
     paused: row.paused === 'true',
     local: declared.some(({ name }) => name === row.name),
     processes: readJson(row.hosts),

@@ -87,8 +87,8 @@ function toHeld(row: ClaimedRow, { data, problem, fields }: Checked): HeldMessag
   const { source, id, n, type, lane } = row
   const attempts = Number(row.attempts)
   const envelope = {
-    id: row.originId ?? id,
-    source: row.originSource ?? source,
+    id: row.origin_id ?? id,
+    source: row.origin_source ?? source,
     type,
     key: row.key ?? undefined,
     envelope: row.envelope,

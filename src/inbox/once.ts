@@ -203,7 +203,7 @@ async function settle({ runtime: { db }, tx, name }: OnceIn, begun: Begun, resul
 async function horizonFor({ runtime, tx, name, declared }: OnceIn): Promise<Horizon> {
   if (declared) return horizonOf(declared)
   const [row] = await runtime.db.run(ONCE_OPTIONS, { consumer: name }, tx)
-  return { consumer: name, retainMs: Number(row?.retainMs ?? DEFAULT_RETAIN_MS), untimed: row?.untimed ?? 'accept' }
+  return { consumer: name, retainMs: Number(row?.retain_ms ?? DEFAULT_RETAIN_MS), untimed: row?.untimed ?? 'accept' }
 }
 
 function busy(consumer: string, id: string, cause?: unknown): OnceboxError {

@@ -40,7 +40,7 @@ function warnOfDifferences(runtime: Runtime, { name, options }: ConsumerDeclarat
   }
   const there: typeof here = {
     order: row.ordered === 'true' ? 'key' : 'none',
-    retainMs: Number(row.retainMs),
+    retainMs: Number(row.retain_ms),
     untimed: row.untimed,
     identity: row.identity === 'true',
   }
@@ -67,8 +67,8 @@ export async function consumersElsewhere(
   declared: readonly string[],
 ): Promise<{ readonly name: string; readonly retainMs: number }[]> {
   return (await db.run(CONSUMERS, null))
-    .filter(({ name, retainMs }) => retainMs !== null && !declared.includes(name))
-    .map(({ name, retainMs }) => ({ name, retainMs: Number(retainMs) }))
+    .filter(({ name, retain_ms }) => retain_ms !== null && !declared.includes(name))
+    .map(({ name, retain_ms }) => ({ name, retainMs: Number(retain_ms) }))
 }
 
 /** Of these names those that no process has declared so far, each with a hint at what was meant. */

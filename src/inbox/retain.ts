@@ -112,8 +112,8 @@ export function retainedMs(declared: number | undefined, registered: number | nu
 async function retainOf({ db }: Runtime, consumers: readonly ConsumerDeclaration[]): Promise<Map<string, number>> {
   const declared = new Map(consumers.map(({ name, options }) => [name, options.retainMs]))
   const retain = new Map(declared)
-  for (const { name, retainMs } of await db.run(CONSUMERS, null)) {
-    retain.set(name, retainedMs(declared.get(name), retainMs === null ? null : Number(retainMs)))
+  for (const { name, retain_ms } of await db.run(CONSUMERS, null)) {
+    retain.set(name, retainedMs(declared.get(name), retain_ms === null ? null : Number(retain_ms)))
   }
   return retain
 }

@@ -129,7 +129,7 @@ function ofConsumer(row: ConsumerFigures, inQuarantine: number): Figure[] {
     ...Object.entries(states).map(([state, count]) => figure('oncebox.messages', [name, state], count)),
     figure('oncebox.consumer.lag', [name], Number(row.lag) / 1_000),
     figure('oncebox.consumer.paused', [name], row.paused === 'true' ? 1 : 0),
-    figure('oncebox.retention.horizon', [name], Number(row.retainMs) / 1_000),
+    figure('oncebox.retention.horizon', [name], Number(row.retain_ms) / 1_000),
   ]
 }
 

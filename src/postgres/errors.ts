@@ -165,8 +165,13 @@ export function isGuard(error: unknown): boolean {
  */
 export function isStalePlan(error: unknown): boolean {
   const { routine } = (error ?? {}) as { routine?: unknown }
+  return isNameLost(error) || (sqlState(error) === '0A000' && routine === 'RevalidateCachedQuery')
+}
+
+/** A name that this connection does not know, or knows for another statement: a pooler that cannot keep names, if it goes on. */
+export function isNameLost(error: unknown): boolean {
   const state = sqlState(error)
-  return state === '26000' || state === '42P05' || (state === '0A000' && routine === 'RevalidateCachedQuery')
+  return state === '26000' || state === '42P05'
 }
 
 /**

@@ -29,8 +29,8 @@ export interface SchemaVersion {
 }
 
 const SCHEMA_EXISTS = `select pg_catalog.to_regclass($1::text)::text found`
-const READ_VERSION = statement<null, { version: string; compatibleFrom: string }>(
-  `select version::text, compatible_from::text "compatibleFrom" from ob.schema_version where $1::text is not null`,
+const READ_VERSION = statement<null, { version: string; compatible_from: string }>(
+  `select version::text, compatible_from::text from ob.schema_version where $1::text is not null`,
 )
 const WRITE_VERSION = statement<{ version: number; compatibleFrom: number }>(`
 with input as (select $1::text::jsonb j),
@@ -215,7 +215,7 @@ export async function readVersion(db: Database, tx?: unknown): Promise<SchemaVer
   const [row] = await db.driver.query(SCHEMA_EXISTS, [name], tx)
   if (!row || row['found'] === null) return { version: 0, compatibleFrom: 0 }
   const [found] = await db.run(READ_VERSION, null, tx)
-  return { version: Number(found?.version ?? 0), compatibleFrom: Number(found?.compatibleFrom ?? 0) }
+  return { version: Number(found?.version ?? 0), compatibleFrom: Number(found?.compatible_from ?? 0) }
 }
 
 /** What `start()` asks before it touches anything. */

@@ -239,6 +239,25 @@ describe.each(BOTH_WAYS)('%s finds what the other copy has noted', (_, own, othe
     other.pg.fromPg(fresh)
     expect(fresh.listenerCount('connect')).toBe(before)
   })
+
+  test('of pools of postgres.js, which have room for the transactions of all boxes together', async () => {
+    const sql = postgres(database.url, { max: 2, onnotice: () => {} })
+    try {
+      const drivers = [own.postgres.fromPostgres(sql), other.postgres.fromPostgres(sql)]
+      const order: string[] = []
+      const running = drivers.map((driver, at) =>
+        driver.transaction(async (tx) => {
+          order.push(`${at} begins`)
+          await driver.query('select pg_sleep(0.05)', [], tx)
+          order.push(`${at} ends`)
+        }),
+      )
+      await Promise.all(running)
+      expect(order).toEqual(['0 begins', '0 ends', '1 begins', '1 ends'])
+    } finally {
+      await sql.end({ timeout: 1 })
+    }
+  })
 })
 
 /** State of a module that concerns nobody but objects of the same copy. */

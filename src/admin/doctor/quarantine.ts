@@ -128,7 +128,7 @@ async function readQuarantine(look: Look): Promise<Facts> {
     kinds,
     accounts,
     retainMs: new Map([
-      ...retain.map(({ name, retainMs }) => [name, Number(retainMs ?? DEFAULT_RETAIN_MS)] as const),
+      ...retain.map(({ name, retain_ms }) => [name, Number(retain_ms ?? DEFAULT_RETAIN_MS)] as const),
       ...consumers.map(({ name, options }) => [name, options.retainMs] as const),
     ]),
   }

@@ -8,12 +8,15 @@
 import { within } from '../../backoff.js'
 import type { OnceboxError } from '../../errors.js'
 import type { Driver, Isolation, Loan, StatementOptions, TransactionOptions } from '../driver.js'
-import { fromTheDatabase, isPoolEnded, isReadOnly, isStalePlan, poolEnded, silent } from '../errors.js'
+import { fromTheDatabase, isNameLost, isPoolEnded, isReadOnly, isStalePlan, poolEnded, silent } from '../errors.js'
 import { type Expected, forgottenQuery, transactionRequired } from './loan-errors.js'
-import { Gate, type Handle, type Rows } from './postgres/gate.js'
+import type { Answers } from './postgres/answers.js'
+import type { Asked } from './postgres/asked.js'
+import { Gate, type Handle, type Pending, type Rows } from './postgres/gate.js'
 import { type Given, givenBy, guard } from './postgres/guard.js'
-import { type LineOptions, Lines, type Mark } from './postgres/lines.js'
-import { Room } from './postgres/room.js'
+import type { LineOptions, Lines } from './postgres/lines.js'
+import { poolOf } from './postgres/pool.js'
+import type { Room } from './postgres/room.js'
 import { Run } from './postgres/run.js'
 import { type Company, giveBack, ignore, refused, transactionId, whenSent } from './watch.js'
 import { isPostgres, wrongClient } from './wrong-client.js'
@@ -32,7 +35,11 @@ interface Root extends Handle {
     /** Where postgres.js keeps the connection that listens, a pool of one. */
     readonly sql?: Root
   }
-  readonly options?: LineOptions & { readonly max?: number; readonly transform?: { column?: { from?: unknown } } }
+  readonly options?: LineOptions & {
+    prepare?: boolean
+    readonly max?: number
+    readonly transform?: { column?: { from?: unknown } }
+  }
 }
 
 /** Runs oncebox on postgres.js. Handlers, `send` and `once` get and take what `sql.begin` hands to its callback. */
@@ -41,10 +48,8 @@ export function fromPostgres<T>(sql: PostgresSql<T>): Driver<T> {
   return new PostgresDriver(sql as unknown as Root) as unknown as Driver<T>
 }
 
-/** How long a connection may take to answer a probe. */
-const PROBE_MS = 2_000
-/** How long postgres.js takes to write. */
-const POKE_MS = 50
+/** After so many, the pooler is to blame rather than a statement that somebody has deallocated. */
+const STALE_TIMES = 3
 
 const EXPECTED: Expected = [
   'the sql that sql.begin() hands to its callback',
@@ -63,13 +68,17 @@ class PostgresDriver implements Driver<Handle> {
   readonly #sql: Root
   readonly #room: Room
   readonly #lines: Lines
+  readonly #answers: Answers
   readonly #runs = new WeakMap<object, Run<unknown>>()
   #beside: Promise<unknown> | undefined
+  #stale = 0
 
   constructor(sql: Root) {
     this.#sql = sql
-    this.#room = new Room(sql.options?.max)
-    this.#lines = new Lines(sql.options)
+    const { room, lines, answers } = poolOf(sql)
+    this.#room = room
+    this.#lines = lines
+    this.#answers = answers
   }
 
   get capacity(): number | undefined {
@@ -94,41 +103,88 @@ class PostgresDriver implements Driver<Handle> {
   }
 
   async #alone(text: string, values: readonly unknown[], options: StatementOptions): Promise<Rows> {
-    const root = options.urgent && this.#room.isFull ? await this.#sideWithin(options.limitMs) : this.#sql
-    const work = (prepare: boolean): Promise<Rows> =>
+    const root = options.urgent && this.#isCrowded ? await this.#sideWithin(options.limitMs) : this.#sql
+    const ask = (prepare: boolean): Promise<Rows> =>
       options.settings === undefined
-        ? sendOnce((onexecute) => this.#send({ raw: root }, text, values, { prepare, onexecute }))
-        : behind(options.settings, root, (tx) => this.#send(givenBy(tx)!, text, values, { prepare }))
+        ? this.#single(queryOf(root, text, values, prepare), options.limitMs)
+        : this.#behind(options.settings, options.limitMs, root, (tx) => this.#send(givenBy(tx)!, text, values, prepare))
     try {
-      return await this.#answered(work(true), options.limitMs)
+      return await ask(true)
     } catch (error) {
+      this.#note(error)
       // It never began: it is sent again, without a name.
-      if (isStalePlan(error)) return this.#answered(work(false), options.limitMs)
+      if (isStalePlan(error)) return ask(false)
       throw isPoolEnded(error) ? poolEnded(error) : fromTheDatabase(error)
     }
   }
 
-  /** A connection that gives no answer in time is closed, and so are others that died with it. */
-  async #answered<T>(asked: Promise<T>, limitMs: number | undefined): Promise<T> {
-    if (limitMs === undefined) return asked
-    const mark = this.#lines.mark()
-    return within(limitMs, asked, () => {
-      asked.catch(ignore)
-      this.#cut(mark, limitMs)
-      return silent(limitMs)
+  /**
+   * Behind a pooler that cannot keep names, no name is of use. postgres.js names its COMMIT too, so it has to be told by its own
+   * option, which it looks at for each statement.
+   */
+  #note(error: unknown): void {
+    if (!isNameLost(error)) return
+    this.#stale += 1
+    if (this.#stale < STALE_TIMES) return
+    const { options, listen } = this.#sql
+    if (options) options.prepare = false
+    if (listen?.sql?.options) listen.sql.options.prepare = false
+  }
+
+  /** Ends the connection of a statement of its own if it leads to a server that only reads. */
+  async #single(query: Pending, limitMs: number | undefined): Promise<Rows> {
+    const asked = this.#answers.follow(query)
+    try {
+      return await this.#answers.within(limitMs, { asked, answer: this.#rowsOf(query) })
+    } catch (error) {
+      if (isReadOnly(error)) asked.connection?.terminate?.()
+      throw error
+    }
+  }
+
+  /** One statement behind SET LOCAL, with all the care that a transaction takes of a connection that is lost. */
+  #behind(
+    settings: string,
+    limitMs: number | undefined,
+    root: Root,
+    work: (tx: Handle) => Promise<Rows>,
+  ): Promise<Rows> {
+    const run = new Run<Rows>(settings)
+    const { asked, ended } = this.#begin(root, BEGIN['read committed'], (raw) => run.inside(raw, work))
+    return this.#answers.within(limitMs, {
+      asked: run.asked(asked),
+      answer: run.outcome(ended),
+      over: ended,
+      // What has not begun never will; what has goes on to its end unless its connection was closed.
+      late: (reason, cut) => (cut || !run.begun) && run.giveUp(reason),
     })
   }
 
-  #cut(mark: Mark, limitMs: number): void {
-    if (!this.#lines.cutDead(mark)) return
-    // Each goes to another idle connection, and tells whether that one is alive.
-    const probes = this.#lines.mark()
-    for (let count = this.#lines.size; count > 0; count--) this.#sql.unsafe('select 1').catch(ignore)
-    setTimeout(() => this.#lines.cutDead(probes), Math.min(limitMs, PROBE_MS)).unref()
+  /** `sql.begin` makes the query for BEGIN by its own `unsafe`, before it waits for anything. */
+  #begin<R>(root: Root, options: string, work: (tx: Handle) => Promise<R>): { asked: Asked; ended: Promise<R> } {
+    const { unsafe } = root
+    let asked: Asked | undefined
+    const follow = (...args: Parameters<Handle['unsafe']>): Pending => {
+      const query = unsafe.apply(root, args)
+      asked = this.#answers.follow(query)
+      return query
+    }
+    Reflect.set(root, 'unsafe', follow)
+    try {
+      const ended = root.begin(options, work)
+      return { asked: asked ?? UNKNOWN, ended }
+    } finally {
+      Reflect.set(root, 'unsafe', unsafe)
+    }
   }
 
   #sideWithin(limitMs: number | undefined): Promise<Root> {
     return limitMs === undefined ? this.#side() : within(limitMs, this.#side(), () => silent(limitMs))
+  }
+
+  /** Others may hold all connections, for as long as they like. Nobody but heartbeats uses the one that listens, if there is one. */
+  get #isCrowded(): boolean {
+    return this.#sql.listen?.sql !== undefined || this.#room.isFull
   }
 
   /** The connection that listens has room for heartbeats when transactions hold all the others. */
@@ -142,16 +198,19 @@ class PostgresDriver implements Driver<Handle> {
     return listen.sql ?? this.#sql
   }
 
-  async #send(
-    { raw, gate, nested = false }: Partial<Given> & Pick<Given, 'raw'>,
+  #send(
+    { raw, gate, nested = false }: SentBy,
     text: string,
     values: readonly unknown[],
-    options: SendOptions = PREPARED,
+    prepare = true,
   ): Promise<Rows> {
-    // Without values there may be several commands in the text, which only the simple protocol takes.
-    const query = values.length === 0 ? raw.unsafe(text) : raw.unsafe(text, [...values], options)
+    const query = queryOf(raw, text, values, prepare)
     // postgres.js sends a moment later; from now on the transaction waits for it.
     gate?.pass(query, nested)
+    return this.#rowsOf(query)
+  }
+
+  async #rowsOf(query: Pending): Promise<Rows> {
     const rows = await query
     // Several commands give an array of results; the last one is the answer.
     const last = rows.at(-1)
@@ -163,27 +222,27 @@ class PostgresDriver implements Driver<Handle> {
     const run = new Run<R>(options.settings)
     await this.#room.enter()
     try {
-      const limited = this.#limitBegin(run, options.limitMs)
-      const ended = this.#sql.begin(BEGIN[options.isolation ?? 'read committed'], (raw) => {
-        clearTimeout(limited)
+      let stop: () => void = ignore
+      const { asked, ended } = this.#begin(this.#sql, BEGIN[options.isolation ?? 'read committed'], (raw) => {
+        stop()
         return run.inside(raw, (tx) => {
           this.#runs.set(tx, run)
           return work(tx)
         })
       })
-      return await run.outcome(ended).finally(() => clearTimeout(limited))
+      const { limitMs } = options
+      if (limitMs !== undefined) {
+        // It may wait for its turn, for as long as others hold all connections.
+        stop = this.#answers.watch(asked, limitMs, (cut) => cut && run.giveUp(silent(limitMs)))
+        ended.then(stop, stop)
+      }
+      return await run.outcome(ended)
+    } catch (error) {
+      this.#note(error)
+      throw error
     } finally {
       this.#room.leave()
     }
-  }
-
-  #limitBegin<R>(run: Run<R>, limitMs: number | undefined): NodeJS.Timeout | undefined {
-    if (limitMs === undefined) return undefined
-    const mark = this.#lines.mark()
-    return setTimeout(() => {
-      // If none is dead it waits for a connection, since others hold them all.
-      if (!run.begun && this.#lines.cutDead(mark)) run.giveUp(silent(limitMs))
-    }, limitMs)
   }
 
   silentMs(tx: Handle): number {
@@ -193,10 +252,9 @@ class PostgresDriver implements Driver<Handle> {
   hangUp(tx: Handle, reason: Error): void {
     const run = this.#runs.get(tx)
     if (!run) return
-    // Ending a connection writes to its socket, which shows which one it is: it will never answer.
-    const mark = this.#lines.freshMark()
-    run.terminate()
-    setTimeout(() => this.#lines.cutDead(mark), POKE_MS)
+    // Once: what postgres.js calls a connection outlives this one, and belongs to others next.
+    this.#runs.delete(tx)
+    this.#lines.cutLineOf(() => run.terminate())
     run.giveUp(reason)
   }
 
@@ -244,31 +302,14 @@ class PostgresDriver implements Driver<Handle> {
   }
 }
 
-interface SendOptions {
-  readonly prepare: boolean
-  readonly onexecute?: (connection: object) => boolean
-}
+type SentBy = Partial<Given> & Pick<Given, 'raw'>
 
-const PREPARED: SendOptions = { prepare: true }
+/** What is asked of an `sql` that hides its own `unsafe`: one of the lines that are silent. */
+const UNKNOWN: Asked = { place: 'next', connection: undefined }
 
-/** Ends the connection of a statement of its own if it leads to a server that only reads. */
-async function sendOnce(send: (onexecute: (connection: object) => boolean) => Promise<Rows>): Promise<Rows> {
-  let connection: { terminate?(): void } | undefined
-  try {
-    return await send((own) => {
-      connection = own
-      return true
-    })
-  } catch (error) {
-    if (isReadOnly(error)) connection?.terminate?.()
-    throw error
-  }
-}
-
-/** One statement behind SET LOCAL, with all the care that a transaction takes of a connection that is lost. */
-function behind(settings: string, root: Root, work: (tx: Handle) => Promise<Rows>): Promise<Rows> {
-  const run = new Run<Rows>(settings)
-  return run.outcome(root.begin(BEGIN['read committed'], (raw) => run.inside(raw, work)))
+/** Without values there may be several commands in the text, which only the simple protocol takes. */
+function queryOf(raw: Handle, text: string, values: readonly unknown[], prepare: boolean): Pending {
+  return values.length === 0 ? raw.unsafe(text) : raw.unsafe(text, [...values], { prepare })
 }
 
 /** One that the user began. It may be over, and postgres.js would run the statement on its own: ask the server. */

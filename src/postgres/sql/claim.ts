@@ -23,8 +23,8 @@ export interface ClaimedRow {
   readonly key: string | null
   readonly body: string
   readonly envelope: string | null
-  readonly originSource: string | null
-  readonly originId: string | null
+  readonly origin_source: string | null
+  readonly origin_id: string | null
   /** When it was received, in ms since 1970. */
   readonly received: string
 }
@@ -70,7 +70,7 @@ claimed as (
   returning w.seq
 )
 select source, id, n::text, attempts::text, suspect::text, type, key, body, envelope,
-       origin_source "originSource", origin_id "originId",
+       origin_source, origin_id,
        (extract(epoch from received_at) * 1000.0)::bigint::text received,
        (select (extract(epoch from min(due_at)) * 1000.0)::bigint::text from due) earliest
 from found where seq in (select seq from claimed)

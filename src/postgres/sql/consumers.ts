@@ -41,7 +41,7 @@ export interface RegisteredRow {
   readonly types: Json<readonly string[]>
   readonly ordered: Flag
   readonly identity: Flag
-  readonly retainMs: string
+  readonly retain_ms: string
   readonly paused: Flag
   /** Of the processes that run it now, their hosts. */
   readonly hosts: Json<readonly string[]>
@@ -52,7 +52,7 @@ export interface RegisteredRow {
 /** The registered consumers, by name. In: for how long a process counts without a sign of life. */
 export const REGISTERED = statement<{ goneMs: number }, RegisteredRow>(`
 with input as materialized (select $1::text::jsonb given)
-select o.name, o.ordered::text, o.identity::text, o.retain_ms::text "retainMs", o.paused::text,
+select o.name, o.ordered::text, o.identity::text, o.retain_ms::text, o.paused::text,
   (select coalesce(jsonb_agg(s.type order by s.type), '[]') from ob.subscription s where s.consumer = o.name)::text types,
   coalesce(running.hosts, '[]')::text hosts, (extract(epoch from running.seen_at) * 1000.0)::bigint::text seen
 from input, ob.consumer o left join lateral (

@@ -55,7 +55,7 @@ counted as (
   select found.*, sum(length) over (order by depth, lane) - length before, sum(length) over () total from found
 )
 select source, id, n::text, lane, attempts::text, 'false' suspect, type, key, body, envelope,
-       origin_source "originSource", origin_id "originId",
+       origin_source, origin_id,
        (extract(epoch from received_at) * 1000.0)::bigint::text received, more::text more,
        (total >= (j->>'bytes')::bigint)::text "full"
 from counted, input where before < (j->>'bytes')::bigint

@@ -28,8 +28,8 @@ select pg_current_xact_id()::text xid,
     then set_config('idle_in_transaction_session_timeout', $1::text::jsonb->>'idleMs', true) end`)
 
 /** What is registered of a consumer that this process has not declared. No row back: it is not registered. */
-export const ONCE_OPTIONS = statement<{ consumer: string }, { retainMs: string; untimed: string }>(`
-select retain_ms::text "retainMs", untimed from ob.consumer where name = $1::text::jsonb->>'consumer'`)
+export const ONCE_OPTIONS = statement<{ consumer: string }, { retain_ms: string; untimed: string }>(`
+select retain_ms::text, untimed from ob.consumer where name = $1::text::jsonb->>'consumer'`)
 
 /** Notes when the message was handled. Raises if the transaction is not the one in which it was marked. */
 export const ONCE_CHECK = statement<{ xid: string; n: string | null }>(`

@@ -34,7 +34,7 @@ from ob.reading r where $1::text is not null`)
 export interface ConsumerFigures {
   readonly name: string
   readonly paused: Flag
-  readonly retainMs: string
+  readonly retain_ms: string
   readonly pending: string
   readonly processing: string
   readonly dead: string
@@ -64,7 +64,7 @@ export const READ_CONSUMERS = statement<readonly [most: number], ConsumerFigures
 with input as materialized (select ($1::text::jsonb->>0)::bigint most),
 guess as materialized (${guess('work', 'consumer')}
 )
-select c.name, c.paused::text, c.retain_ms::text "retainMs", (later.live + held.n)::text processing,
+select c.name, c.paused::text, c.retain_ms::text, (later.live + held.n)::text processing,
   greatest(0, case when greatest(due.n, later.n, lane.n) < (select most from input)
     then due.n + later.n + lane.n + parked.failed - later.live - held.n
     else greatest(due.n + later.n + lane.n, coalesce((select g.n from guess g where g.name = c.name), 0)

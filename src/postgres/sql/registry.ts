@@ -17,7 +17,7 @@ said as materialized (
 export interface ConsumerRow {
   readonly name: string
   readonly ordered: Flag
-  readonly retainMs: string
+  readonly retain_ms: string
   readonly untimed: 'accept' | 'quarantine'
   readonly identity: Flag
   /** Who wrote it last, and when, as JSON for people. */
@@ -34,7 +34,7 @@ export interface ConsumerRow {
 export const REGISTER = statement<readonly (LocalConsumer & { declared: string })[], ConsumerRow>(`
 with${SAID},
 before as materialized (
-  select o.name, o.ordered::text, o.retain_ms::text "retainMs", o.untimed, o.identity::text, o.declared
+  select o.name, o.ordered::text, o.retain_ms::text, o.untimed, o.identity::text, o.declared
   from said join ob.consumer o on o.name = said.name
 ),
 written as (

@@ -21,7 +21,7 @@ const refused = (at: string, ms: string): string =>
   `(${at} is null or ${at} > ob.now() + ob.margin(${ms}) or ${at} < ob.now() - ${ms} * interval '1 ms' + ob.margin(${ms}))`
 
 /** All consumers there are, and how long they retain. A consumer without options has null. */
-export const CONSUMERS = statement<null, { name: string; retainMs: string | null }>(`
+export const CONSUMERS = statement<null, { name: string; retain_ms: string | null }>(`
 with recursive input as (select $1::text),
 journal(name) as (
   select (select m.consumer from ob.message m order by m.consumer limit 1) from input
@@ -35,7 +35,7 @@ lanes(name) as (
   select (select l.consumer from ob.lane l where l.consumer > lanes.name order by l.consumer limit 1)
   from lanes where lanes.name is not null
 )
-select n.name, o.retain_ms::text "retainMs" from (
+select n.name, o.retain_ms::text from (
   select name from ob.consumer union select name from journal where name is not null
   union select name from lanes where name is not null) n left join ob.consumer o on o.name = n.name`)
 

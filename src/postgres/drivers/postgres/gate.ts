@@ -18,6 +18,9 @@ export interface Pending extends Promise<Rows> {
   readonly strings?: readonly string[]
   readonly args?: readonly unknown[]
   readonly cursorFn?: unknown
+  /** What it was sent on; null before that. */
+  readonly state?: object | null
+  readonly options?: { onexecute?: (connection: object) => unknown }
   /** The promise of an iterated cursor never settles; when it is done it is no longer active. */
   readonly active?: boolean
   readonly executed?: boolean

@@ -3,9 +3,11 @@
  * offers no way to close one connection. It lets its owner make the sockets, though: `socket`, which is set here unless
  * the owner has set it, or names several hosts.
  *
- * A line is dead if something was sent on it after a given mark and nothing was heard since, while it was waited for.
+ * A line is closed if the answer that it owes is one of ours, and nothing of it was heard for as long as that may take. One that
+ * owes the answer to somebody else is left alone, however long that takes, and so are all lines while ours waits for one.
  */
 import { connect, type Socket } from 'node:net'
+import type { Asked } from './asked.js'
 
 export interface LineOptions {
   socket?: ((options: LineOptions) => unknown) | undefined
@@ -15,7 +17,7 @@ export interface LineOptions {
   readonly sslnegotiation?: unknown
 }
 
-export interface Mark {
+interface Mark {
   readonly at: number
   readonly counts: ReadonlyMap<Socket, { readonly read: number; readonly written: number }>
 }
@@ -26,37 +28,99 @@ const SAME_MS = 20
 /** Turns of the event loop in which postgres.js writes to a new socket; it takes one. */
 const TURNS_TO_WRITE = 5
 
+/** A line that was opened for what is waited for is a little younger than that is. */
+const OPENING_SHARE = 0.5
+
 export class Lines {
-  readonly #open = new Map<Socket, { readonly listens: boolean }>()
+  /** By when they were opened. */
+  readonly #open = new Map<Socket, number>()
   #latest: Mark | undefined
 
   constructor(options: LineOptions | undefined) {
     if (!options || options.socket !== undefined || (options.host?.length ?? 0) !== 1 || !options.port) return
-    options.socket = (given) => this.#connect(given, given !== options)
+    options.socket = (given) => this.#connect(given)
   }
 
-  /** postgres.js hands a copy of its options for the connection that listens. */
-  #connect({ path, host, port, sslnegotiation }: LineOptions, listens: boolean): Socket {
+  #connect({ path, host, port, sslnegotiation }: LineOptions): Socket {
     // Not awaited: what is written meanwhile waits, and postgres.js expects errors as events.
     const socket = path ? connect(path) : connect(port![0]!, host![0])
     // For the words of its errors, and the name on the server's certificate.
     Object.assign(socket, { host: host![0], port: port![0] })
-    this.#open.set(socket, { listens })
+    this.#open.set(socket, performance.now())
     // postgres.js removes all listeners at times, and a dead socket must go in any case.
     socket.once('close', () => this.#open.delete(socket))
     if (sslnegotiation !== 'direct') unblock(socket)
     return socket
   }
 
-  /** How much went over each line up to now. */
-  mark(): Mark {
-    const at = performance.now()
-    if (this.#latest && at - this.#latest.at < SAME_MS) return this.#latest
-    return this.freshMark()
+  /**
+   * Looks every so many ms whether the line of what was asked is dead, and closes it if so: until the function that it answers with
+   * is called, once there is an answer. Nobody may wait for the answer any more by then; whoever uses the line next does.
+   */
+  watch(asked: Asked, everyMs: number, looked: (cut: boolean) => void): () => void {
+    let mark = this.#mark()
+    let wasNext = false
+    const look = (): void => {
+      timer = setTimeout(look, everyMs)
+      timer.unref()
+      const cut = this.#cutIfDead(asked, { mark, wasNext, everyMs })
+      mark = this.#mark()
+      wasNext = asked.place === 'next'
+      looked(cut)
+    }
+    let timer = setTimeout(look, everyMs)
+    return () => clearTimeout(timer)
   }
 
-  freshMark(): Mark {
+  #cutIfDead(asked: Asked, { mark, wasNext, everyMs }: Look): boolean {
+    // Without lines of ours, ending a connection would leave its place in the pool taken by a socket that never closes.
+    if (asked.place === 'behind' || this.#open.size === 0) return false
+    if (asked.place === 'waiting') return this.#cutOpening(everyMs)
+    const silent = this.#silentSince(mark)
+    // What was next at the last look already is an answer that has stopped on its way, or takes longer than twice its time.
+    if (silent.length === 0 && !wasNext) return false
+    const { connection } = asked
+    if (connection) {
+      this.cutLineOf(() => connection.terminate?.())
+      return true
+    }
+    // The first query of its kind on a new connection: then it is one of these.
+    for (const socket of silent) this.#cut(socket)
+    return silent.length > 0
+  }
+
+  /** Lines on which nothing was ever heard. postgres.js opens another one for whoever waits for it. */
+  #cutOpening(ms: number): boolean {
+    const before = performance.now() - ms * OPENING_SHARE
+    const stuck = [...this.#open].filter(([socket, since]) => since < before && socket.bytesRead === 0)
+    for (const [socket] of stuck) this.#cut(socket)
+    return stuck.length > 0
+  }
+
+  /**
+   * Closes the one line on which `terminate` writes its farewell: that is how to learn which line a connection has. TLS writes it
+   * a turn later if it is busy writing; others may write in that turn too, and are told apart only if they do not.
+   */
+  cutLineOf(terminate: () => void): void {
+    const before = [...this.#open.keys()].map((socket) => [socket, socket.bytesWritten] as const)
+    terminate()
+    const look = (turns: number): void => {
+      const written = before.filter(([socket, count]) => socket.bytesWritten > count)
+      if (written.length === 1) this.#cut(written[0]![0])
+      else if (written.length === 0 && turns > 0) setImmediate(look, turns - 1)
+    }
+    look(TURNS_TO_WRITE)
+  }
+
+  #cut(socket: Socket): void {
+    this.#open.delete(socket)
+    socket.destroy()
+  }
+
+  /** How much went over each line up to now. */
+  #mark(): Mark {
     const at = performance.now()
+    if (this.#latest && at - this.#latest.at < SAME_MS) return this.#latest
     const counts = new Map<Socket, { read: number; written: number }>()
     for (const socket of this.#open.keys()) {
       if (socket.destroyed) this.#open.delete(socket)
@@ -65,26 +129,24 @@ export class Lines {
     return (this.#latest = { at, counts })
   }
 
-  /** Closes the lines on which something was sent since then and nothing was heard. Answers whether there were any. */
-  cutDead({ counts }: Mark): boolean {
-    let cut = false
-    for (const [socket, { listens }] of this.#open) {
-      const before = counts.get(socket)
-      const unheard = before ? before.read === socket.bytesRead : socket.bytesRead === 0
-      const asked = socket.bytesWritten > (before?.written ?? 0)
-      // The one that listens is asked nothing; it is opened again at once.
-      if (!unheard || !(asked || listens)) continue
-      this.#open.delete(socket)
-      socket.destroy()
-      cut ||= asked
-    }
-    return cut
+  /** The lines on which something was sent since then and nothing was heard. */
+  #silentSince({ counts }: Mark): Socket[] {
+    return [...this.#open.keys()].filter((socket) => {
+      const before = counts.get(socket) ?? { read: 0, written: 0 }
+      return socket.bytesRead === before.read && socket.bytesWritten > before.written
+    })
   }
 
   /** How many there are. */
   get size(): number {
     return this.#open.size
   }
+}
+
+interface Look {
+  readonly mark: Mark
+  readonly wasNext: boolean
+  readonly everyMs: number
 }
 
 /**

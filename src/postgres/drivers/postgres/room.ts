@@ -1,7 +1,6 @@
 /**
- * Keeps one connection of the pool out of transactions: handlers may hold all the others, and the heartbeats that
- * keep their claims alive must not wait for them. With a pool of one there is none to keep; they then share the
- * connection that listens.
+ * Keeps one connection of the pool out of handlers' transactions, of whatever box: statements outside them, such as claims, must
+ * not wait for them, nor must heartbeats where no connection listens. With a pool of one there is none to keep.
  */
 export class Room {
   /** How many transactions fit; undefined if the pool does not tell. */

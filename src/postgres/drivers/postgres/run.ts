@@ -6,13 +6,14 @@
 import { isReadOnly } from '../../errors.js'
 import { rolledBack } from '../loan-errors.js'
 import { ignore, whenSent } from '../watch.js'
+import type { Asked, Connection, Place } from './asked.js'
 import { Gate, type Handle } from './gate.js'
 import { guard } from './guard.js'
 
 export class Run<R> {
   readonly #settings: string | undefined
   #gate: Gate | undefined
-  #connection: { terminate?(): void } | undefined
+  #connection: Connection | undefined
   /** True once postgres.js has given up on its own, while `work` may still be running. */
   #lost = false
   #failed: { readonly error: unknown } | undefined
@@ -45,8 +46,24 @@ export class Run<R> {
     this.#connection?.terminate?.()
   }
 
+  /** Where the answer is that it waits for. Its statements have the connection to themselves. */
+  asked(begin: Asked): Asked {
+    const place = (): Place => (this.begun ? 'next' : begin.place)
+    const connection = (): Connection | undefined => this.#connection ?? begin.connection
+    return {
+      get place() {
+        return place()
+      },
+      get connection() {
+        return connection()
+      },
+    }
+  }
+
   /** What `sql.begin` calls: its promise decides between COMMIT and ROLLBACK. */
   async inside(raw: Handle, work: (tx: Handle) => Promise<R>): Promise<R> {
+    // postgres.js goes on connecting for a BEGIN that was given up. Nobody waits for this one: it is rolled back.
+    if (this.#lost) throw this.#failed!.error
     const gate = (this.#gate = new Gate())
     // jit: compiling a statement that runs for a millisecond takes fifty. Travels with the first statement.
     const settings = this.#settings === undefined ? '' : `; ${this.#settings}`

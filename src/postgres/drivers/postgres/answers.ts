@@ -1,0 +1,85 @@
+/** Answers: how long a statement may go without one, and what is done about the connections of a pool when none comes. */
+import { silence, silent } from '../../errors.js'
+import { ignore } from '../watch.js'
+import { type Asked, Whereabouts } from './asked.js'
+import type { Pending } from './gate.js'
+import type { Lines } from './lines.js'
+
+/** How long a connection may take to answer a probe. */
+const PROBE_MS = 2_000
+
+/** What a probe is sent with: the pool, and the connection that listens, if there is one. */
+export interface Pools {
+  unsafe(text: string): Pending
+  readonly listen?: { readonly sql?: { unsafe(text: string): Pending } }
+}
+
+export interface Awaited<T> {
+  readonly asked: Asked
+  readonly answer: Promise<T>
+  /** Settles when the connection owes nothing more, if that is not with the answer. */
+  readonly over?: Promise<unknown>
+  /** Told with each look that finds no answer, and whether the connection was closed for it. */
+  readonly late?: (reason: Error, cut: boolean) => void
+}
+
+export class Answers {
+  readonly #pools: Pools
+  readonly #lines: Lines
+  readonly #whereabouts = new Whereabouts()
+  #probing = false
+
+  constructor(pools: Pools, lines: Lines) {
+    this.#pools = pools
+    this.#lines = lines
+  }
+
+  /** To be called before the query is sent. */
+  follow(query: Pending): Asked {
+    return this.#whereabouts.follow(query)
+  }
+
+  /** The answer, or a rejection if it does not come in time. What was sent may take effect all the same. */
+  within<T>(limitMs: number | undefined, { asked, answer, over = answer, late = ignore }: Awaited<T>): Promise<T> {
+    if (limitMs === undefined) return answer
+    return new Promise((resolve, reject) => {
+      const stop = this.watch(asked, limitMs, (cut) => {
+        const reason = cut ? silent(limitMs) : unanswered(limitMs)
+        late(reason, cut)
+        reject(reason)
+      })
+      answer.then(resolve, reject)
+      over.then(stop, stop)
+    })
+  }
+
+  /** Looks after the line of what was asked until the function that it answers with is called. */
+  watch(asked: Asked, limitMs: number, looked: (cut: boolean) => void): () => void {
+    return this.#lines.watch(asked, limitMs, (cut) => {
+      if (cut) this.#probe(Math.min(limitMs, PROBE_MS))
+      looked(cut)
+    })
+  }
+
+  /** Where one line was dead, idle ones may be: each probe goes to another idle connection, and tells whether it is alive. */
+  #probe(ms: number): void {
+    if (this.#probing) return
+    this.#probing = true
+    setTimeout(() => (this.#probing = false), ms).unref()
+    const { listen } = this.#pools
+    const probes = Array.from({ length: this.#lines.size }, () => this.#pools.unsafe('select 1'))
+    if (listen?.sql) probes.push(listen.sql.unsafe('select 1'))
+    for (const probe of probes) {
+      const asked = this.follow(probe)
+      // One that finds no idle connection tells nothing.
+      const idle = { get place() { return asked.place === 'next' ? 'next' : 'behind' }, get connection() { return asked.connection } } as const // prettier-ignore
+      const stop = this.#lines.watch(idle, ms, ignore)
+      probe.then(stop, stop)
+    }
+  }
+}
+
+function unanswered(ms: number): Error {
+  const why = 'it may wait for a connection that others hold, or behind their statements'
+  return silence(`the database gave no answer to a statement within ${Math.round(ms)} ms: ${why}`)
+}

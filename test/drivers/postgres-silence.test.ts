@@ -1,0 +1,223 @@
+/** Connections of postgres.js that give no answer, or are slow to give one: what is given up, and what is left alone. */
+import postgres from 'postgres'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { fromPostgres } from 'oncebox/postgres'
+import { type PostgresProxy, startProxy } from '../support/proxy.js'
+import { type ScratchDatabase, scratchDatabase } from '../support/postgres.js'
+import { waitUntil } from '../support/wait.js'
+
+let database: ScratchDatabase
+let direct: postgres.Sql
+beforeAll(async () => {
+  database = await scratchDatabase('postgres_silence')
+  direct = postgres(database.url, { max: 3, onnotice: () => {} })
+})
+afterAll(async () => {
+  await direct.end({ timeout: 0 })
+  await database.close()
+})
+
+async function open(max: number): Promise<{ proxy: PostgresProxy; sql: postgres.Sql }> {
+  const proxy = await startProxy(database.url)
+  const sql = postgres(proxy.url, { max, onnotice: () => {} })
+  onTestFinished(async () => {
+    await sql.end({ timeout: 0 })
+    await proxy.close()
+  })
+  return { proxy, sql }
+}
+
+/** A lock that others have to wait for until it is let go: what takes it is slow for as long as a test likes. */
+async function lock(): Promise<{ readonly slow: string; waiting(count: number): Promise<void>; letGo(): void }> {
+  const id = (locks += 1)
+  let letGo = (): void => {}
+  const gone = new Promise<void>((resolve) => (letGo = resolve))
+  const taken = new Promise<void>((resolve, reject) => {
+    direct.begin(async (tx) => (await tx`select pg_advisory_xact_lock(${id})`, resolve(), gone)).catch(reject)
+  })
+  onTestFinished(() => letGo())
+  await taken
+  const waits = () => direct`select from pg_locks where locktype = 'advisory' and objid = ${id} and not granted`
+  return {
+    slow: `select pg_advisory_lock_shared(${id}), pg_advisory_unlock_shared(${id}), 'slow' x`,
+    waiting: async (count) => void (await waitUntil(async () => (await waits()).length === count)),
+    letGo,
+  }
+}
+let locks = 0
+
+const SELECT = 'select $1::text as x'
+const SILENT = { code: 'CONNECTION_SILENT' }
+
+test('a transaction that was given up before its connection was open never runs', async () => {
+  const { proxy, sql } = await open(2)
+  const driver = fromPostgres(sql)
+  proxy.pause()
+  let calls = 0
+  const givenUp = driver.transaction(() => Promise.resolve((calls += 1)), { limitMs: 200 })
+  await expect(givenUp).rejects.toMatchObject(SILENT)
+  proxy.resume()
+  // postgres.js goes on connecting, and sends the BEGIN that nobody waits for any more.
+  const sent = (text: RegExp) => proxy.log.some((entry) => entry.event === 'statement' && text.test(entry.text ?? ''))
+  await waitUntil(() => sent(/^begin/), { what: 'the late BEGIN' })
+  await waitUntil(() => sent(/^rollback/) || calls > 0, { what: 'its end' })
+  expect(calls).toBe(0)
+  // As many at once as there is room for, each on a connection of its own.
+  const inTransaction = () => driver.transaction((tx) => driver.query(SELECT, ['next'], tx))
+  expect(await Promise.all([inTransaction(), driver.query(SELECT, ['alone'])])).toHaveLength(2)
+})
+
+test('a transaction is hung up once, and never in the place of the one that has its connection next', async () => {
+  const { sql } = await open(1)
+  const driver = fromPostgres(sql)
+  const never = new Promise<never>(() => {})
+  const reason = new Error('gone')
+  let first: postgres.TransactionSql | undefined
+  const hungUp = driver.transaction(async (tx) => {
+    await driver.query(SELECT, ['first'], tx)
+    first = tx
+    await never
+  })
+  await waitUntil(() => first !== undefined)
+  driver.hangUp!(first!, reason)
+  await expect(hungUp).rejects.toBe(reason)
+  const next = driver.transaction(async (tx) => {
+    await driver.query(SELECT, ['second'], tx)
+    driver.hangUp!(first!, reason)
+    return driver.query(SELECT, ['still there'], tx)
+  })
+  expect(await next).toEqual([{ x: 'still there' }])
+})
+
+describe('a statement that gets no answer in time', () => {
+  test('leaves a connection alone on which it waits behind a slow statement of the application', async () => {
+    const { sql } = await open(1)
+    const driver = fromPostgres(sql)
+    const { slow, waiting, letGo } = await lock()
+    // On a connection that is open already, since what opens one has it to itself.
+    await sql`select 1`
+    const theirs = sql.unsafe(slow).execute()
+    await waiting(1)
+    await expect(driver.query(SELECT, ['behind'], undefined, { limitMs: 200 })).rejects.toMatchObject(SILENT)
+    letGo()
+    expect(await theirs).toMatchObject([{ x: 'slow' }])
+  })
+
+  test('leaves the others’ connections alone while it waits for one, whatever is slow on them', async () => {
+    const { sql } = await open(2)
+    const driver = fromPostgres(sql)
+    const { slow, waiting, letGo } = await lock()
+    const begun: (() => void)[] = []
+    const inTransaction = () =>
+      sql.begin(async (tx) => {
+        await new Promise<void>((resolve) => begun.push(resolve))
+        return tx.unsafe(slow)
+      })
+    const theirs = Promise.all([inTransaction(), inTransaction()])
+    await waitUntil(() => begun.length === 2)
+    const late = driver.query(SELECT, ['queued'], undefined, { limitMs: 300 })
+    const begin = driver.transaction((tx) => driver.query(SELECT, ['later'], tx), { limitMs: 300 })
+    // After those have begun to wait.
+    await new Promise(setImmediate)
+    for (const go of begun) go()
+    await expect(late).rejects.toMatchObject(SILENT)
+    await waiting(2)
+    letGo()
+    expect(await theirs).toMatchObject([[{ x: 'slow' }], [{ x: 'slow' }]])
+    // It has waited for its turn.
+    expect(await begin).toEqual([{ x: 'later' }])
+  })
+
+  test('costs its own connection, and no other one', async () => {
+    const { proxy, sql } = await open(2)
+    const driver = fromPostgres(sql)
+    const { slow, waiting, letGo } = await lock()
+    const alone = (value: string, limitMs = 60_000) => driver.query(SELECT, [value], undefined, { limitMs })
+    // Both connections know the statement.
+    await Promise.all([alone('a'), alone('b')])
+    await Promise.all([alone('a'), alone('b')])
+    const held = proxy.intercept({ at: 'during', statement: /as x/ })
+    // Looked at from the start: it may be late before the rest is there.
+    const late = expect(alone('held', 300)).rejects.toMatchObject(SILENT)
+    const theirs = sql.unsafe(slow).execute()
+    const { connection } = await held
+    await waiting(1)
+    await late
+    await waitUntil(() => !proxy.connections.includes(connection), { what: 'its connection to be closed' })
+    letGo()
+    expect(await theirs).toMatchObject([{ x: 'slow' }])
+    expect(await alone('next')).toEqual([{ x: 'next' }])
+  })
+
+  test('costs its own connection, whichever box on the pool has sent it', async () => {
+    const { proxy, sql } = await open(1)
+    fromPostgres(sql)
+    const driver = fromPostgres(sql)
+    await driver.query(SELECT, ['first'])
+    proxy.swallow()
+    await expect(driver.query(SELECT, ['lost'], undefined, { limitMs: 200 })).rejects.toMatchObject(SILENT)
+    // What is sent before the socket has closed is told of the lost connection.
+    const next = () => driver.query(SELECT, ['next'], undefined, { limitMs: 5_000 }).catch(() => undefined)
+    expect(await waitUntil(next, { what: 'an answer over a new connection' })).toEqual([{ x: 'next' }])
+  })
+})
+
+test('a transaction that is hung up costs its own connection, and no other one', async () => {
+  const { proxy, sql } = await open(3)
+  const driver = fromPostgres(sql)
+  const { slow, waiting, letGo } = await lock()
+  const reason = new Error('gone')
+  let first: postgres.TransactionSql | undefined
+  const hungUp = driver.transaction(async (tx) => {
+    await driver.query(SELECT, ['first'], tx)
+    first = tx
+    await new Promise<never>(() => {})
+  })
+  await waitUntil(() => first !== undefined)
+  const [connection] = proxy.connections
+  let hungUpAt = Infinity
+  const other = driver.transaction(async (tx) => {
+    await driver.query(SELECT, ['second'], tx)
+    driver.hangUp!(first!, reason)
+    hungUpAt = performance.now()
+    return driver.query(slow, [], tx)
+  })
+  await expect(hungUp).rejects.toBe(reason)
+  await waiting(1)
+  await waitUntil(() => !proxy.connections.includes(connection!) && performance.now() - hungUpAt > 100)
+  letGo()
+  expect(await other).toMatchObject([{ x: 'slow' }])
+})
+
+describe('a heartbeat', () => {
+  test('does not wait for connections that the application holds', async () => {
+    const { sql } = await open(2)
+    const driver = fromPostgres(sql)
+    const stop = await driver.listen!('any', () => {})
+    let holding = 0
+    let letGo = (): void => {}
+    const gone = new Promise<void>((resolve) => (letGo = resolve))
+    const theirs = Promise.all([1, 2].map(() => sql.begin(async () => ((holding += 1), gone))))
+    await waitUntil(() => holding === 2)
+    const options = { limitMs: 60_000, urgent: true }
+    expect(await driver.query(SELECT, ['alive'], undefined, options)).toEqual([{ x: 'alive' }])
+    letGo()
+    await theirs
+    await stop()
+  })
+
+  test('does not wait for connections that handlers of another box on the pool hold', async () => {
+    const { sql } = await open(2)
+    const [one, other] = [fromPostgres(sql), fromPostgres(sql)]
+    let letGo = (): void => {}
+    const gone = new Promise<void>((resolve) => (letGo = resolve))
+    let inside = 0
+    const hold = async () => ((inside += 1), gone)
+    const running = [one.transaction(hold), other.transaction(hold)]
+    await waitUntil(() => inside >= 1)
+    expect(await other.query(SELECT, ['x'], undefined, { limitMs: 60_000 })).toEqual([{ x: 'x' }])
+    expect(inside).toBe(1)
+    letGo()
+    await Promise.all(running)
+  })
+})
