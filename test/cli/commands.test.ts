@@ -227,6 +227,12 @@ test('status --watch gives the terminal back also where it ends before the datab
   expect(stdout.split('\x1b[?1049l')).toHaveLength(2)
 })
 
+test('a table whose cells fit the terminal does, with titles that are cut', () => {
+  const columns = [{ title: 'CONSUMER', least: 8 }, ...['QUARANTINED', 'DISCARDED'].map((title) => ({ title }))]
+  const lines = tableLines(columns, [['billing', '12', '1 000 000']], { colour: false, width: 28 })
+  expect(lines).toEqual(['CONSUMER  QUARAN…  DISCARDED', 'billing   12       1 000 000'])
+})
+
 test('a table may have more rows than a call has arguments', () => {
   const rows = Array.from({ length: 200_000 }, (_, n) => [String(n)])
   const lines = tableLines([{ title: 'N', right: true }], rows, { colour: false, width: undefined })

@@ -1,4 +1,4 @@
-/** A table that fits the terminal: columns that may shrink give way, the widest first. In a pipe nothing is cut. */
+/** A table that fits the terminal: columns that may shrink give way, the widest first, and then titles. In a pipe nothing is cut. */
 import { paint, renderSpans, spansOf, type Rendering, type Span, type Text } from './text.js'
 import { cut, widthOf } from './width.js'
 
@@ -11,6 +11,7 @@ export interface Column {
 }
 
 const GAP = '  '
+const LEAST_TITLE = 4
 
 export function tableLines(
   columns: readonly Column[],
@@ -19,10 +20,9 @@ export function tableLines(
 ): string[] {
   const cells = rows.map((row) => row.map((text) => spansOf(text, rendering.raw)))
   const heads = columns.map(({ title }) => spansOf(paint('dim', title)))
-  const natural = columns.map((_, at) =>
-    [heads, ...cells].reduce((most, row) => Math.max(most, spanWidth(row[at] ?? [])), 0),
-  )
-  const widths = rendering.width === undefined ? natural : fit(columns, natural, rendering.width)
+  const widest = columns.map((_, at) => cells.reduce((most, row) => Math.max(most, spanWidth(row[at] ?? [])), 0))
+  const natural = columns.map((_, at) => Math.max(widest[at]!, spanWidth(heads[at]!)))
+  const widths = rendering.width === undefined ? natural : fit(columns, { natural, widest }, rendering.width)
   return [heads, ...cells].map((row) =>
     columns
       .map((column, at) => {
@@ -37,15 +37,28 @@ export function tableLines(
   )
 }
 
+interface Widths {
+  readonly natural: readonly number[]
+  /** Of the cells, without their title. */
+  readonly widest: readonly number[]
+}
+
+/** Columns that may not shrink have their titles cut where nothing else is left to cut: never what they say. */
+function fit(columns: readonly Column[], { natural, widest }: Widths, width: number): number[] {
+  const least = columns.map((column, at) => column.least ?? natural[at]!)
+  const shrunk = shrink(natural, least, width)
+  const bare = columns.map((column, at) => column.least ?? Math.max(LEAST_TITLE, widest[at]!))
+  return shrink(shrunk, bare, width)
+}
+
 /** Takes from the widest column that may shrink until the table fits, or none may. */
-function fit(columns: readonly Column[], natural: readonly number[], width: number): number[] {
-  const widths = [...natural]
+function shrink(given: readonly number[], least: readonly number[], width: number): number[] {
+  const widths = [...given]
   const sum = (): number => widths.reduce((all, one) => all + one, GAP.length * (widths.length - 1))
   while (sum() > width) {
     let widest = -1
-    for (const [at, { least }] of columns.entries()) {
-      if (least === undefined || widths[at]! <= least) continue
-      if (widest < 0 || widths[at]! > widths[widest]!) widest = at
+    for (const [at, own] of widths.entries()) {
+      if (own > least[at]! && (widest < 0 || own > widths[widest]!)) widest = at
     }
     if (widest < 0) break
     widths[widest]!--
