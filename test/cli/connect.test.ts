@@ -238,7 +238,9 @@ describe('the database is that of', () => {
     expect(refused).toMatchObject({ code: 2, stdout: '', stderr: expect.stringMatching(/PGSERVICE[^]*DATABASE_URL/) })
     const env = { PGSERVICE: 'orders', DATABASE_URL: database.url }
     expect(await cli(['status'], { cwd, env })).toMatchObject({ code: 0 })
-    expect(await cli(['status', '--url', database.url], { cwd, env: { PGSERVICE: 'orders' } })).toMatchObject({ code: 0 })
+    expect(await cli(['status', '--url', database.url], { cwd, env: { PGSERVICE: 'orders' } })).toMatchObject({
+      code: 0,
+    })
   })
 
   test('the box of the config, where the config has no other', async () => {
