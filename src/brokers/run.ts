@@ -74,8 +74,3 @@ export function createReports(report: Report): Reports {
     },
   }
 }
-
-/** Reports every problem, but the end of the trouble only once, after a problem. */
-export function reportReturnOnce(report: Report): Report {
-  return createReports(report).tell
-}

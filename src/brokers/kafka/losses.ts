@@ -9,7 +9,7 @@
  * something. The next reader of a partition would begin at the end of that time. So it is committed here, before anything is
  * read: by the one member that has the partition, so that no offset that another one has committed is overwritten.
  */
-import type { Report } from '../run.js'
+import type { Reports } from '../run.js'
 import type { Warn } from '../source.js'
 import { ask, logsOf } from './ask.js'
 import { isKafkajs, nameOf, type Assigned, type KafkaAdmin, type Position } from './client.js'
@@ -33,8 +33,7 @@ export interface Losses {
   skipped(expected: Position, found: string): void
 }
 
-interface Told {
-  readonly report: Report
+interface Told extends Pick<Reports, 'tellPassing'> {
   readonly warn: Warn
 }
 
@@ -46,9 +45,9 @@ const NONE = '-1'
 const NOT_BEGUN =
   'where the group begins could not be committed; until something is, a restart may pass over messages: set fromBeginning'
 
-export function createLosses(options: ResolvedSource, { report, warn }: Told): Losses {
+export function createLosses(options: ResolvedSource, { tellPassing, warn }: Told): Losses {
   const { client, fromBeginning } = options
-  const missing = new Missing(report, fromBeginning)
+  const missing = new Missing(tellPassing, fromBeginning)
   const askAboutGap = createGaps(options, missing)
   return {
     async foresee() {

@@ -1,19 +1,19 @@
 /** What is missing: places of a group that the log of their partition no longer has. Each is told once. */
 import { OnceboxError } from '../../errors.js'
-import type { Report } from '../run.js'
+import type { Reports } from '../run.js'
 import type { Log } from './ask.js'
 import { nameOf, type Position } from './client.js'
 
 const ANEW = 'give it another source, or its records are taken for copies of those that had their offsets'
 
 export class Missing {
-  readonly #report: Report
+  readonly #report: Reports['tellPassing']
   readonly #fromBeginning: boolean
   readonly #told = new Set<string>()
   /** Where the group was in each partition, as far as it is known here: committed from here, or found when it was assigned. */
   readonly #reached = new Map<string, Position>()
 
-  constructor(report: Report, fromBeginning: boolean) {
+  constructor(report: Reports['tellPassing'], fromBeginning: boolean) {
     this.#report = report
     this.#fromBeginning = fromBeginning
   }
@@ -76,8 +76,7 @@ export class Missing {
     const place = `${nameOf(at)}:${offset}`
     if (this.#told.has(place)) return
     this.#told.add(place)
+    // The broker is there, or is not: it is the messages that are gone.
     this.#report(new OnceboxError('NOT_FOUND', `partition ${partition} of ${topic}, offset ${offset}: ${what}`))
-    // The broker is there; it is the messages that are not.
-    this.#report()
   }
 }

@@ -7,7 +7,7 @@
 import { sleep } from '../../backoff.js'
 import { beginTurn } from '../../lifecycle.js'
 import { createReopening } from '../reopening.js'
-import { createRunner, reportReturnOnce, type Receiver, type Run } from '../run.js'
+import { createReports, createRunner, type Receiver, type Run } from '../run.js'
 import type { Deliver, Source } from '../source.js'
 import { isKafkajs, type KafkaConsumer } from './client.js'
 import { openConfluent } from './confluent.js'
@@ -32,10 +32,10 @@ export function createSource(options: ResolvedSource): Source {
 }
 
 function begin(options: ResolvedSource, box: Receiver): Run {
-  const losses = createLosses(options, box)
-  const reopening = createReopening({ firstMs: 100, mostMs: 5_000, lastingMs: LASTING_MS })
   /** To have joined is not enough to tell of the return: a consumer that cannot read what it is given crashes at once. */
-  const tell = reportReturnOnce(box.report)
+  const { tell, tellPassing } = createReports(box.report)
+  const losses = createLosses(options, { tellPassing, warn: box.warn })
+  const reopening = createReopening({ firstMs: 100, mostMs: 5_000, lastingMs: LASTING_MS })
   const turn = beginTurn()
   /** Undefined until it has joined. */
   let life: Promise<void> | undefined

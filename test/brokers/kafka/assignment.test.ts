@@ -222,3 +222,25 @@ describe('a partition that waits for its retry', () => {
     expect(member.isPaused(0)).toBe(false)
   })
 })
+
+test('a source that tells what was deleted is not back for that: it has not read anything yet', async () => {
+  const member = new Member()
+  let committed = '20'
+  const client = member.client([0], {
+    fetchOffsets: async () => [{ topic: TOPIC, partitions: [{ partition: 0, offset: committed }] }],
+    fetchTopicOffsets: async () => [{ partition: 0, low: '20', high: '20' }],
+  })
+  const source = kafka({ client, ...GROUP })
+  onTestFinished(() => source.stop())
+  const reports: (string | undefined)[] = []
+  await source.start(
+    async (batch) => batch.map((message) => settled(message)),
+    (problem) => void reports.push((problem as Error | undefined)?.message),
+  )
+  committed = '10'
+  member.crash(new Error('no broker'))
+  const told = ['no broker', expect.stringContaining('10 messages were deleted')]
+  await vi.waitFor(() => expect(reports).toEqual(told), 10_000)
+  await member.fetched(0, 20)
+  expect(reports).toEqual([...told, undefined])
+})

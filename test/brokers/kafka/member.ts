@@ -30,11 +30,17 @@ export class Member {
   readonly #state = new State()
   #eachBatch: (payload: KafkaBatch) => Promise<void> = async () => undefined
   #joined: (event: object) => void = () => undefined
+  #crashed: (event: object) => void = () => undefined
 
   /** What it is assigned now; of kafkajs, all that it has. */
   join(...partitions: number[]): void {
     this.#state.assign([{ topic: TOPIC, partitions }])
     this.#joined({ payload: { memberAssignment: { [TOPIC]: partitions } } })
+  }
+
+  /** The client gives up. */
+  crash(error: Error): void {
+    this.#crashed({ payload: { error } })
   }
 
   isPaused(partition: number): boolean {
@@ -71,6 +77,7 @@ export class Member {
       events,
       on: (event: string, listener: (event: object) => void) => {
         if (event === events.GROUP_JOIN) this.#joined = listener
+        if (event === events.CRASH) this.#crashed = listener
       },
       pause: (of: Assigned[]) => this.#state.pause(of),
       resume: (of: Assigned[]) => this.#state.resume(of),
