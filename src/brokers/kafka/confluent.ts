@@ -23,11 +23,14 @@ export async function openConfluent(
       throw new Error(`kafka: ${(error as Error).message}`)
     })
   /** Nothing is read of what is assigned before this has resolved. */
-  const rebalance = (what: { code?: unknown }, of: readonly { topic: string; partition: number }[]): Promise<void> =>
-    events.joined(
-      what.code === ASSIGN_PARTITIONS ? of.map(({ topic, partition }) => ({ topic, partitions: [partition] })) : [],
-      commit,
-    )
+  const rebalance = async (
+    what: { code?: unknown },
+    of: readonly { topic: string; partition: number }[],
+  ): Promise<void> => {
+    if (what.code !== ASSIGN_PARTITIONS) return events.left()
+    const assigned = of.map(({ topic, partition }) => ({ topic, partitions: [partition] }))
+    return events.joined(assigned, commit)
+  }
   const consumer = client.consumer({
     ...inBlock(settings.consumer, { groupId, fromBeginning, autoCommit: false }),
     rebalance_cb: rebalance,

@@ -21,7 +21,7 @@ import { Progress } from './progress.js'
 import { take, type Commit } from './take.js'
 import { Pauses, Turns } from './waiting.js'
 
-export interface Partitions extends Pick<ConsumerEvents, 'eachBatch' | 'joined'> {
+export interface Partitions extends Pick<ConsumerEvents, 'eachBatch' | 'joined' | 'left'> {
   /** Begins nothing more. */
   close(): void
   /** Resolves when what is in flight is delivered, and committed. */
@@ -66,6 +66,12 @@ export function createPartitions(options: ResolvedSource, deliver: Deliver, loss
     }
   }
 
+  const beginAnew = (): number => {
+    rejoin = undefined
+    progress.reset()
+    return ++generation
+  }
+
   /** It goes on by itself. */
   const leave = (payload: KafkaBatch, working: Promise<void>, begun: number): void => {
     const resume = payload.pause()
@@ -90,10 +96,12 @@ export function createPartitions(options: ResolvedSource, deliver: Deliver, loss
       // What the client needs to hear to join again, now and not after the rest of what it has fetched.
       if (rejoin !== undefined) throw rejoin
     },
+    left() {
+      beginAnew()
+      turns.resumeAll()
+    },
     async joined(assigned, commit) {
-      const own = ++generation
-      rejoin = undefined
-      progress.reset()
+      const own = beginAnew()
       const looked = losses.look(assigned, async (positions) => {
         if (generation === own) await commit(positions)
       })

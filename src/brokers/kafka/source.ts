@@ -50,12 +50,12 @@ function begin(options: ResolvedSource, box: Receiver): Run {
     let crash: (error: unknown) => void = () => undefined
     const crashed = new Promise<unknown>((resolve) => (crash = resolve))
     const own = (partitions = createPartitions(options, deliver, losses))
-    const { eachBatch, joined } = own
+    const { eachBatch, joined, left } = own
     const open = isKafkajs(options.client) ? openKafkajs : openConfluent
     try {
       await losses.foresee()
       return {
-        consumer: await open(options.client, options, { eachBatch, joined, crashed: crash }),
+        consumer: await open(options.client, options, { eachBatch, joined, left, crashed: crash }),
         partitions: own,
         crashed,
       }

@@ -184,9 +184,9 @@ test('what was deleted is told, though the client has given up the offset of the
 describe('a partition that waits for its retry', () => {
   const later = (message: Incoming): Outcome => settled(message, { retryAt: new Date(Date.now() + 3_600_000) })
 
-  async function startWaiting(member: Member): Promise<() => number> {
+  async function startWaiting(member: Member, client = member.client([0, 1])): Promise<() => number> {
     let deliveries = 0
-    const source = kafka({ client: member.client([0, 1]), ...GROUP })
+    const source = kafka({ client, ...GROUP })
     onTestFinished(() => source.stop())
     await source.start(async (batch) => {
       deliveries++
@@ -196,6 +196,21 @@ describe('a partition that waits for its retry', () => {
     expect(member.isPaused(0)).toBe(true)
     return () => deliveries
   }
+
+  test('and is taken away and assigned again in one breath, as Confluent’s client does, goes on waiting', async () => {
+    useFakeTime()
+    const member = new Member()
+    const deliveries = await startWaiting(member, member.confluent([0, 1]))
+    await member.takeAway(0, 1)
+    await member.assign(0, 1)
+    expect(member.isPaused(0)).toBe(true)
+    await member.takeAway(0, 1)
+    await member.assign(1)
+    await member.takeAway(1)
+    await member.assign(0, 1)
+    expect(member.isPaused(0)).toBe(false)
+    expect(deliveries()).toBe(1)
+  })
 
   test('and goes to another member waits no longer when it comes back', async () => {
     useFakeTime()

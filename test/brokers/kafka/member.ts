@@ -22,6 +22,7 @@ const State = require('kafkajs/src/consumer/subscriptionState') as new () => Sub
 
 export const TOPIC = 'orders'
 
+type Rebalance = (what: { code: number }, of: { topic: string; partition: number }[]) => Promise<void>
 type Commit = (next: string) => Promise<void>
 
 export class Member {
@@ -31,11 +32,22 @@ export class Member {
   #eachBatch: (payload: KafkaBatch) => Promise<void> = async () => undefined
   #joined: (event: object) => void = () => undefined
   #crashed: (event: object) => void = () => undefined
+  #rebalance: Rebalance = async () => undefined
 
   /** What it is assigned now; of kafkajs, all that it has. */
   join(...partitions: number[]): void {
     this.#state.assign([{ topic: TOPIC, partitions }])
     this.#joined({ payload: { memberAssignment: { [TOPIC]: partitions } } })
+  }
+
+  /** As Confluent's client tells it: the one, and then the other. */
+  async takeAway(...partitions: number[]): Promise<void> {
+    await this.#rebalance({ code: -174 }, of(partitions))
+  }
+
+  async assign(...partitions: number[]): Promise<void> {
+    this.#state.assign([{ topic: TOPIC, partitions }])
+    await this.#rebalance({ code: -175 }, of(partitions))
   }
 
   /** The client gives up. */
@@ -106,10 +118,23 @@ export class Member {
     return {
       logger: unused,
       producer: unused,
-      consumer: () => consumer,
+      consumer: (config: { rebalance_cb?: Rebalance }) => {
+        if (config.rebalance_cb) this.#rebalance = config.rebalance_cb
+        return consumer
+      },
       admin: () => own as KafkaAdmin,
-    } as KafkaClient
+    } as unknown as KafkaClient
   }
+
+  /** In the shape of Confluent's: it has no logger. */
+  confluent(...given: Parameters<Member['client']>): KafkaClient {
+    const { logger: _, ...client } = this.client(...given) as KafkaClient & { logger: unknown }
+    return client
+  }
+}
+
+function of(partitions: readonly number[]): { topic: string; partition: number }[] {
+  return partitions.map((partition) => ({ topic: TOPIC, partition }))
 }
 
 function messageAt(offset: number): KafkaMessage {
