@@ -54,10 +54,10 @@ const PATIENCE_MS = 60_000
 const AGAIN_MS = 1_000
 
 /**
- * So often a run may want another effect without a word of the one that was called for it. Effects that are begun side by side
- * may be asked for in another order each time; one that has another name each time would be called without end.
+ * So many runs in a row may want another effect without a word of any that was called in this attempt. Effects that are begun side
+ * by side may be asked for in another order each time; one that has another name each time would be called without end.
  */
-const MOST_STRAYS = 3
+const MOST_STRAYS = 20
 
 /** A committed intent to call. */
 interface Intent {
@@ -77,8 +77,8 @@ export class EffectJournal {
   /** Under way: effects that are begun together ask once, or an answer would still be missing when the first ends the run. */
   #reading: Promise<Map<string, string | null>> | undefined
   #wanted: WantedEffect | undefined
-  /** The effect that was called last, and how many runs have wanted another one without asking for it. */
-  #latest: string | undefined
+  /** Those that were called, and how many runs in a row have wanted another one without asking for any of them. */
+  readonly #called = new Set<string>()
   #strays = 0
   /** A run that used a name twice, or strayed once too often, has failed, whatever its handler makes of it: nothing is called for it. */
   #refused: OnceboxError | undefined
@@ -110,16 +110,18 @@ export class EffectJournal {
       used.delete(name)
       // A handler that did not wait for its effect has failed: nothing is called for it.
       if (isOpen() && !this.#wanted) {
-        if (this.#hasStrayed(used)) throw (this.#refused ??= namedAnew(name, this.#latest!))
+        if (this.#hasStrayed(used)) throw (this.#refused ??= namedAnew(name, [...this.#called].at(-1)!))
         this.#wanted = { name, run, options, within: this.#runtime.traces.context }
       }
       throw this.#refused ?? this.#abandoned()
     }
   }
 
-  /** A run that has used these wants another one: has it, like too many before, not asked for what was called for it? */
+  /** A run that has used these wants another one: has it, like too many before, asked for nothing that was called? */
   #hasStrayed(used: ReadonlySet<string>): boolean {
-    return this.#latest !== undefined && !used.has(this.#latest) && ++this.#strays > MOST_STRAYS
+    const isStray = this.#called.size > 0 && ![...used].some((name) => this.#called.has(name))
+    this.#strays = isStray ? this.#strays + 1 : 0
+    return this.#strays > MOST_STRAYS
   }
 
   /** A handler that catches everything must not commit without its effect. */
@@ -147,7 +149,7 @@ export class EffectJournal {
     abort: Abort,
   ): Promise<void> {
     const { name, options } = wanted
-    this.#latest = name
+    this.#called.add(name)
     const intent = await this.#intend(wanted, token, limits.leaseMs, abort)
     if (intent.before === 'done') return void this.#recorded!.set(name, intent.result)
     // Somebody called before and nobody recorded what came of it.
