@@ -47,6 +47,7 @@ export function createPresence(runtime: Runtime, { all, alive, declared }: Prese
   let timer: NodeJS.Timeout | undefined
   let ticks = 0
   let saying: Promise<void> = Promise.resolve()
+  let promising: Promise<void> = Promise.resolve()
   /** The consumers that others were told of. */
   const said = new Set<string>()
 
@@ -84,7 +85,7 @@ export function createPresence(runtime: Runtime, { all, alive, declared }: Prese
   }
   const tick = (): void => {
     void next(say)
-    if (ticks++ % RENEWED_EVERY === 0) void next(promise)
+    if (ticks++ % RENEWED_EVERY === 0) promising = promising.then(promise)
   }
 
   const seen = async (): Promise<void> => {

@@ -125,9 +125,14 @@ export function bindDatabase<Tx, TxIn>(driver: Driver<Tx, TxIn>, schema: string)
               : settings,
           })
         }
-        if (silences.isOurs(tx)) silences.allow(tx, limits.optionsOf(statement, param).limitMs)
-        const rows = await driver.query(bind(statement), [toText(param)], tx as Tx)
-        silences.allow(tx, undefined)
+        const given = toText(param)
+        if (silences.isOurs(tx)) silences.allow(tx, withTravel(limits.optionsOf(statement, param), given).limitMs)
+        let rows: readonly Row[]
+        try {
+          rows = await driver.query(bind(statement), [given], tx as Tx)
+        } finally {
+          silences.allow(tx, undefined)
+        }
         if (statement === OPEN) silences.opened(tx, (rows[0]?.['opened'] as string).split(' ', 1)[0]!)
         if (TELLS_ID.has(statement)) silences.opened(tx, rows[0]?.['xid'] as string)
         return rows as readonly never[]

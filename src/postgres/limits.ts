@@ -16,7 +16,7 @@ import { CLAIM_SHARDS, COMPLETE, EXTEND_SHARDS, READ_SHARDS, RELEASE_SHARDS } fr
 import { ADD_MINUTE } from './sql/minutes.js'
 import { CLASSIFY, NOTIFY, RECEIVE, RECEIVE_ONE, UNPARK_FAILED } from './sql/receive.js'
 import { READ_READING } from './sql/reading.js'
-import { HEALTH } from './sql/registry.js'
+import { HEALTH, RENEW } from './sql/registry.js'
 import { DEAF, SESSION_DEFAULTS } from './sql/session.js'
 import { COUNT_ATTEMPT, FAIL, STILL_OPEN, TRANSACTION_STATUS } from './sql/settle.js'
 import { travelMs } from './travel.js'
@@ -31,7 +31,7 @@ const SHORT = new Set<string>([
   ...[CLAIM, CLAIMED, CLAIM_LANES, CLAIM_SHARDS, READ_LANES, READ_SHARDS, NEXT_DUE, DRAIN_UNTIL, HEALTH, RECORD_EFFECT],
   ...[RECEIVE, RECEIVE_ONE, CLASSIFY, UNPARK_FAILED, NOTIFY, COMPLETE],
   ...[FAIL, FAIL_INLINE, FAIL_LANE, COUNT_ATTEMPT, RELEASE_LANES, RELEASE_SHARDS, STILL_OPEN, TRANSACTION_STATUS],
-  ...[DEAF, SESSION_DEFAULTS, READ_READING, ADD_MINUTE, SEEN, LEFT],
+  ...[DEAF, SESSION_DEFAULTS, READ_READING, ADD_MINUTE, SEEN, LEFT, RENEW],
 ])
 
 const BEFORE_ANY_LEASE_MS = 15_000
