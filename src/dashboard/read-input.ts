@@ -58,14 +58,17 @@ async function readJson(request: Request, intake: Intake): Promise<Record<string
   }
   const value = parse(read.bytes)
   if (isObject(value)) return value
-  throw new Problem('INPUT_INVALID', 'the body must be a JSON object')
+  throw new Problem('INPUT_INVALID', NO_OBJECT)
 }
+
+const NO_OBJECT = 'the body must be a JSON object'
 
 /** What a parser of the framework has left: Express in its request, Koa in the request of its context. */
 function parsedBefore(request: Request): Record<string, unknown> {
   const own = mountOf(request).request as { readonly request?: Kept; readonly body?: unknown } | undefined
   const { body } = own?.request ?? own ?? {}
   if (isObject(body)) return body
+  if (body !== undefined) throw new Problem('INPUT_INVALID', NO_OBJECT)
   const what = 'the body of a request to the dashboard had been read already, and nobody has left what was in it'
   const cause = invalid(`${what}; mount it before whatever parses bodies`)
   throw new Problem('INTERNAL', 'the dashboard got no body here; the log of the server says why', {}, { cause })

@@ -424,11 +424,11 @@ describe('behind a parser of bodies', () => {
   const errors: unknown[] = []
   const ops = (): Dashboard =>
     dashboard({ shop: box }, { authorize: () => 'all', onError: (error) => errors.push(error) })
-  const count = (url: string): Promise<Response> =>
+  const count = (url: string, body: unknown = { q: 'id:nobody' }): Promise<Response> =>
     fetch(`${url}/api/v1/boxes/shop/retry/count`, {
       method: 'POST',
       headers: { 'content-type': 'application/json', 'sec-fetch-site': 'same-origin', connection: 'close' },
-      body: JSON.stringify({ q: 'id:nobody' }),
+      body: JSON.stringify(body),
     })
 
   test('of Express, what it has parsed is taken', async () => {
@@ -438,6 +438,9 @@ describe('behind a parser of bodies', () => {
     await using http = await listen(app)
     const response = await count(http.url)
     expect([response.status, await response.json()]).toMatchObject([200, { count: 0 }])
+    errors.length = 0
+    expect((await count(http.url, [])).status).toBe(400)
+    expect(errors).toEqual([])
   })
 
   test('of Koa, what it has left in its request is taken', async () => {

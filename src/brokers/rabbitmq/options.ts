@@ -78,6 +78,8 @@ export interface RabbitSinkOptions extends RabbitConnectOptions, WriteOptions {
 /** The protocol counts the bytes of a name in one byte. */
 const short = name(255)
 
+const DEFAULT_HEARTBEAT_MS = 10_000
+
 const CONNECT = {
   url: checked((where, given: string | readonly string[]): readonly string[] => {
     const urls: unknown = typeof given === 'string' ? [given] : given
@@ -95,7 +97,7 @@ const CONNECT = {
     '`false`',
   ),
   timeoutMs: integer({ least: 1, most: DAY_MS, fallback: 15_000 }),
-  heartbeatMs: integer({ least: 0, most: 65_535_000, fallback: 10_000 }),
+  heartbeatMs: integer({ least: 0, most: 65_535_000, fallback: DEFAULT_HEARTBEAT_MS }),
   connect: optional(callback<(url: string) => Promise<RabbitConnection>>()),
 }
 
@@ -167,8 +169,8 @@ function connecting({ url, assert, timeoutMs, heartbeatMs, connect }: Resolved<t
   const heartbeats = urls.map(heartbeatMsOf)
   return {
     ...{ urls, topology: assert, timeoutMs, connect },
-    // The longest of all nodes: nobody knows which one the next connection is to.
-    heartbeatMs: Math.max(...heartbeats),
+    // The longest of all nodes: nobody knows which one the next connection is to. Without any, the broker notices no sooner.
+    heartbeatMs: Math.max(...heartbeats.map((ms) => ms || DEFAULT_HEARTBEAT_MS)),
     isWithoutHeartbeats: heartbeats.includes(0),
   }
 }

@@ -95,7 +95,11 @@ export async function publish(
         for (const { at, behind } of entries) fail([at, ...behind], untried(error))
       } else if (entries.length > 1) {
         // One of them is to blame, and only it.
-        for (const entry of entries) await send([entry])
+        for (const entry of entries) {
+          const over = halted === undefined ? enough() : { error: halted }
+          if (over) fail([entry.at, ...entry.behind], untried(over.error))
+          else await send([entry])
+        }
       } else {
         answered = true
         fail([entries[0]!.at, ...entries[0]!.behind], { error, retry: false })

@@ -1,4 +1,5 @@
 /** `oncebox consumer`: who handles messages. */
+import { OnceboxError } from '../../errors.js'
 import { hintAt } from '../../nearest.js'
 import { command, type Context } from '../command.js'
 import { confirm } from '../confirm.js'
@@ -105,21 +106,33 @@ export const consumerRm = command({
       const open = pending + processing + dead + quarantined
       const about = estimated ? 'about ' : ''
       out.note(`${about}${counted(open, 'message')} not handled, ${about}${counted(handled, 'message')} handled`)
-    } else await checkKnown(box, args.name, Object.keys(consumers))
+    }
+    const others = await othersThan(box, args.name, Object.keys(consumers))
     const loss = discard ? ', and give up what it has not handled' : ''
-    await confirm(io, `remove consumer ${args.name}${loss}${forget ? ', and forget what it has handled' : ''}`, options)
-    const removed = await box.admin.removeConsumer(args.name, { ...signedBy(options), discard, forget })
+    const what = `remove consumer ${args.name}${loss}${forget ? ', and forget what it has handled' : ''}`
+    // Of one that nobody lists a removal that died halfway may have left something, which nobody need be asked about.
+    if (!others) await confirm(io, what, options)
+    const removed = await box.admin
+      .removeConsumer(args.name, { ...signedBy(options), discard, forget })
+      .catch((error: unknown) => {
+        throw others && isUnknown(error) ? noConsumer(args.name, others) : error
+      })
     if (out.json) out.document({ consumer: args.name, removed })
     else out.line(`consumer ${args.name} is removed, with ${counted(removed, 'message')}`)
   },
 })
 
-/** Nobody is asked about a consumer that there is not. */
-async function checkKnown(box: AnyBox, name: string, counted: readonly string[]): Promise<void> {
+/** The consumers that there are, if this is none of them. */
+async function othersThan(box: AnyBox, name: string, counted: readonly string[]): Promise<string[] | undefined> {
   const names = [...new Set([...counted, ...(await box.admin.consumers()).map((one) => one.name)])].filter(Boolean)
-  if (names.includes(name)) return
-  throw failed(
-    `there is no consumer ${JSON.stringify(name)}`,
-    hintAt(name, names, 'oncebox consumer ls lists those there are'),
-  )
+  return names.includes(name) ? undefined : names
+}
+
+function isUnknown(error: unknown): boolean {
+  return error instanceof OnceboxError && error.code === 'CONSUMER_UNKNOWN'
+}
+
+function noConsumer(name: string, others: readonly string[]): Error {
+  const hint = hintAt(name, others, 'oncebox consumer ls lists those there are')
+  return failed(`there is no consumer ${JSON.stringify(name)}`, hint)
 }

@@ -47,7 +47,7 @@ export async function findPlace({ io, options, ownBox, config }: Search): Promis
   if (box !== undefined && !isDev) return { box, from: 'the box of the config' }
   if (env['DATABASE_URL']) return { url: checkUrl(env['DATABASE_URL'], 'DATABASE_URL'), from: 'DATABASE_URL' }
   if (LIBPQ.some((name) => env[name])) return { url: undefined, from: "libpq's variables" }
-  if (env['PGSERVICE']) throw ofService(env['PGSERVICE'])
+  if (env['PGSERVICE'] && !isDev) throw ofService(env['PGSERVICE'])
   const found = await config()
   if (found?.url !== undefined) {
     const url = typeof found.url === 'function' ? await found.url() : found.url

@@ -36,4 +36,6 @@ test.each([
 ])('a source without heartbeats %s warns of it', (_, url, heartbeatMs) => {
   const options = resolveSource({ url, queue: 'q', heartbeatMs })
   expect(warningsOf(options, undefined)).toEqual([expect.stringContaining('heartbeat')])
+  // The broker notices a lost connection no sooner than with them.
+  expect(options.heartbeatMs).toBe(10_000)
 })

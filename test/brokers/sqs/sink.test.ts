@@ -228,6 +228,16 @@ describe('a queue out of reach', () => {
     expect(requests).toBe(1)
   })
 
+  test('a request that is taken apart is not gone on with when the queue is lost', async () => {
+    const settings = await adapter.create(given.service.url)
+    const { client, sizes } = watch((sent) => {
+      if (sent.length > 1) throw Object.assign(new Error('too long'), { name: 'BatchRequestTooLong' })
+      throw Object.assign(new Error('lost'), { code: 'ECONNRESET' })
+    })
+    await expect(open(settings, { client }).publish(events(5))).rejects.toThrow('lost')
+    expect(sizes).toEqual([5, 1])
+  })
+
   test('what was confirmed before it was lost stays confirmed', async () => {
     const settings = await adapter.create(given.service.url)
     let requests = 0
