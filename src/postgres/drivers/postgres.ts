@@ -1,9 +1,9 @@
 /**
  * The driver for postgres.js. Its `sql.begin` owns the connection, so this driver adds what it does not check:
- * statements still unanswered at the end are awaited before the COMMIT, and every handle it gives out is guarded.
+ * statements still unanswered at the end are awaited before the COMMIT, which is the driver's own and whose answer is looked at,
+ * and every handle it gives out is guarded.
  *
- * Two things are beyond reach from outside postgres.js: the server's answer to COMMIT (not needed, since no statement
- * failed before it) and a warning during COMMIT, such as a cancelled wait for a synchronous standby.
+ * One thing is beyond reach from outside postgres.js: a warning during COMMIT, such as a cancelled wait for a synchronous standby.
  */
 import { within } from '../../backoff.js'
 import type { OnceboxError } from '../../errors.js'
@@ -69,7 +69,7 @@ class PostgresDriver implements Driver<Handle> {
   readonly #room: Room
   readonly #lines: Lines
   readonly #answers: Answers
-  readonly #runs = new WeakMap<object, Run<unknown>>()
+  readonly #runs = new WeakMap<object, Pick<Run<unknown>, 'silentMs' | 'terminate' | 'giveUp'>>()
   #beside: Promise<unknown> | undefined
   #stale = 0
 
@@ -119,8 +119,8 @@ class PostgresDriver implements Driver<Handle> {
   }
 
   /**
-   * Behind a pooler that cannot keep names, no name is of use. postgres.js names its COMMIT too, so it has to be told by its own
-   * option, which it looks at for each statement.
+   * Behind a pooler that cannot keep names, no name is of use. postgres.js names the statements of handlers too, so it has to be
+   * told by its own option, which it looks at for each statement.
    */
   #note(error: unknown): void {
     if (!isNameLost(error)) return
@@ -150,7 +150,8 @@ class PostgresDriver implements Driver<Handle> {
     work: (tx: Handle) => Promise<Rows>,
   ): Promise<Rows> {
     const run = new Run<Rows>(settings)
-    const { asked, ended } = this.#begin(root, BEGIN['read committed'], (raw) => run.inside(raw, work))
+    const { asked, begin } = this.#begin(root, BEGIN['read committed'], (raw) => run.inside(raw, work))
+    const ended = run.ended(begin)
     return this.#answers.within(limitMs, {
       asked: run.asked(asked),
       answer: run.outcome(ended),
@@ -161,7 +162,7 @@ class PostgresDriver implements Driver<Handle> {
   }
 
   /** `sql.begin` makes the query for BEGIN by its own `unsafe`, before it waits for anything. */
-  #begin<R>(root: Root, options: string, work: (tx: Handle) => Promise<R>): { asked: Asked; ended: Promise<R> } {
+  #begin<R>(root: Root, options: string, work: (tx: Handle) => Promise<R>): { asked: Asked; begin: Promise<R> } {
     const { unsafe } = root
     let asked: Asked | undefined
     const follow = (...args: Parameters<Handle['unsafe']>): Pending => {
@@ -171,8 +172,8 @@ class PostgresDriver implements Driver<Handle> {
     }
     Reflect.set(root, 'unsafe', follow)
     try {
-      const ended = root.begin(options, work)
-      return { asked: asked ?? UNKNOWN, ended }
+      const begin = root.begin(options, work)
+      return { asked: asked ?? UNKNOWN, begin }
     } finally {
       Reflect.set(root, 'unsafe', unsafe)
     }
@@ -223,13 +224,14 @@ class PostgresDriver implements Driver<Handle> {
     await this.#room.enter()
     try {
       let stop: () => void = ignore
-      const { asked, ended } = this.#begin(this.#sql, BEGIN[options.isolation ?? 'read committed'], (raw) => {
+      const { asked, begin } = this.#begin(this.#sql, BEGIN[options.isolation ?? 'read committed'], (raw) => {
         stop()
         return run.inside(raw, (tx) => {
           this.#runs.set(tx, run)
           return work(tx)
         })
       })
+      const ended = run.ended(begin)
       const { limitMs } = options
       if (limitMs !== undefined) {
         // It may wait for its turn, for as long as others hold all connections.
