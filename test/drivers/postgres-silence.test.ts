@@ -206,6 +206,44 @@ describe('a heartbeat', () => {
     await stop()
   })
 
+  test('does not wait behind one that waits for a lock', async () => {
+    const { sql } = await open(2)
+    const driver = fromPostgres(sql)
+    const { slow, waiting, letGo } = await lock()
+    const stop = await driver.listen!('any', () => {})
+    const options = { limitMs: 60_000, urgent: true }
+    const locked = driver.query(slow, [], undefined, { ...options, waits: true })
+    await waiting(1)
+    expect(await driver.query(SELECT, ['alive'], undefined, options)).toEqual([{ x: 'alive' }])
+    letGo()
+    expect(await locked).toMatchObject([{ x: 'slow' }])
+    await stop()
+  })
+
+  test('that waits for a lock does not wait for its own handler, which has the only connection', async () => {
+    const { sql } = await open(1)
+    const driver = fromPostgres(sql)
+    const options = { limitMs: 60_000, urgent: true, waits: true }
+    const beat = driver.transaction(() => driver.query(SELECT, ['alive'], undefined, options))
+    expect(await beat).toEqual([{ x: 'alive' }])
+  })
+
+  test('goes over the pool where the connection that listens cannot be opened again', async () => {
+    const { proxy, sql } = await open(2)
+    const driver = fromPostgres(sql)
+    await driver.query(SELECT, ['in the pool'])
+    await driver.listen!('any', () => {})
+    await proxy.refuse()
+    const listening = () =>
+      direct`select pid from pg_stat_activity where datname = current_database() and query like 'listen %'`
+    const [session] = await listening()
+    await direct`select pg_terminate_backend(${session!['pid'] as number})`
+    await waitUntil(async () => (await listening()).length === 0)
+    await waitUntil(() => proxy.connections.length === 1, { what: 'its connection to be closed' })
+    const options = { limitMs: 60_000, urgent: true }
+    expect(await driver.query(SELECT, ['alive'], undefined, options)).toEqual([{ x: 'alive' }])
+  })
+
   test('does not wait for connections that handlers of another box on the pool hold', async () => {
     const { sql } = await open(2)
     const [one, other] = [fromPostgres(sql), fromPostgres(sql)]

@@ -8,7 +8,16 @@
 import { within } from '../../backoff.js'
 import type { OnceboxError } from '../../errors.js'
 import type { Driver, Isolation, Loan, StatementOptions, TransactionOptions } from '../driver.js'
-import { fromTheDatabase, isNameLost, isPoolEnded, isReadOnly, isStalePlan, poolEnded, silent } from '../errors.js'
+import {
+  fromTheDatabase,
+  isConnectionLoss,
+  isNameLost,
+  isPoolEnded,
+  isReadOnly,
+  isStalePlan,
+  poolEnded,
+  silent,
+} from '../errors.js'
 import { type Expected, forgottenQuery, transactionRequired } from './loan-errors.js'
 import type { Answers } from './postgres/answers.js'
 import type { Asked } from './postgres/asked.js'
@@ -103,7 +112,17 @@ class PostgresDriver implements Driver<Handle> {
   }
 
   async #alone(text: string, values: readonly unknown[], options: StatementOptions): Promise<Rows> {
-    const root = options.urgent && this.#isCrowded ? await this.#sideWithin(options.limitMs) : this.#sql
+    if (!options.urgent || !this.#goesBeside(options)) return this.#ask(this.#sql, text, values, options)
+    try {
+      return await this.#ask(await this.#sideWithin(options.limitMs), text, values, options)
+    } catch (error) {
+      // To extend a claim twice does no harm, and the pool may have a connection that works.
+      if (!isConnectionLoss(error) || this.#room.hasAll) throw error
+      return this.#ask(this.#sql, text, values, options)
+    }
+  }
+
+  async #ask(root: Root, text: string, values: readonly unknown[], options: StatementOptions): Promise<Rows> {
     const ask = (prepare: boolean): Promise<Rows> =>
       options.settings === undefined
         ? this.#single(queryOf(root, text, values, prepare), options.limitMs)
@@ -183,9 +202,12 @@ class PostgresDriver implements Driver<Handle> {
     return limitMs === undefined ? this.#side() : within(limitMs, this.#side(), () => silent(limitMs))
   }
 
-  /** Others may hold all connections, for as long as they like. Nobody but heartbeats uses the one that listens, if there is one. */
-  get #isCrowded(): boolean {
-    return this.#sql.listen?.sql !== undefined || this.#room.isFull
+  /**
+   * Others may hold all connections, for as long as they like. Nobody but heartbeats uses the one that listens, if there is one.
+   * One that may wait for a lock would hold up all the others there, so it goes over the pool as long as there is room.
+   */
+  #goesBeside({ waits = false }: StatementOptions): boolean {
+    return this.#room.isFull || (!waits && this.#sql.listen?.sql !== undefined)
   }
 
   /** The connection that listens has room for heartbeats when transactions hold all the others. */
