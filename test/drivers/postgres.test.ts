@@ -318,6 +318,15 @@ describe('a transaction that is said to be committed', () => {
   })
 })
 
+test('a name that a handler itself made up says nothing of a pooler', async () => {
+  const sql = connect()
+  const driver = fromPostgres(sql)
+  for (let time = 0; time < 3; time += 1) {
+    expect(await codeOf(driver.transaction((tx) => tx.unsafe('execute nobody_prepared_it')))).toBe('26000')
+  }
+  expect(sql.options.prepare).toBe(true)
+})
+
 test('transactions leave one connection for statements outside them', async () => {
   const driver = fromPostgres(connect({ max: 3 }))
   expect(driver.capacity).toBe(2)

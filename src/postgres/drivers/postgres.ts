@@ -130,7 +130,6 @@ class PostgresDriver implements Driver<Handle> {
     try {
       return await ask(true)
     } catch (error) {
-      this.#note(error)
       // It never began: it is sent again, without a name.
       if (isStalePlan(error)) return ask(false)
       throw isPoolEnded(error) ? poolEnded(error) : fromTheDatabase(error)
@@ -139,10 +138,15 @@ class PostgresDriver implements Driver<Handle> {
 
   /**
    * Behind a pooler that cannot keep names, no name is of use. postgres.js names the statements of handlers too, so it has to be
-   * told by its own option, which it looks at for each statement.
+   * told by its own option, which it looks at for each statement. Only the driver's own statements count: a handler may have got
+   * a name wrong.
    */
-  #note(error: unknown): void {
-    if (!isNameLost(error)) return
+  #note(error: unknown): never {
+    if (isNameLost(error)) this.#countStale()
+    throw error
+  }
+
+  #countStale(): void {
     this.#stale += 1
     if (this.#stale < STALE_TIMES) return
     const { options, listen } = this.#sql
@@ -234,7 +238,7 @@ class PostgresDriver implements Driver<Handle> {
   }
 
   async #rowsOf(query: Pending): Promise<Rows> {
-    const rows = await query
+    const rows = await query.catch((error: unknown) => this.#note(error))
     // Several commands give an array of results; the last one is the answer.
     const last = rows.at(-1)
     const answer = Array.isArray(last) ? (last as Rows) : rows
@@ -261,9 +265,6 @@ class PostgresDriver implements Driver<Handle> {
         ended.then(stop, stop)
       }
       return await run.outcome(ended)
-    } catch (error) {
-      this.#note(error)
-      throw error
     } finally {
       this.#room.leave()
     }
