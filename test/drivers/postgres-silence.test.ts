@@ -10,7 +10,7 @@ let database: ScratchDatabase
 let direct: postgres.Sql
 beforeAll(async () => {
   database = await scratchDatabase('postgres_silence')
-  direct = postgres(database.url, { max: 3, onnotice: () => {} })
+  direct = postgres(database.url, { max: 5, onnotice: () => {} })
 })
 afterAll(async () => {
   await direct.end({ timeout: 0 })
@@ -147,6 +147,30 @@ describe('a statement that gets no answer in time', () => {
     letGo()
     expect(await theirs).toMatchObject([{ x: 'slow' }])
     expect(await alone('next')).toEqual([{ x: 'next' }])
+  })
+
+  test('leaves its own connection alone if others there were answered meanwhile, whoever else is slow', async () => {
+    const { proxy, sql } = await open(2)
+    const driver = fromPostgres(sql)
+    const [before, own, other] = [await lock(), await lock(), await lock()]
+    const run = (text: string) => driver.query(text, [], undefined, { limitMs: 60_000 })
+    // Both connections are open, and the driver knows them.
+    await Promise.all([run('select 1'), run('select 1')])
+    const one = sql.unsafe(before.slow).execute()
+    await before.waiting(1)
+    const two = sql.unsafe(other.slow).execute()
+    await other.waiting(1)
+    // With all connections busy, it goes behind the first of them, and what follows behind the second.
+    const late = expect(driver.query(own.slow, [], undefined, { limitMs: 3_000 })).rejects.toMatchObject(SILENT)
+    const behind = sql.unsafe('select 1').execute()
+    before.letGo()
+    await one
+    await own.waiting(1)
+    await late
+    expect(proxy.log.filter(({ event }) => event === 'closed')).toEqual([])
+    for (const { letGo } of [own, other]) letGo()
+    await Promise.all([two, behind, run('select 1')])
+    expect(proxy.log.filter(({ event }) => event === 'closed')).toEqual([])
   })
 
   test('costs its own connection, whichever box on the pool has sent it', async () => {
