@@ -14,6 +14,7 @@ import {
   isNameLost,
   isPoolEnded,
   isReadOnly,
+  isSilence,
   isStalePlan,
   poolEnded,
   silent,
@@ -116,8 +117,8 @@ class PostgresDriver implements Driver<Handle> {
     try {
       return await this.#ask(await this.#sideWithin(options.limitMs), text, values, options)
     } catch (error) {
-      // To extend a claim twice does no harm, and the pool may have a connection that works.
-      if (!isConnectionLoss(error) || this.#room.hasAll) throw error
+      // To extend a claim twice does no harm, and the pool may have a connection that works. After a silence it would be too late.
+      if (!isConnectionLoss(error) || isSilence(error) || this.#room.isFull) throw error
       return this.#ask(this.#sql, text, values, options)
     }
   }

@@ -5,23 +5,16 @@
 export class Room {
   /** How many transactions fit; undefined if the pool does not tell. */
   readonly size: number | undefined
-  readonly #connections: number | undefined
   #inside = 0
   readonly #waiting: (() => void)[] = []
 
   constructor(connections: number | undefined) {
-    this.#connections = connections
     this.size = connections === undefined ? undefined : Math.max(1, connections - 1)
   }
 
   /** True if transactions hold all the connections that they may. */
   get isFull(): boolean {
     return this.size !== undefined && this.#inside >= this.size
-  }
-
-  /** True if they hold all that there are: with a pool of one. */
-  get hasAll(): boolean {
-    return this.#connections !== undefined && this.#inside >= this.#connections
   }
 
   async enter(): Promise<void> {
