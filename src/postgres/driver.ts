@@ -12,6 +12,8 @@ export interface StatementOptions {
   readonly limitMs?: number
   /** It keeps a claim alive, so it must not wait behind other statements. */
   readonly urgent?: boolean
+  /** It may wait for a lock, so that no other claim may depend on what is sent behind it. */
+  readonly waits?: boolean
   /** Commands such as SET LOCAL: the statement runs behind them in a READ COMMITTED transaction of its own. */
   readonly settings?: string | undefined
 }

@@ -55,8 +55,8 @@ export class Limits {
     const { leaseMs, waitMs } = named(param)
     if (leaseMs !== undefined) this.shortMs = Math.max(SHORTEST_MS, Math.min(this.shortMs, leaseMs / 2))
     const pulseMs = leaseMs === undefined ? this.shortMs : Math.max(SHORTEST_PULSE_MS, leaseMs / 3)
-    const lockMs = WAITING.has(statement) ? waitMs! : 0
-    if (URGENT.has(statement)) return { limitMs: pulseMs + lockMs, urgent: true }
+    if (WAITING.has(statement)) return { limitMs: pulseMs + waitMs!, urgent: true, waits: true }
+    if (URGENT.has(statement)) return { limitMs: pulseMs, urgent: true }
     return { limitMs: SHORT.has(statement) ? this.shortMs : LONG_MS }
   }
 }

@@ -32,7 +32,11 @@ test.each([
   ['EXTEND_ONE', EXTEND_ONE],
   ['EXTEND_LANE', EXTEND_LANE],
 ])('%s has a third of its lease beside what it waits for a lock, on the same connection', (_, statement) => {
-  expect(new Limits().optionsOf(statement, { leaseMs: 9_000, waitMs: 2_000 })).toEqual({ limitMs: 5_000, urgent: true })
+  expect(new Limits().optionsOf(statement, { leaseMs: 9_000, waitMs: 2_000 })).toEqual({
+    limitMs: 5_000,
+    urgent: true,
+    waits: true,
+  })
 })
 
 test('retention may take its time', () => {

@@ -10,7 +10,7 @@ let database: ScratchDatabase
 let direct: postgres.Sql
 beforeAll(async () => {
   database = await scratchDatabase('postgres_silence')
-  direct = postgres(database.url, { max: 3, onnotice: () => {} })
+  direct = postgres(database.url, { max: 5, onnotice: () => {} })
 })
 afterAll(async () => {
   await direct.end({ timeout: 0 })
@@ -149,6 +149,30 @@ describe('a statement that gets no answer in time', () => {
     expect(await alone('next')).toEqual([{ x: 'next' }])
   })
 
+  test('leaves its own connection alone if others there were answered meanwhile, whoever else is slow', async () => {
+    const { proxy, sql } = await open(2)
+    const driver = fromPostgres(sql)
+    const [before, own, other] = [await lock(), await lock(), await lock()]
+    const run = (text: string) => driver.query(text, [], undefined, { limitMs: 60_000 })
+    // Both connections are open, and the driver knows them.
+    await Promise.all([run('select 1'), run('select 1')])
+    const one = sql.unsafe(before.slow).execute()
+    await before.waiting(1)
+    const two = sql.unsafe(other.slow).execute()
+    await other.waiting(1)
+    // With all connections busy, it goes behind the first of them, and what follows behind the second.
+    const late = expect(driver.query(own.slow, [], undefined, { limitMs: 3_000 })).rejects.toMatchObject(SILENT)
+    const behind = sql.unsafe('select 1').execute()
+    before.letGo()
+    await one
+    await own.waiting(1)
+    await late
+    expect(proxy.log.filter(({ event }) => event === 'closed')).toEqual([])
+    for (const { letGo } of [own, other]) letGo()
+    await Promise.all([two, behind, run('select 1')])
+    expect(proxy.log.filter(({ event }) => event === 'closed')).toEqual([])
+  })
+
   test('costs its own connection, whichever box on the pool has sent it', async () => {
     const { proxy, sql } = await open(1)
     fromPostgres(sql)
@@ -204,6 +228,44 @@ describe('a heartbeat', () => {
     letGo()
     await theirs
     await stop()
+  })
+
+  test('does not wait behind one that waits for a lock', async () => {
+    const { sql } = await open(2)
+    const driver = fromPostgres(sql)
+    const { slow, waiting, letGo } = await lock()
+    const stop = await driver.listen!('any', () => {})
+    const options = { limitMs: 60_000, urgent: true }
+    const locked = driver.query(slow, [], undefined, { ...options, waits: true })
+    await waiting(1)
+    expect(await driver.query(SELECT, ['alive'], undefined, options)).toEqual([{ x: 'alive' }])
+    letGo()
+    expect(await locked).toMatchObject([{ x: 'slow' }])
+    await stop()
+  })
+
+  test('that waits for a lock does not wait for its own handler, which has the only connection', async () => {
+    const { sql } = await open(1)
+    const driver = fromPostgres(sql)
+    const options = { limitMs: 60_000, urgent: true, waits: true }
+    const beat = driver.transaction(() => driver.query(SELECT, ['alive'], undefined, options))
+    expect(await beat).toEqual([{ x: 'alive' }])
+  })
+
+  test('goes over the pool where the connection that listens cannot be opened again', async () => {
+    const { proxy, sql } = await open(2)
+    const driver = fromPostgres(sql)
+    await driver.query(SELECT, ['in the pool'])
+    await driver.listen!('any', () => {})
+    await proxy.refuse()
+    const listening = () =>
+      direct`select pid from pg_stat_activity where datname = current_database() and query like 'listen %'`
+    const [session] = await listening()
+    await direct`select pg_terminate_backend(${session!['pid'] as number})`
+    await waitUntil(async () => (await listening()).length === 0)
+    await waitUntil(() => proxy.connections.length === 1, { what: 'its connection to be closed' })
+    const options = { limitMs: 60_000, urgent: true }
+    expect(await driver.query(SELECT, ['alive'], undefined, options)).toEqual([{ x: 'alive' }])
   })
 
   test('does not wait for connections that handlers of another box on the pool hold', async () => {

@@ -249,6 +249,84 @@ test('work that outlives its connection can send nothing more', async () => {
   expect([...(await sql`select * from outlived`)]).toEqual([])
 })
 
+describe('a transaction that is said to be committed', () => {
+  const INSERT = 'insert into committed values ($1) returning x'
+
+  async function table(): Promise<postgres.Sql> {
+    const sql = connect({ max: 1 })
+    await sql`create table if not exists committed (x text)`
+    await sql`truncate committed`
+    return sql
+  }
+
+  test('is, where the names of statements were lost on the way, as behind a pooler', async () => {
+    const sql = await table()
+    const driver = fromPostgres(sql)
+    const insert = (x: string, lost: string) =>
+      driver.transaction(async (tx) => {
+        await driver.query(lost, [], tx)
+        await driver.query(`${INSERT} /* ${x}, new on this connection */`, [x], tx)
+      })
+    for (const x of ['1', '2', '3', '4']) await insert(x, x === '1' ? 'select 1' : 'deallocate all')
+    expect((await sql`select x from committed order by x`).map(({ x }) => x as string)).toEqual(['1', '2', '3', '4'])
+  })
+
+  test('is, where its statement was sent again without a name', async () => {
+    const sql = await table()
+    const driver = fromPostgres(sql)
+    const settings = 'set local statement_timeout = 60000'
+    const insert = (x: string) => driver.query(INSERT, [x], undefined, { settings })
+    await insert('1')
+    await driver.transaction((tx) => driver.query('select 1', [], tx))
+    await sql.unsafe('deallocate all')
+    expect(await insert('2')).toEqual([{ x: '2' }])
+    expect((await sql`select x from committed order by x`).map(({ x }) => x as string)).toEqual(['1', '2'])
+  })
+
+  test('was not answered with ROLLBACK', async () => {
+    const sql = await table()
+    const driver = fromPostgres(sql)
+    const unnoticed = driver.transaction(async (tx) => {
+      await driver.query(INSERT, ['1'], tx)
+      let inner: postgres.TransactionSql | undefined
+      await tx.savepoint((given) => void (inner = given))
+      // Nobody rolls back to the savepoint any more.
+      await codeOf(inner!`select 1 / 0`)
+    })
+    expect(await codeOf(unnoticed)).toBe(code('ROLLED_BACK'))
+    expect([...(await sql`select x from committed`)]).toEqual([])
+  })
+
+  test('had its settings', async () => {
+    const driver = fromPostgres(connect())
+    const settings = "set local statement_timeout = 'never'"
+    expect(await codeOf(driver.transaction(() => Promise.resolve(), { settings }))).toBe('22023')
+  })
+
+  test('keeps what its constraints say at the end, and leaves its connection to others', async () => {
+    const sql = await table()
+    const driver = fromPostgres(sql)
+    await sql`create table unique_at_commit (x text unique deferrable initially deferred)`
+    const twice = driver.transaction(async (tx) => {
+      for (const x of ['a', 'a']) await driver.query('insert into unique_at_commit values ($1)', [x], tx)
+    })
+    // It has the only connection next, and must not be rolled back in the place of the first.
+    const next = driver.transaction((tx) => driver.query(INSERT, ['next'], tx))
+    expect(await codeOf(twice)).toBe('23505')
+    expect(await next).toEqual([{ x: 'next' }])
+    expect([...(await sql`select x from committed`)]).toEqual([{ x: 'next' }])
+  })
+})
+
+test('a name that a handler itself made up says nothing of a pooler', async () => {
+  const sql = connect()
+  const driver = fromPostgres(sql)
+  for (let time = 0; time < 3; time += 1) {
+    expect(await codeOf(driver.transaction((tx) => tx.unsafe('execute nobody_prepared_it')))).toBe('26000')
+  }
+  expect(sql.options.prepare).toBe(true)
+})
+
 test('transactions leave one connection for statements outside them', async () => {
   const driver = fromPostgres(connect({ max: 3 }))
   expect(driver.capacity).toBe(2)

@@ -1,14 +1,24 @@
 /**
  * The driver for postgres.js. Its `sql.begin` owns the connection, so this driver adds what it does not check:
- * statements still unanswered at the end are awaited before the COMMIT, and every handle it gives out is guarded.
+ * statements still unanswered at the end are awaited before the COMMIT, which is the driver's own and whose answer is looked at,
+ * and every handle it gives out is guarded.
  *
- * Two things are beyond reach from outside postgres.js: the server's answer to COMMIT (not needed, since no statement
- * failed before it) and a warning during COMMIT, such as a cancelled wait for a synchronous standby.
+ * One thing is beyond reach from outside postgres.js: a warning during COMMIT, such as a cancelled wait for a synchronous standby.
  */
 import { within } from '../../backoff.js'
 import type { OnceboxError } from '../../errors.js'
 import type { Driver, Isolation, Loan, StatementOptions, TransactionOptions } from '../driver.js'
-import { fromTheDatabase, isNameLost, isPoolEnded, isReadOnly, isStalePlan, poolEnded, silent } from '../errors.js'
+import {
+  fromTheDatabase,
+  isConnectionLoss,
+  isNameLost,
+  isPoolEnded,
+  isReadOnly,
+  isSilence,
+  isStalePlan,
+  poolEnded,
+  silent,
+} from '../errors.js'
 import { type Expected, forgottenQuery, transactionRequired } from './loan-errors.js'
 import type { Answers } from './postgres/answers.js'
 import type { Asked } from './postgres/asked.js'
@@ -69,7 +79,7 @@ class PostgresDriver implements Driver<Handle> {
   readonly #room: Room
   readonly #lines: Lines
   readonly #answers: Answers
-  readonly #runs = new WeakMap<object, Run<unknown>>()
+  readonly #runs = new WeakMap<object, Pick<Run<unknown>, 'silentMs' | 'terminate' | 'giveUp'>>()
   #beside: Promise<unknown> | undefined
   #stale = 0
 
@@ -103,7 +113,17 @@ class PostgresDriver implements Driver<Handle> {
   }
 
   async #alone(text: string, values: readonly unknown[], options: StatementOptions): Promise<Rows> {
-    const root = options.urgent && this.#isCrowded ? await this.#sideWithin(options.limitMs) : this.#sql
+    if (!options.urgent || !this.#goesBeside(options)) return this.#ask(this.#sql, text, values, options)
+    try {
+      return await this.#ask(await this.#sideWithin(options.limitMs), text, values, options)
+    } catch (error) {
+      // To extend a claim twice does no harm, and the pool may have a connection that works. After a silence it would be too late.
+      if (!isConnectionLoss(error) || isSilence(error) || this.#room.isFull) throw error
+      return this.#ask(this.#sql, text, values, options)
+    }
+  }
+
+  async #ask(root: Root, text: string, values: readonly unknown[], options: StatementOptions): Promise<Rows> {
     const ask = (prepare: boolean): Promise<Rows> =>
       options.settings === undefined
         ? this.#single(queryOf(root, text, values, prepare), options.limitMs)
@@ -111,7 +131,6 @@ class PostgresDriver implements Driver<Handle> {
     try {
       return await ask(true)
     } catch (error) {
-      this.#note(error)
       // It never began: it is sent again, without a name.
       if (isStalePlan(error)) return ask(false)
       throw isPoolEnded(error) ? poolEnded(error) : fromTheDatabase(error)
@@ -119,11 +138,16 @@ class PostgresDriver implements Driver<Handle> {
   }
 
   /**
-   * Behind a pooler that cannot keep names, no name is of use. postgres.js names its COMMIT too, so it has to be told by its own
-   * option, which it looks at for each statement.
+   * Behind a pooler that cannot keep names, no name is of use. postgres.js names the statements of handlers too, so it has to be
+   * told by its own option, which it looks at for each statement. Only the driver's own statements count: a handler may have got
+   * a name wrong.
    */
-  #note(error: unknown): void {
-    if (!isNameLost(error)) return
+  #note(error: unknown): never {
+    if (isNameLost(error)) this.#countStale()
+    throw error
+  }
+
+  #countStale(): void {
     this.#stale += 1
     if (this.#stale < STALE_TIMES) return
     const { options, listen } = this.#sql
@@ -150,7 +174,8 @@ class PostgresDriver implements Driver<Handle> {
     work: (tx: Handle) => Promise<Rows>,
   ): Promise<Rows> {
     const run = new Run<Rows>(settings)
-    const { asked, ended } = this.#begin(root, BEGIN['read committed'], (raw) => run.inside(raw, work))
+    const { asked, begin } = this.#begin(root, BEGIN['read committed'], (raw) => run.inside(raw, work))
+    const ended = run.ended(begin)
     return this.#answers.within(limitMs, {
       asked: run.asked(asked),
       answer: run.outcome(ended),
@@ -161,7 +186,7 @@ class PostgresDriver implements Driver<Handle> {
   }
 
   /** `sql.begin` makes the query for BEGIN by its own `unsafe`, before it waits for anything. */
-  #begin<R>(root: Root, options: string, work: (tx: Handle) => Promise<R>): { asked: Asked; ended: Promise<R> } {
+  #begin<R>(root: Root, options: string, work: (tx: Handle) => Promise<R>): { asked: Asked; begin: Promise<R> } {
     const { unsafe } = root
     let asked: Asked | undefined
     const follow = (...args: Parameters<Handle['unsafe']>): Pending => {
@@ -171,8 +196,8 @@ class PostgresDriver implements Driver<Handle> {
     }
     Reflect.set(root, 'unsafe', follow)
     try {
-      const ended = root.begin(options, work)
-      return { asked: asked ?? UNKNOWN, ended }
+      const begin = root.begin(options, work)
+      return { asked: asked ?? UNKNOWN, begin }
     } finally {
       Reflect.set(root, 'unsafe', unsafe)
     }
@@ -182,9 +207,12 @@ class PostgresDriver implements Driver<Handle> {
     return limitMs === undefined ? this.#side() : within(limitMs, this.#side(), () => silent(limitMs))
   }
 
-  /** Others may hold all connections, for as long as they like. Nobody but heartbeats uses the one that listens, if there is one. */
-  get #isCrowded(): boolean {
-    return this.#sql.listen?.sql !== undefined || this.#room.isFull
+  /**
+   * Others may hold all connections, for as long as they like. Nobody but heartbeats uses the one that listens, if there is one.
+   * One that may wait for a lock would hold up all the others there, so it goes over the pool as long as there is room.
+   */
+  #goesBeside({ waits = false }: StatementOptions): boolean {
+    return this.#room.isFull || (!waits && this.#sql.listen?.sql !== undefined)
   }
 
   /** The connection that listens has room for heartbeats when transactions hold all the others. */
@@ -211,7 +239,7 @@ class PostgresDriver implements Driver<Handle> {
   }
 
   async #rowsOf(query: Pending): Promise<Rows> {
-    const rows = await query
+    const rows = await query.catch((error: unknown) => this.#note(error))
     // Several commands give an array of results; the last one is the answer.
     const last = rows.at(-1)
     const answer = Array.isArray(last) ? (last as Rows) : rows
@@ -223,13 +251,14 @@ class PostgresDriver implements Driver<Handle> {
     await this.#room.enter()
     try {
       let stop: () => void = ignore
-      const { asked, ended } = this.#begin(this.#sql, BEGIN[options.isolation ?? 'read committed'], (raw) => {
+      const { asked, begin } = this.#begin(this.#sql, BEGIN[options.isolation ?? 'read committed'], (raw) => {
         stop()
         return run.inside(raw, (tx) => {
           this.#runs.set(tx, run)
           return work(tx)
         })
       })
+      const ended = run.ended(begin)
       const { limitMs } = options
       if (limitMs !== undefined) {
         // It may wait for its turn, for as long as others hold all connections.
@@ -237,9 +266,6 @@ class PostgresDriver implements Driver<Handle> {
         ended.then(stop, stop)
       }
       return await run.outcome(ended)
-    } catch (error) {
-      this.#note(error)
-      throw error
     } finally {
       this.#room.leave()
     }

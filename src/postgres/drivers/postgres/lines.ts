@@ -60,22 +60,28 @@ export class Lines {
   watch(asked: Asked, everyMs: number, looked: (cut: boolean) => void): () => void {
     let mark = this.#mark()
     let wasNext = false
+    let wasBehind = false
+    // postgres.js sends within this turn, if it can.
+    setImmediate(() => (wasBehind ||= asked.place === 'behind'))
     const look = (): void => {
       timer = setTimeout(look, everyMs)
       timer.unref()
-      const cut = this.#cutIfDead(asked, { mark, wasNext, everyMs })
+      const cut = this.#cutIfDead(asked, { mark, wasNext, wasBehind, everyMs })
       mark = this.#mark()
       wasNext = asked.place === 'next'
+      wasBehind = asked.place === 'behind'
       looked(cut)
     }
     let timer = setTimeout(look, everyMs)
     return () => clearTimeout(timer)
   }
 
-  #cutIfDead(asked: Asked, { mark, wasNext, everyMs }: Look): boolean {
+  #cutIfDead(asked: Asked, { mark, wasNext, wasBehind, everyMs }: Look): boolean {
     // Without lines of ours, ending a connection would leave its place in the pool taken by a socket that never closes.
     if (asked.place === 'behind' || this.#open.size === 0) return false
     if (asked.place === 'waiting') return this.#cutOpening(everyMs)
+    // What it was behind has been answered meanwhile: whichever line is silent, it is not this one.
+    if (wasBehind) return false
     const silent = this.#silentSince(mark)
     // What was next at the last look already is an answer that has stopped on its way, or takes longer than twice its time.
     if (silent.length === 0 && !wasNext) return false
@@ -146,6 +152,7 @@ export class Lines {
 interface Look {
   readonly mark: Mark
   readonly wasNext: boolean
+  readonly wasBehind: boolean
   readonly everyMs: number
 }
 

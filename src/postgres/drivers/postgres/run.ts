@@ -1,7 +1,11 @@
 /**
- * One transaction inside `sql.begin`, which ends it in ways that need care: it does not look at the answer to COMMIT,
- * it cannot give up on a statement that hangs, and after its connection was lost it would send ROLLBACK or COMMIT to
- * nobody (which ends the process) or to the next user of that connection.
+ * One transaction inside `sql.begin`, which ends it in ways that need care: it cannot give up on a statement that hangs, and
+ * after its connection was lost it would send ROLLBACK or COMMIT to nobody (which ends the process) or to the next user of that
+ * connection.
+ *
+ * Its COMMIT it prepares by name, and does not look at the answer. If a pooler has lost the name, the transaction fails for it,
+ * and the COMMIT that postgres.js then sends under another name is answered with ROLLBACK: nothing was committed, and nobody is
+ * told. So COMMIT is sent here, without a name, and `sql.begin` is never told that its work is done.
  */
 import { isReadOnly } from '../../errors.js'
 import { rolledBack } from '../loan-errors.js'
@@ -19,6 +23,8 @@ export class Run<R> {
   #failed: { readonly error: unknown } | undefined
   #giveUp: (error: unknown) => void = ignore
   readonly #givenUp = new Promise<never>((_, reject) => (this.#giveUp = reject))
+  #commitSent: (answered: Promise<R>) => void = ignore
+  readonly #committed = new Promise<R>((resolve) => (this.#commitSent = resolve))
 
   constructor(settings?: string) {
     this.#settings = settings
@@ -60,7 +66,7 @@ export class Run<R> {
     }
   }
 
-  /** What `sql.begin` calls: its promise decides between COMMIT and ROLLBACK. */
+  /** What `sql.begin` calls: it rolls back if this rejects. */
   async inside(raw: Handle, work: (tx: Handle) => Promise<R>): Promise<R> {
     // postgres.js goes on connecting for a BEGIN that was given up. Nobody waits for this one: it is rolled back.
     if (this.#lost) throw this.#failed!.error
@@ -72,15 +78,17 @@ export class Run<R> {
       return true
     }
     // Values, even if none, and the simple protocol, since there may be several commands.
-    raw.unsafe(`set local jit = off${settings}`, [], { onexecute }).catch(ignore)
+    const first = raw.unsafe(`set local jit = off${settings}`, [], { onexecute })
+    gate.pass(first, false)
+    first.catch(ignore)
     try {
       const result = await work(guard({ raw, gate }))
       const swallowed = gate.failure
       await gate.settled()
       if (gate.failure !== undefined) throw swallowed === undefined ? gate.failure : rolledBack(swallowed)
-      // The COMMIT, whose answer postgres.js keeps to itself.
-      gate.expect()
-      return this.#lost ? await never() : result
+      if (!this.#lost) this.#commitSent(this.#commit(raw, gate, result))
+      // Whatever postgres.js sent from now on would reach the next user of the connection.
+      return await never()
     } catch (error) {
       this.#failed = { error }
       // The ROLLBACK of postgres.js would wait behind the running statement.
@@ -99,6 +107,21 @@ export class Run<R> {
     } finally {
       gate.close()
     }
+  }
+
+  async #commit(raw: Handle, gate: Gate, result: R): Promise<R> {
+    gate.close()
+    // Without values it has no name.
+    const commit = raw.unsafe('commit')
+    gate.pass(commit, false)
+    const { command } = (await commit) as { command?: string }
+    if (command === 'ROLLBACK') throw rolledBack()
+    return result
+  }
+
+  /** Settles with the transaction, of which `sql.begin` knows only how it fails. */
+  ended(begin: Promise<R>): Promise<R> {
+    return Promise.race([begin, this.#committed])
   }
 
   async outcome(ended: Promise<R>): Promise<R> {
