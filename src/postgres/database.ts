@@ -126,12 +126,13 @@ export function bindDatabase<Tx, TxIn>(driver: Driver<Tx, TxIn>, schema: string)
           })
         }
         const given = toText(param)
-        if (silences.isOurs(tx)) silences.allow(tx, withTravel(limits.optionsOf(statement, param), given).limitMs)
+        const isOurs = silences.isOurs(tx)
+        if (isOurs) silences.allow(tx, withTravel(limits.optionsOf(statement, param), given).limitMs)
         let rows: readonly Row[]
         try {
           rows = await driver.query(bind(statement), [given], tx as Tx)
         } finally {
-          silences.allow(tx, undefined)
+          if (isOurs) silences.allow(tx, undefined)
         }
         if (statement === OPEN) silences.opened(tx, (rows[0]?.['opened'] as string).split(' ', 1)[0]!)
         if (TELLS_ID.has(statement)) silences.opened(tx, rows[0]?.['xid'] as string)

@@ -107,7 +107,7 @@ export const consumerRm = command({
       const about = estimated ? 'about ' : ''
       out.note(`${about}${counted(open, 'message')} not handled, ${about}${counted(handled, 'message')} handled`)
     }
-    const others = await othersThan(box, args.name, Object.keys(consumers))
+    const others = counts ? undefined : await othersThan(box, args.name, Object.keys(consumers))
     const loss = discard ? ', and give up what it has not handled' : ''
     const what = `remove consumer ${args.name}${loss}${forget ? ', and forget what it has handled' : ''}`
     // Of one that nobody lists a removal that died halfway may have left something, which nobody need be asked about.

@@ -70,12 +70,21 @@ export class Answers {
     const probes = Array.from({ length: this.#lines.size }, () => this.#pools.unsafe('select 1'))
     if (listen?.sql) probes.push(listen.sql.unsafe('select 1'))
     for (const probe of probes) {
-      const asked = this.follow(probe)
-      // One that finds no idle connection tells nothing.
-      const idle = { get place() { return asked.place === 'next' ? 'next' : 'behind' }, get connection() { return asked.connection } } as const // prettier-ignore
-      const stop = this.#lines.watch(idle, ms, ignore)
+      const stop = this.#lines.watch(ifIdle(this.follow(probe)), ms, ignore)
       probe.then(stop, stop)
     }
+  }
+}
+
+/** A probe that finds no idle connection tells nothing: it waits behind others. */
+function ifIdle(asked: Asked): Asked {
+  return {
+    get place() {
+      return asked.place === 'next' ? 'next' : 'behind'
+    },
+    get connection() {
+      return asked.connection
+    },
   }
 }
 
