@@ -57,7 +57,7 @@ export interface Pruned {
 export async function prune(
   runtime: Runtime,
   consumers: readonly ConsumerDeclaration[],
-  memory: Memory = createMemory(runtime, beginTurn()),
+  memory: Memory,
   done: Pruned = { count: 0, held: [] },
 ): Promise<void> {
   try {
