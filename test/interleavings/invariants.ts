@@ -176,7 +176,7 @@ function judgeLoose(after: Snapshot): string[] {
   return wrong
 }
 
-/** A lane never sleeps over a message, is blocked by something, and keeps the order of commits. */
+/** A lane never sleeps over a message, waits for one that is there, is blocked by something, and keeps the order of commits. */
 function judgeLane({ behind }: State, { lane, work }: Snapshot, deeds: readonly Deed[]): string[] {
   const wrong: string[] = []
   const waiting = work.filter(({ parked }) => parked === null)
@@ -184,6 +184,10 @@ function judgeLane({ behind }: State, { lane, work }: Snapshot, deeds: readonly 
   if (waiting.length > 0 && !lane) wrong.push('a message waits in no lane')
   if (waiting.length > 0 && lane && lane.dueMs === null && lane.token === null && !lane.blocked) {
     wrong.push('the lane sleeps over a message')
+  }
+  const left = deeds.some(({ id, discarded, marked }) => id === 'm' && (discarded ?? marked))
+  if (left && waiting.length > 0 && waiting[0]!.id !== 'm' && lane?.token === null && (lane.dueMs ?? 0) > 0) {
+    wrong.push('the lane waits for a message that has left')
   }
   if (lane?.blocked && (lane.dueMs !== null || lane.token !== null)) wrong.push('the lane is blocked and runs')
   if (lane?.blocked && blocking.length === 0) wrong.push('the lane is blocked by nothing')

@@ -657,6 +657,7 @@ export const LANE_STATES: State[] = [
   }),
   ordered('due', (c) => message(c) + work(c, inLane) + lane(c, { due_at: AGO })),
   ordered('delayed', (c) => message(c) + work(c, { ...inLane, attempts: '1' }) + lane(c, { due_at: LATER })),
+  ordered('delayed, two', (c) => pair(c, { attempts: '1' }) + lane(c, { due_at: LATER }), { two: true }),
   ordered('claimed by A', (c) => message(c) + work(c, inLane) + lane(c, held(A))),
   ordered('claimed by A, dirty', (c) => message(c) + work(c, inLane) + lane(c, { ...held(A), dirty: 'true' })),
   ordered('claimed by A, two', (c) => pair(c, {}) + lane(c, held(A)), { two: true }),

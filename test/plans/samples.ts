@@ -123,9 +123,9 @@ export const SAMPLES: ReadonlyMap<string, Sample> = new Map<string, Sample>([
   ['READ_SWITCHES', sample(audit.READ_SWITCHES, { limit: 100 }, 'audit_pkey')],
 
   ['WALK_END', sample(bulk.WALK_END, null, 'quarantine_pkey outbox_pkey')],
-  ['RETRY', sample(bulk.RETRY, { keys: [PARKED], states: ['dead'] }, 'work_pkey')],
+  ['RETRY', sample(bulk.RETRY, { keys: [PARKED], states: ['dead'] }, 'work_pkey work_lane')],
   ['REPLAY', sample(bulk.REPLAY, { keys: [HANDLED], consumers: [LOCAL] }, 'message_pkey work_pkey')],
-  ['DISCARD', sample(bulk.DISCARD, { keys: [PENDING, PARKED], states: ['dead', 'pending'] }, 'work_pkey')],
+  ['DISCARD', sample(bulk.DISCARD, { keys: [PENDING, PARKED], states: ['dead', 'pending'] }, 'work_pkey work_lane')],
   ['DISCARD_QUARANTINED', sample(bulk.DISCARD_QUARANTINED, { rows: ['1', '2'], reason: 'no use' }, 'quarantine_pkey')],
   ['READ_QUARANTINED', sample(bulk.READ_QUARANTINED, { rows: ['1', '2'], bytes: 1e6 }, 'quarantine_pkey')],
   ['LOCK_QUARANTINED', sample(bulk.LOCK_QUARANTINED, { rows: [['1', 'quarantined']], wait: '1s' }, 'quarantine_pkey')],
@@ -299,7 +299,7 @@ export const SAMPLES: ReadonlyMap<string, Sample> = new Map<string, Sample>([
   ['REMOVE_HORIZON', sample(consumers.REMOVE_HORIZON, { consumer: 'gone' }, '')],
 
   ['MARK_HANDLED', sample(marks.MARK_HANDLED, { consumer: 'orders', retainMs: DAY, wait: '1s', marks: [{ s: 's', i: 'x', t: '', at: NOW }] }, '')],
-  ['SETTLE_MARKED', sample(marks.SETTLE_MARKED, { keys: [PENDING, HANDLED] }, 'work_pkey message_pkey')],
+  ['SETTLE_MARKED', sample(marks.SETTLE_MARKED, { keys: [PENDING, HANDLED] }, 'work_pkey work_lane message_pkey')],
 
   ['CONSUMERS', sample(retain.CONSUMERS, null, '')],
   ['PRUNABLE', sample(retain.PRUNABLE, { consumer: 'orders', retainMs: DAY, limit: 100, lean: false, low: undefined }, 'message_received work_pkey handled_pkey')],

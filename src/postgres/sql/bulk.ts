@@ -6,7 +6,7 @@
  */
 import type { LocalConsumer } from '../../local-consumer.js'
 import { statement, type Flag, type Json } from '../statement.js'
-import { chosenWork, freeLanes, same, wakeLanes, type MessageKey } from './rules.js'
+import { chosenWork, freeLanes, headOf, same, wakeLanes, type MessageKey } from './rules.js'
 
 /** Messages, and the states that each must be in. */
 interface Chosen {
@@ -44,8 +44,8 @@ where $1::text is not null`)
 
 /**
  * Makes parked messages pending again, with all their attempts. They keep their place in their lane. The message that
- * blocks its lane frees it; any other waits with the rest if one does. Out: the keys of those
- * that were changed. Index: the primary keys.
+ * blocks its lane frees it; any other waits with the rest if one does. Nor does one that is behind the first of its lane make
+ * that one run before the time of its retry. Out: the keys of those that were changed. Index: the primary keys, work_lane.
  */
 export const RETRY = statement<Chosen, KeyRow>(`
 with input as materialized (select $1::text::jsonb given),${chosenWork()},
@@ -61,12 +61,14 @@ changed as (
   returning w.consumer, w.source, w.id, w.lane, w.seq
 ),
 waiting as materialized (
-  select consumer, lane, array_agg(seq) seqs from changed where lane is not null group by consumer, lane
+  select consumer, lane, array_agg(seq) seqs, coalesce(min(seq) <= (${headOf('changed.consumer', 'changed.lane')}), true) leads
+  from changed where lane is not null group by consumer, lane
 ),
 freed as (
   update ob.lane x set dirty = true, blocked = x.blocked and not w.frees,
-    due_at = case when x.token is null and w.frees then ob.now() else x.due_at end
-  from (select w.consumer, w.lane, coalesce(lane.front = any (w.seqs), true) frees
+    due_at = case when x.token is null and w.frees and (x.blocked or w.leads or x.due_at = 'infinity')
+                  then least(x.due_at, ob.now()) else x.due_at end
+  from (select w.consumer, w.lane, w.leads, coalesce(lane.front = any (w.seqs), true) frees
         from waiting w join lane on lane.consumer = w.consumer and lane.key = w.lane) w
   where x.consumer = w.consumer and x.key = w.lane
 ),
@@ -133,15 +135,15 @@ returning m.consumer, m.source, m.id`)
 
 /**
  * Discards messages that nobody holds, of the states dead, quarantined and pending. The message that blocks its lane frees
- * it. A lease that has run out gets another token, so that a worker that comes back late cannot settle what was discarded.
- * Out: the keys of those that were changed. Index: the primary keys.
+ * it, and so does the first one of a lane that waits for its retry. A lease that has run out gets another token, so that a worker
+ * that comes back late cannot settle what was discarded. Out: the keys of those that were changed. Index: the primary keys, work_lane.
  */
 export const DISCARD = statement<Chosen, KeyRow>(`
 with input as materialized (
   select array(select jsonb_array_elements_text(given->'states')) states, given from (select $1::text::jsonb given) x
 ),${chosenWork()},
 fitting as materialized (
-  select w.consumer, w.source, w.id from input, chosen c join ob.work w on ${same('w', 'c')}
+  select w.consumer, w.source, w.id, w.parked is null waited from input, chosen c join ob.work w on ${same('w', 'c')}
   left join lane on lane.consumer = c.consumer and lane.key = c.lane
   where (w.parked in ('dead', 'quarantined') and w.parked = any (input.states))
     or ('pending' = any (input.states) and (w.parked = 'failed' or w.parked is null
@@ -151,7 +153,7 @@ fitting as materialized (
 changed as (
   update ob.work w set parked = 'discarded', token = null, suspect = false, due_at = 'infinity'
   from fitting f where ${same('w', 'f')}
-  returning w.consumer, w.source, w.id, w.lane, w.seq
+  returning w.consumer, w.source, w.id, w.lane, w.seq, f.waited
 ),${freeLanes('changed')}
 select consumer, source, id from changed`)
 

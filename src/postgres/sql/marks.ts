@@ -50,9 +50,9 @@ select (select count(*) from mark)::text given, (select count(*) from marked)::t
 
 /**
  * Settles known messages as handled that nobody holds: what waits, is dead, in quarantine for want of an outcome, or discarded. As
- * in DISCARD, the one that blocks its lane frees it, and a lease that has run out gets another token. Out: one row: how
+ * in DISCARD, the one that blocks or holds up its lane frees it, and a lease that has run out gets another token. Out: one row: how
  * many were settled, and as JSON [source, id] those that somebody holds: a worker, or who has it locked. Lists are matched
- * by grouping, for there are thousands in them, of which the planner expects few. Index: the primary keys.
+ * by grouping, for there are thousands in them, of which the planner expects few. Index: the primary keys, work_lane.
  */
 export const SETTLE_MARKED = statement<{ keys: readonly MessageKey[] }, { settled: string; held: string }>(`
 with input as materialized (select $1::text::jsonb given),${chosenWork()},
@@ -62,13 +62,13 @@ laned as materialized (
     union all select consumer, null, null, key, live from lane) x
 ),
 fitting as materialized (
-  select w.consumer, w.source, w.id from laned c join ob.work w on ${same('w', 'c')}
+  select w.consumer, w.source, w.id, w.parked is null waited from laned c join ob.work w on ${same('w', 'c')}
   where w.parked is not null or (w.token is null or w.due_at <= ob.now()) and not coalesce(c.live, false)
   order by w.consumer, w.source, w.id for update of w skip locked
 ),
 settled as (
   delete from ob.work w using fitting f where ${same('w', 'f')}
-  returning w.consumer, w.source, w.id, w.lane, w.seq
+  returning w.consumer, w.source, w.id, w.lane, w.seq, f.waited
 ),
 times as (
   insert into ob.handled (n, at) select m.n, ob.now() from settled s ${messageOf('s')} where m.n is not null

@@ -91,6 +91,12 @@ export function frontOf(consumer: string, lane: string): string {
   order by front.failed_at desc nulls last, front.seq desc limit 1`
 }
 
+/** The number of the first message that waits in a lane, as of the snapshot of its statement; null: none does. Index: work_lane. */
+export function headOf(consumer: string, lane: string): string {
+  return `select head.seq from ob.work head
+  where head.consumer = ${consumer} and head.lane = ${lane} and head.parked is null order by head.seq limit 1`
+}
+
 /**
  * The same of an event with the delivery `d`, or none: it is there once for each sink it is still to be published to, and once if it has
  * been published to all.
@@ -144,24 +150,28 @@ export function wakeLanes(work: string, schema = 'ob'): string {
 }
 
 /**
- * Frees the lanes of work that has left: rows with a `consumer`, a `lane` and a `seq`. One that was blocked by it goes on, and so
- * does one that nothing blocks any more; one that another message blocks stays blocked. A lane that a worker claimed which is
- * gone by now, as `lane` says, gets another token: what comes back of it finds its claim lost. Lanes are matched by grouping: the
- * planner takes these lists for short, and would join them row by row.
+ * Frees the lanes of work that has left: rows with a `consumer`, a `lane` and a `seq`, and whether it `waited` for its turn. A lane
+ * that was blocked by it goes on, and so does one that nothing blocks any more; one that another message blocks stays blocked. One
+ * that waited for the retry of its first message goes on if that one has left. A lane that a worker claimed which is gone by now, as
+ * `lane` says, gets another token: what comes back of it finds its claim lost. Lanes are matched by grouping: the planner takes
+ * these lists for short, and would join them row by row.
  */
 export function freeLanes(left: string): string {
   return `
 left_behind as materialized (
-  select consumer, lane, coalesce(max(front) = any (array_agg(seq)), max(front) is null) frees, bool_or(live) live from (
-    select consumer, lane, seq, null::bigint front, null::boolean live from ${left} where lane is not null
-    union all select consumer, key, null, front, live from lane) x
+  select consumer, lane, coalesce(max(front) = any (array_agg(seq)), max(front) is null) frees, bool_or(live) live,
+    coalesce((${headOf('x.consumer', 'x.lane')}) = any (array_agg(seq) filter (where waited)), false) headed
+  from (
+    select consumer, lane, seq, waited, null::bigint front, null::boolean live from ${left} where lane is not null
+    union all select consumer, key, null, null, front, live from lane) x
   group by consumer, lane having count(seq) > 0 and bool_or(live) is not null
 ),
 freed as (
   update ob.lane x set
     token = case when x.token is not null and not b.live then gen_random_uuid() else x.token end,
     blocked = x.blocked and not b.frees,
-    due_at = case when x.blocked and b.frees and x.token is null then ob.now() else x.due_at end
+    due_at = case when x.token is null and case when x.blocked then b.frees else b.headed end
+                  then least(x.due_at, ob.now()) else x.due_at end
   from left_behind b where x.consumer = b.consumer and x.key = b.lane
 )`
 }
