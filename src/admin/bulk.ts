@@ -114,9 +114,8 @@ async function walk(
   if (states.length === 0 || limit === 0) return 0
   const size = perSecond === undefined || dryRun ? BATCH : Math.max(1, Math.min(BATCH, Math.floor(perSecond / 10)))
   const end = endsOf(await endOf(runtime))
-  const started = performance.now()
+  let next = performance.now()
   let sum = 0
-  let taken = 0
   for (const place of await placesOf(runtime, filter, states)) {
     let position: Position | undefined = await startOf(runtime, place, filter, 'oldest')
     for (let done = false; !done;) {
@@ -128,10 +127,13 @@ async function walk(
       done = found.done
       for (let at = 0; at < found.rows.length;) {
         const batch = found.rows.slice(at, at + Math.min(size, limit - sum))
-        if (perSecond !== undefined && !dryRun) await sleepUntil(started + (taken * 1_000) / perSecond, signal)
+        if (perSecond !== undefined && !dryRun) {
+          await sleepUntil(next, signal)
+          // From when this batch begins: time that was lost is not made up for, or what it held up would come at once.
+          next = Math.max(next, performance.now()) + (batch.length * 1_000) / perSecond
+        }
         if (signal?.aborted) return sum
         sum += await take(batch)
-        taken += batch.length
         at += batch.length
         // One that is async fails as one that throws does.
         await (progress(sum) as unknown)

@@ -1,5 +1,5 @@
 /** Bulk verbs that are told to stop, and tell how far they are. */
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { open, range, type Opened } from './open.js'
 
 let opened: Opened
@@ -33,6 +33,24 @@ test('a retry that is aborted stops between two batches, answers what it changed
   expect(consumers['a']).toMatchObject({ dead: 10, pending: 20 })
   const { records } = await box.admin.audit()
   expect(records[0]).toMatchObject({ action: 'retry', detail: { count: 20, reason: 'back' } })
+})
+
+test('time that a retry has lost is not made up for: batches stay as far apart as perSecond says', async ({
+  onTestFinished,
+}) => {
+  const box = await withDead(30)
+  const { now } = performance
+  let ahead = 0
+  const clock = vi.spyOn(performance, 'now').mockImplementation(() => now.call(performance) + ahead)
+  onTestFinished(() => clock.mockRestore())
+  const told: number[] = []
+  const progress = (): void => {
+    told.push(now.call(performance))
+    // The first batch has taken as long as hundred would.
+    ahead = 10_000
+  }
+  expect(await box.admin.retry({ consumer: 'a' }, { perSecond: 100, progress })).toBe(30)
+  expect(told[2]! - told[1]!).toBeGreaterThanOrEqual(50)
 })
 
 test('a discard that is aborted while it waits for its turn does not wait for it', async () => {
