@@ -4,6 +4,7 @@
  * Messages live in several places (the journal, what is parked, what waits, the quarantine), each with an index that
  * gives them in order. A walk goes through the fewest of them that hold the wanted states.
  */
+import { CALENDAR } from '../figures.js'
 import type { State } from '../message.js'
 import { OUTBOX, OUTBOX_BY_ID, OUTBOX_PARKED } from '../postgres/sql/search-outbox.js'
 import { QUARANTINED, QUARANTINED_BY_ID, QUARANTINED_OF, SEEK_QUARANTINE } from '../postgres/sql/search-quarantine.js'
@@ -160,7 +161,8 @@ export async function startOf(
   const bound = direction === 'newest' ? before : after
   if (bound === undefined || !isQuarantine(place)) return undefined
   const slack = direction === 'newest' ? OUT_OF_ORDER_MS : -OUT_OF_ORDER_MS
-  const time = new Date(Date.parse(bound) + slack).toISOString()
+  const at = Math.min(Math.max(Date.parse(bound) + slack, CALENDAR.first), CALENDAR.last)
+  const time = new Date(at).toISOString()
   const [row] = await db.run(SEEK_QUARANTINE, { time })
   const n = BigInt(row!.n)
   return String(direction === 'newest' ? n + 1n : n)

@@ -84,6 +84,15 @@ describe('changing messages', () => {
   }
 })
 
+test('times at the ends of the calendar are times like others', async () => {
+  await box.receive({ id: undefined, type: 't', data: 1 })
+  const [first, last] = [new Date('0001-01-01T00:00:00Z'), new Date('9999-12-31T23:59:59Z')]
+  expect(await box.admin.messages({ before: last, after: first, key: 'none' })).toEqual({ entries: [] })
+  expect(await box.admin.messages({ before: first, consumer: 'c' })).toEqual({ entries: [] })
+  expect(await box.admin.retry({ after: first, key: 'none' })).toBe(0)
+  expect(await box.admin.retry({ after: last, consumer: 'c' })).toBe(0)
+})
+
 test('a misspelt criterion comes with a suggestion', async () => {
   await expect(box.admin.messages({ stat: 'dead' } as Filter)).rejects.toThrow(/did you mean state/)
 })
