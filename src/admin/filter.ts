@@ -137,7 +137,8 @@ function list<T>(criteria: Record<string, unknown>, name: string, check: (value:
   if (value === undefined) return undefined
   if (!Array.isArray(value)) return [check(value)]
   if (value.length > MAX_IDS) throw invalid(`filter: ${name} takes at most ${MAX_IDS} values; got ${value.length}`)
-  return value.map(check)
+  // Named twice, it would be looked for twice, and found twice.
+  return [...new Set(value.map(check))]
 }
 
 function oneOf<const T extends string>(name: string, value: unknown, allowed: readonly T[]): T {

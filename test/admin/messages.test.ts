@@ -169,6 +169,7 @@ describe('criteria', () => {
     ['a consumer that is not there', { consumer: 'nobody' }, []],
     ['a state', { state: 'dead' }, ['m3', 'm4']],
     ['states', { state: ['dead', 'quarantined'] }, ['', 'b1', 'm3', 'm3', 'm4', 'o3']],
+    ['a state that is named twice', { state: ['dead', 'dead'] }, ['m3', 'm4']],
     ['handled', { state: 'handled', consumer: 'a' }, ['m1', 'm2', 'o1', 'o2']],
     ['nothing pending', { state: ['pending', 'processing'] }, []],
     ['a type', { type: 'good' }, ['b1', 'm1', 'm2', 'm3', 'm3', 'm4']],
@@ -198,6 +199,13 @@ describe('criteria', () => {
       expect(ids(await everything(filter, 2)).sort()).toEqual(expected)
     })
   }
+
+  test('selects by a fingerprint that is named twice', async () => {
+    const [row] = await opened.sql(box.schema, `select fingerprint from ob.work where id = 'm3'`)
+    const fingerprint = row!['fingerprint'] as string
+    expect(ids(await everything({ fingerprint: [fingerprint, fingerprint] }, 2))).toEqual(['m3'])
+    expect(await box.admin.retry({ fingerprint: [fingerprint, fingerprint] }, { dryRun: true })).toBe(1)
+  })
 
   test('an id that looks like SQL is an id', async () => {
     await box.receive({ id: `x' or '1'='1`, type: 'odd', data: 1 })
