@@ -19,12 +19,19 @@ export async function retry(
   return changeAll(runtime, filter, options, retrying(runtime, consumers))
 }
 
-/** `note` is told of the messages that run again. */
+export interface Retrying {
+  /** Is told of the messages that run again. */
+  readonly note?: (keys: readonly MessageKey[]) => void
+  /** The lanes that a release holds back, where the batches of one change are released one by one. */
+  readonly heldBack?: Set<string>
+}
+
 export function retrying(
   runtime: Runtime,
   consumers: readonly ConsumerDeclaration[],
-  note: (keys: readonly MessageKey[]) => void = () => undefined,
+  { note = () => undefined, heldBack = new Set() }: Retrying = {},
 ): Change {
+  const release = createRelease(runtime, { consumers, by: 'person', heldBack })
   const counted = (rows: readonly KeyRow[]): number => {
     note(rows.map(({ consumer, source, id }) => [consumer, source, id]))
     return rows.length
@@ -41,7 +48,7 @@ export function retrying(
       return (
         counted(await unpark(runtime, parked, states)) +
         counted(await replay(runtime, handled, consumers)) +
-        (await createRelease(runtime, { consumers, by: 'person' })(rows.flatMap(toHeld))).stored
+        (await release(rows.flatMap(toHeld))).stored
       )
     },
     outbox: (rows, states) => publishAgain(runtime, rows, states),

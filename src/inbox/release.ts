@@ -23,6 +23,8 @@ export interface ReleaseOptions {
   readonly consumers: readonly ConsumerDeclaration[]
   /** A person has judged their age. A start has not: what may have been forgotten, or has waited as long, is too old. */
   readonly by: 'person' | 'start'
+  /** Lanes of which something stayed behind: what comes after it stays too, or it would come before it. */
+  readonly heldBack?: Set<string>
 }
 
 /** A row of the quarantine, as it was found. */
@@ -66,8 +68,7 @@ const UNMAPPED =
   'unmapped messages are not released: their source has read them without map; hand in what map makes of them with box.receive, then discard them'
 
 export function createRelease(runtime: Runtime, options: ReleaseOptions): Release {
-  /** Lanes of which something stayed behind: what comes after it stays too, or it would come before it. */
-  const heldBack = new Set<string>()
+  const { heldBack = new Set<string>() } = options
   return async (held) => {
     const size = READ_AT_ONCE[options.by]
     let stored = 0

@@ -174,6 +174,27 @@ test('what leaves the quarantine is counted exactly, though a step fails and ano
   expect(left).toEqual({ held: 0, work: 120 })
 })
 
+test('what is behind a message that cannot leave the quarantine stays with it, though it is in another batch', async () => {
+  await using box = await server.open({ maxBytes: 10 })
+  const held = (id: string, key: string) => ({ id, key, type: 'note', data: { filler: 'x'.repeat(20) } })
+  await box.receive([held('q1', 'k'), held('q2', 'k'), held('q3', 'l')])
+  box.consumer('mail', { note: () => undefined }, { order: 'key' })
+  const ops = here(box)
+  const { confirmation } = (await ask(ops, 'countRetry', { ...shop, q: 'state:quarantined' })).answer as Counted
+  const holder = await server.pool.connect()
+  await holder.query('begin')
+  await holder.query(
+    `insert into "${box.schema}".message (consumer, source, id, type, body) values ('mail', '', 'q1', 'note', '1')`,
+  )
+  // One at a time.
+  const { id } = (await ask(ops, 'retry', { ...shop, confirmation, perSecond: 10 })).answer as Job
+  const job = await ended(ops, id)
+  await holder.query('rollback')
+  holder.release()
+  expect(job).toMatchObject({ state: 'done', done: 1, skipped: 2 })
+  expect(await box.sql('select id from ob.work')).toEqual([{ id: 'q3' }])
+})
+
 test('whoever carries on takes what was counted, and not what has died since, though that came before', async () => {
   await using box = await dead(6)
   // It runs again, and dies later.

@@ -148,7 +148,10 @@ describe('a release', () => {
     expect(await box.ids()).toEqual(['1'])
   })
 
-  test('that waits for a copy which is being handled leaves what comes behind it, too', async () => {
+  test.for<[how: string, options: { perSecond?: number }]>([
+    ['in one batch', {}],
+    ['in batches of one message', { perSecond: 10 }],
+  ])('that waits for a copy which is being handled leaves what comes behind it, too, %s', async ([, options]) => {
     await using box = await server.open({ maxBytes: 10 })
     box.consumer('a', { note: () => undefined }, { order: 'key' })
     await box.receive([note('1', { key: 'k' }), note('2', { key: 'k' }), note('3', { key: 'l' })])
@@ -157,10 +160,11 @@ describe('a release', () => {
     await holder.query(
       `insert into "${box.schema}".message (consumer, source, id, type, body) values ('a', '', '1', 'note', '1')`,
     )
-    expect(await box.admin.retry('all')).toBe(1)
-    expect(await box.sql('select id from ob.message')).toEqual([{ id: '3' }])
+    const released = await box.admin.retry('all', options)
+    const stored = await box.sql('select id from ob.message')
     await holder.query('rollback')
     holder.release()
+    expect([released, stored]).toEqual([1, [{ id: '3' }]])
     expect(await box.admin.retry('all')).toBe(2)
     expect(await box.sql('select id from ob.work order by seq')).toMatchObject([{ id: '3' }, { id: '1' }, { id: '2' }])
   })

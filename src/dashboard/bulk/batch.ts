@@ -25,6 +25,8 @@ export interface Carried {
   readonly token: string
   readonly verb: 'retry' | 'discard'
   readonly reason: string | undefined
+  /** Keys of which a batch has left something in quarantine: the next ones leave what is behind it. */
+  readonly heldBack: Set<string>
 }
 
 export interface Batch {
@@ -120,10 +122,10 @@ function within(runtime: Runtime, tx: unknown): Runtime {
 
 /** `note` is told of the messages that run again. */
 export function changeOf(
-  { inside: { stage }, verb, reason }: Pick<Carried, 'inside' | 'verb' | 'reason'>,
+  { inside: { stage }, verb, reason, heldBack }: Pick<Carried, 'inside' | 'verb' | 'reason'> & Partial<Carried>,
   runtime: Runtime = stage.runtime,
   note?: (keys: readonly MessageKey[]) => void,
 ): Change {
-  if (verb === 'retry') return retrying(runtime, stage.consumers(), note)
+  if (verb === 'retry') return retrying(runtime, stage.consumers(), { note, heldBack })
   return discarding(runtime, stage.consumers().map(({ name }) => name), reason ?? '') // prettier-ignore
 }

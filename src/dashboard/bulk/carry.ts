@@ -1,6 +1,6 @@
 /**
  * Carry: a process goes on with a change until it ends, at a rate that may change meanwhile, and looks what becomes of its
- * messages. Everything that has to survive it is in the row; here is nothing but the pace.
+ * messages. Everything that has to survive it is in the row; here is nothing but the pace, and which keys are held back.
  */
 import { backoffMs, sleep } from '../../backoff.js'
 import { writeAudit } from '../../inbox/audit.js'
@@ -93,6 +93,7 @@ async function fail(parts: CarryParts, hold: Hold, error: unknown): Promise<void
 /** What a process has of a change while it carries it. */
 class Hold {
   row: BulkRow
+  readonly heldBack = new Set<string>()
   readonly #parts: CarryParts
   #after = '0'
   #lookedAt = -Infinity
@@ -149,7 +150,7 @@ class Hold {
 async function run(parts: CarryParts, hold: Hold): Promise<Ending | 'left' | undefined> {
   const { inside, turn } = parts
   const { runtime } = inside.stage
-  const carried = carriedOf(parts, hold.row)
+  const carried = carriedOf(parts, hold)
   const wanted = await orderedBy(parts, carried, hold.row)
   let plan = hold.row.plan === null ? await beginPlan(runtime, wanted) : (JSON.parse(hold.row.plan) as Plan)
   let done = Number(hold.row.done)
@@ -182,8 +183,8 @@ async function run(parts: CarryParts, hold: Hold): Promise<Ending | 'left' | und
   }
 }
 
-function carriedOf({ inside, token }: CarryParts, { id, verb, reason }: BulkRow): Carried {
-  return { inside, id, token, verb, reason: reason ?? undefined }
+function carriedOf({ inside, token }: CarryParts, { row: { id, verb, reason }, heldBack }: Hold): Carried {
+  return { inside, id, token, verb, reason: reason ?? undefined, heldBack }
 }
 
 /** Whoever asked for it may have written it with aliases, or with what is behind them. */
