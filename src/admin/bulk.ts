@@ -15,10 +15,9 @@ import { sleep } from '../backoff.js'
 import { checkSelection, type CheckedFilter } from './filter.js'
 import { SIGNED } from './signed.js'
 import type { Bulk, Filter } from './types.js'
-import { placesOf, possibleStates, startOf, step, type Place, type Position } from './walk.js'
+import { examinedAtOnce, placesOf, possibleStates, startOf, step, type Place, type Position } from './walk.js'
 
 const BATCH = 500
-const EXAMINE = 2_000
 
 /** What `retry` and `discard` take. */
 export const BULK = {
@@ -113,6 +112,7 @@ async function walk(
 ): Promise<number> {
   if (states.length === 0 || limit === 0) return 0
   const size = perSecond === undefined || dryRun ? BATCH : Math.max(1, Math.min(BATCH, Math.floor(perSecond / 10)))
+  const count = examinedAtOnce(filter)
   const end = endsOf(await endOf(runtime))
   let next = performance.now()
   let sum = 0
@@ -121,7 +121,7 @@ async function walk(
     for (let done = false; !done;) {
       if (signal?.aborted) return sum
       const until = end[place]
-      const options = { direction: 'oldest', states, position, until, count: EXAMINE, bodies: false } as const
+      const options = { direction: 'oldest', states, position, until, count, bodies: false } as const
       const found = await step(runtime, place, filter, options)
       position = found.position
       done = found.done

@@ -9,10 +9,12 @@ import { readCursor, writeCursor } from './cursor.js'
 import { checkFilter, type CheckedFilter } from './filter.js'
 import { PAGE, type Page } from './page.js'
 import type { Filter } from './types.js'
-import { placesOf, positionOf, possibleStates, startOf, step, type Place, type Position, type Step } from './walk.js'
+import {
+  examinedAtOnce, placesOf, positionOf, possibleStates, startOf, step, type Place, type Position, type Step,
+} from './walk.js' // prettier-ignore
 
 /** What one call may examine in one place before it answers with what it has, and a cursor. */
-const BOUNDS: Bounds = { most: 20_000, atOnce: 2_000 }
+const MOST = 20_000
 
 export async function messages<M extends MessageMap>(
   runtime: Runtime,
@@ -44,7 +46,7 @@ interface Bounds {
 export async function find(
   runtime: Runtime,
   filter: CheckedFilter,
-  { cursor, limit, bodies, examine = BOUNDS }: Wanted,
+  { cursor, limit, bodies, examine = { most: MOST, atOnce: examinedAtOnce(filter) } }: Wanted,
 ): Promise<{ rows: readonly FoundRow[]; cursor: string | undefined }> {
   const trails = await startTrails(runtime, filter, { cursor, most: examine.most })
   const until = performance.now() + (examine.ms ?? Infinity)

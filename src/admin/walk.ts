@@ -106,6 +106,11 @@ export function possibleStates(filter: CheckedFilter, states: readonly State[] =
   })
 }
 
+/** How many rows a walk examines in one statement: fewer where it reads bodies, each of which may have a megabyte. */
+export function examinedAtOnce(filter: CheckedFilter): number {
+  return looksIntoBodies(filter) ? 100 : 2_000
+}
+
 export interface Step {
   /** Those that fit. */
   readonly rows: readonly FoundRow[]
@@ -133,7 +138,9 @@ export async function step(runtime: Runtime, place: Place, filter: CheckedFilter
   const { box: _, states: __, data, judge, ...criteria } = filter
   const { direction, states, position, until, count, bodies } = options
   const lean = !bodies && !looksIntoBodies(filter)
-  const param = { ...criteria, states, position, until, limit: count, lean }
+  // What cannot be decoded has no data to fit.
+  const decoded = data !== undefined
+  const param = { ...criteria, states, position, until, limit: count, lean, decoded }
   const rows = await runUnjitted(runtime.db, PLACES[place][direction], param)
   const last = rows.at(-1)
   const examined = Number(last?.ord ?? 0)

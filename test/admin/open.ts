@@ -18,7 +18,7 @@ export interface Opened {
   close(): Promise<void>
 }
 
-const silent = { debug() {}, info() {}, warn() {}, error() {} }
+export const silent = { debug() {}, info() {}, warn() {}, error() {} }
 
 export async function open(name: string): Promise<Opened> {
   const database = await scratchDatabase(name)

@@ -1,15 +1,11 @@
 /** Plan: where the walk of a change stands, so that another process can go on behind the last message that was looked at. */
 import { endsOf, statesOf, type Change } from '../../admin/bulk.js'
-import { looksIntoBodies, type CheckedFilter } from '../../admin/filter.js'
-import { placesOf, positionOf, startOf, step, type Place, type Position } from '../../admin/walk.js'
+import type { CheckedFilter } from '../../admin/filter.js'
+import { examinedAtOnce, placesOf, positionOf, startOf, step, type Place, type Position } from '../../admin/walk.js'
 import type { State } from '../../message.js'
 import type { WalkEnd } from '../../postgres/sql/bulk.js'
 import type { FoundRow } from '../../postgres/sql/walk.js'
 import type { Runtime } from '../../runtime.js'
-
-const EXAMINE = 2_000
-/** With bodies: each may have a megabyte. */
-const EXAMINE_BODIES = 100
 
 /** Kept as JSON. What holds for the whole walk is fixed when it begins: another look may choose other places. */
 export interface Plan {
@@ -59,7 +55,7 @@ export async function lookFurther(
   if (place === undefined) return undefined
   const { position } = plan
   const until = plan.ends[place]
-  const count = looksIntoBodies(filter) ? EXAMINE_BODIES : EXAMINE
+  const count = examinedAtOnce(filter)
   const options = { direction: 'oldest', states, position, count, bodies: false } as const
   const found = await step(runtime, place, filter, { ...options, ...(until !== undefined && { until }) })
   const { rows } = found

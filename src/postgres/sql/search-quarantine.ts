@@ -13,7 +13,8 @@ const QUARANTINE_FITS = `coalesce(s.state = any (input.states)
     and (input.after is null or q.received_at >= input.after), false)`
 
 const QUARANTINE_COLUMNS = `f.fits::text, q.n::text, q.consumer, q.source, q.id, q.type, q.key,
-  case when not input.lean then q.body end body, case when not input.lean then encode(q.bytes, 'base64') end bytes,
+  case when not input.lean then q.body end body,
+  case when not input.lean and not input.decoded then encode(q.bytes, 'base64') end bytes,
   q.envelope, s.state, q.reason, q.detail, (extract(epoch from q.received_at) * 1000.0)::bigint::text received`
 
 const QUARANTINE_JUDGED = `

@@ -13,6 +13,8 @@ export interface Criteria {
   readonly limit: number
   /** Leaves the bodies out. */
   readonly lean?: boolean
+  /** Leaves out bodies that could not be decoded. */
+  readonly decoded?: boolean
   readonly states?: readonly State[]
   readonly position?: string | readonly string[] | undefined
   /** Ends a walk that goes upwards. */
@@ -87,6 +89,7 @@ export function bothWays(text: (way: Way) => string): Walk {
 
 export const CRITERIA = `input as materialized (
   select given, (given->>'limit')::int most, coalesce((given->>'lean')::boolean, false) lean,
+    coalesce((given->>'decoded')::boolean, false) decoded,
     array(select jsonb_array_elements_text(given->'states')) states,
     given->>'consumer' collate "C" consumer, given->>'source' source, given->>'key' key, given->>'reason' reason, given->>'error' error,
     case when given->'type' is not null then array(select jsonb_array_elements_text(given->'type')) end types,
