@@ -28,12 +28,20 @@ const FIRST_IN_LINE_MS = -3_600_000
  */
 export const CLAIM_BYTES = 1 << 20
 
+export interface ClaimedMessages {
+  readonly claim: Claim
+  /** Nothing else was due. */
+  readonly isAll: boolean
+  /** When the first of them had fallen due, in ms since 1970. */
+  readonly earliest: number
+}
+
 export async function claimMessages(
   runtime: Runtime,
   consumer: ConsumerDeclaration,
   token: string,
   due: Due & { readonly limit: number; readonly low: string | undefined },
-): Promise<{ readonly claim: Claim; readonly isAll: boolean; readonly earliest: number } | undefined> {
+): Promise<ClaimedMessages | undefined> {
   const { name, options } = consumer
   const asked = { consumer: name, token, leaseMs: options.leaseMs, bytes: CLAIM_BYTES, ...due }
   const rows = await runtime.db.run(CLAIM, asked)

@@ -11,22 +11,138 @@ import { gate, note, notes, recorder, useServer } from './fixture.js'
 
 const server = useServer('low_water')
 
+/** Claims on a clock of their own, which note from where they looked, in ms since 1970: undefined for everything. */
+function claims() {
+  let clock = 0
+  const low = new LowWater(() => clock)
+  const asked: (number | undefined)[] = []
+  return {
+    low,
+    asked,
+    passes(ms: number) {
+      clock += ms
+    },
+    /** Takes so long, and finds what has fallen due then. */
+    claim: (earliest: number | undefined, takes: number | Promise<unknown> = 0) =>
+      low.claim(async (hint) => {
+        asked.push(hint === undefined ? undefined : Date.parse(hint))
+        if (typeof takes === 'number') clock += takes
+        else await takes
+        return earliest === undefined ? undefined : { earliest }
+      }),
+  }
+}
+
+const AT = Date.now()
+
 test('a claim that began with a hint, and ends after its time, says nothing about what lies below it', async () => {
-  const low = new LowWater()
-  const asked: (string | undefined)[] = []
-  const at = Date.now()
-  const claim = (earliest: number, takeMs = 0) =>
-    low.claim(async (hint) => {
-      asked.push(hint)
-      if (takeMs > 0) await waitUntil(() => performance.now() > started + takeMs)
-      return { earliest }
-    })
-  const started = performance.now()
-  await claim(at)
+  const { asked, claim } = claims()
+  await claim(AT)
   // It has the hint, and takes longer than that is good for.
-  await claim(at + 60_000, 1_200)
-  await claim(at)
-  expect(asked.map((hint) => hint !== undefined)).toEqual([false, true, false])
+  await claim(AT + 60_000, 1_200)
+  await claim(AT)
+  expect(asked).toEqual([undefined, AT - 250, undefined])
+})
+
+test('the hint rises with what was claimed above it, and keeps some room for late commits', async () => {
+  const { asked, claim } = claims()
+  await claim(AT)
+  await claim(AT + 10_000)
+  await claim(AT + 5_000)
+  await claim(AT + 20_000)
+  expect(asked).toEqual([undefined, AT - 250, AT + 9_750, AT + 9_750])
+})
+
+test('while one claim looks at everything, the others go on above the hint', async () => {
+  const { asked, claim, passes } = claims()
+  await claim(AT)
+  passes(1_000)
+  const slow = gate()
+  const looking = claim(AT, slow.opened)
+  await claim(AT)
+  await claim(undefined)
+  slow.open()
+  await looking
+  expect(asked).toEqual([undefined, undefined, AT - 250, AT - 250])
+})
+
+test('a look at everything that was cheap is repeated as soon as there is nothing above the hint', async () => {
+  const { asked, claim } = claims()
+  await claim(AT, 50)
+  await claim(undefined)
+  expect(asked).toEqual([undefined, AT - 250, undefined])
+})
+
+test('one that was dear takes a tenth of the time at most, unless what is known is forgotten', async () => {
+  const { low, asked, claim, passes } = claims()
+  await claim(AT, 300)
+  await claim(undefined)
+  passes(2_999)
+  await claim(undefined)
+  expect(asked).toEqual([undefined, AT - 250, AT - 250])
+  passes(1)
+  await claim(undefined, 60_000)
+  expect(asked.at(-1)).toBeUndefined()
+  // However dear it is, what committed late is found.
+  passes(4_999)
+  await claim(undefined)
+  expect(asked.at(-1)).toBe(AT - 250)
+  passes(1)
+  await claim(undefined, 60_000)
+  expect(asked.at(-1)).toBeUndefined()
+  low.forget()
+  await claim(undefined)
+  expect(asked.at(-1)).toBeUndefined()
+})
+
+test('who drains leaves nothing out, however dear it is', async () => {
+  const { low, asked, claim } = claims()
+  await claim(AT, 300)
+  let looks = 0
+  await low.claimAny(async () => void looks++)
+  expect([asked, looks]).toEqual([[undefined], 1])
+})
+
+test('a look that began before everything was forgotten says nothing', async () => {
+  const { low, asked, claim } = claims()
+  const slow = gate()
+  const looking = claim(AT, slow.opened)
+  low.forget()
+  slow.open()
+  await looking
+  await claim(AT)
+  expect(asked).toEqual([undefined, undefined])
+})
+
+test('a worker finds what committed late, below what it has claimed', async () => {
+  await using box = await server.open()
+  const seen = new Set<string>()
+  box.consumer('a', { note: ({ id }) => void seen.add(id) })
+  await box.start()
+  await box.receive(notes(5))
+  await waitUntil(() => seen.size === 5)
+  // As a transaction that was open for an hour.
+  await box.sql(`with late as (
+      insert into ob.message (consumer, source, id, type, body)
+      select consumer, source, 'late', type, body from ob.message limit 1 returning *)
+    insert into ob.work (consumer, source, id, due_at)
+    select consumer, source, id, ob.now() - interval '1 hour' from late`)
+  await waitUntil(() => seen.has('late'))
+})
+
+test('a look at what falls due next begins at the hints, of messages and of lanes', async () => {
+  await using box = await server.open()
+  box.consumer('a', { note: () => undefined })
+  await box.receive(notes(1))
+  const due = async (from: object): Promise<unknown> =>
+    (await box.sql(NEXT_DUE, [JSON.stringify({ consumer: 'a', ...from })]))[0]?.['ms']
+  const soon = new Date(Date.now() + 60_000).toISOString()
+  expect(await due({})).toBe('0')
+  expect(await due({ low: new Date(0).toISOString(), lanesLow: soon })).toBe('0')
+  expect(await due({ low: soon, lanesLow: soon })).toBeNull()
+  await box.sql(`insert into ob.lane (consumer, key, due_at) values ('a', 'k', ob.now())`)
+  expect(await due({ low: soon, lanesLow: soon })).toBeNull()
+  expect(await due({ low: soon, lanesLow: new Date(0).toISOString() })).toBe('0')
 })
 
 test('what a stopped worker gives back goes ahead of the backlog, all of it', async () => {

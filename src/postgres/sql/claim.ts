@@ -35,7 +35,7 @@ export interface ClaimedRow {
  *
  * A claim counts nothing: it only notes that a token was still there (`suspect`), which means that the last worker
  * died. `ctid = any(array(…))` fixes the plan: as a join, a generic plan would hash a million rows. `low` skips the
- * dead index entries that a pinned xmin keeps alive; it is left out once a second, so late commits are found. What changed
+ * dead index entries that a pinned xmin keeps alive; it is left out now and then, so late commits are found. What changed
  * since the statement began is locked but not updated, so only what `claimed` has is ours. Bodies are summed up in the order
  * in which `due` found them, and rows matched by their number: sorting and joining by key costs 1 µs for each message.
  *
@@ -153,16 +153,31 @@ export const DRAIN_UNTIL = statement<null, { until: string }>(
   `select to_json(ob.now())#>>'{}' until where $1::text is not null`,
 )
 
-/** When the next message of a consumer falls due: milliseconds from now, null if none is waiting. No row: it is paused. */
-export const NEXT_DUE = statement<{ consumer: string }, { ms: string | null }>(`
-with input as materialized (select $1::text::jsonb->>'consumer' consumer),
+export interface NextDue {
+  /** Milliseconds from now; null if nothing waits. */
+  readonly ms: string | null
+  /** In ms since 1970. */
+  readonly now: string
+}
+
+/**
+ * When the next message of a consumer falls due, of those from `low` on, and of lanes from `lanesLow` on, where they are given. No
+ * row: it is paused. Indexes: work_due, lane_due.
+ */
+export const NEXT_DUE = statement<{ consumer: string; low?: string; lanesLow?: string }, NextDue>(`
+with input as materialized (
+  select j->>'consumer' consumer, coalesce((j->>'low')::timestamptz, '-infinity') low,
+         coalesce((j->>'lanesLow')::timestamptz, '-infinity') lanes_low
+  from (select $1::text::jsonb j) x
+),
 next as materialized (
   select least(
     (select due_at from ob.work where consumer = (select consumer from input) and lane is null and parked is null
-      order by due_at limit 1),
+      and due_at >= (select low from input) order by due_at limit 1),
     (select due_at from ob.lane where consumer = (select consumer from input) and due_at < 'infinity'
-      order by due_at limit 1)) due
+      and due_at >= (select lanes_low from input) order by due_at limit 1)) due
 )
 select case when next.due is not null
-  then greatest(0, extract(epoch from next.due - ob.now()) * 1000.0)::bigint::text end ms
+  then greatest(0, extract(epoch from next.due - ob.now()) * 1000.0)::bigint::text end ms,
+  (extract(epoch from ob.now()) * 1000.0)::bigint::text now
 from input, next where not exists (select 1 from ob.consumer o where o.name = input.consumer and o.paused)`)
