@@ -8,7 +8,7 @@ import { claimMessages, type ClaimedMessages } from './claim.js'
 import type { ConsumerDeclaration } from './consumer.js'
 import type { Claim } from './held.js'
 import { claimLanes, LaneDepth, type ClaimedLanes } from './lanes.js'
-import { LowWater } from './low-water.js'
+import { LowWater, type Look } from './low-water.js'
 import { isAway } from './transaction.js'
 import { giveBackUnheard } from './unheard.js'
 
@@ -82,7 +82,7 @@ export class Claims {
     const row =
       low !== undefined && lanesLow !== undefined
         ? await this.#nextDue({ low, lanesLow })
-        : await messages.lookAtAll(() => lanes.lookAtAll(() => this.#nextDue({}), nothingBefore), nothingBefore)
+        : await messages.lookAtAll(() => lanes.lookAtAll(() => this.#nextDue({}), lookOf), lookOf)
     if (row?.ms === '0') {
       // Something is due that a look at messages alone, or from the hint on, did not find.
       if (low === undefined || lanesLow === undefined) this.lookEverywhere()
@@ -133,7 +133,7 @@ export class Claims {
 
   async #lanes(until: string | undefined): Promise<Claim | undefined> {
     const isOrdered = this.#consumer.options.order === 'key'
-    if (!isOrdered && performance.now() - this.#lastLanes < LANES_LOOK_MS) return undefined
+    if (!isOrdered && until === undefined && performance.now() - this.#lastLanes < LANES_LOOK_MS) return undefined
     const asked = { limit: this.#pace.claimSize, depth: this.#depth, until, calm: this.calm }
     const claim = (low?: string): Promise<ClaimedLanes | undefined> =>
       this.#claim((token) => claimLanes(this.#runtime, this.#consumer, token, { ...asked, low }))
@@ -158,7 +158,7 @@ export class Claims {
   }
 }
 
-/** What nobody has found by then had not fallen due. */
-function nothingBefore(row: NextDue | undefined): number | undefined {
-  return row && row.ms !== '0' ? Number(row.now) : undefined
+/** If nothing is due now, nothing had fallen due before. */
+function lookOf(row: NextDue | undefined): Look {
+  return row ? { now: row.ms === '0' ? undefined : Number(row.now), tookMs: Number(row.took) } : {}
 }

@@ -4,27 +4,40 @@
  * of them take a third of a second to look through.
  */
 
-/** Everything is looked at so often, to find what committed late, or was given back to go first. */
+/** While there is work, everything is looked at so often, to find what committed late, or was given back to go first. */
 const LATE_LOOK_MS = 1_000
 /** Commits may lag behind their time by this much before they wait for the next look at everything. */
 const LATE_MARGIN_MS = 250
-/** A look at everything that takes longer is dear: after it nobody looks at everything for so many times as long. */
+/** A look at everything that takes the server longer is dear: then nobody looks at everything for so many times as long. */
 const DEAR_MS = 50
 const REST = 10
 const MOST_REST_MS = 5_000
 
-interface Found {
-  readonly earliest: number
+/** What a look says. */
+export interface Look {
+  /** When the first of what was due had fallen due, in ms since 1970; undefined if nothing was. */
+  readonly earliest?: number | undefined
+  /** What time it was, if nothing was due by then. */
+  readonly now?: number | undefined
+  /** How long it took the server, if that is told. */
+  readonly tookMs?: number | undefined
+}
+
+/** What a claim tells of its look: when the first of what was due had fallen due, and how long it took. */
+export function readLook(text: string): { readonly earliest: number; readonly tookMs: number } {
+  const [earliest, tookMs] = text.split(' ').map(Number) as [number, number]
+  return { earliest, tookMs }
 }
 
 export class LowWater {
   /** In ms since 1970, by the database's clock. */
   #low: number | undefined
-  /** Looks at everything that are under way. */
+  /** How long the last look at everything took the server, as far as is known. */
+  #tookMs = 0
+  /** Looks at everything that are under way, when the last one began, and when the last one that has ended had begun. */
   #looking = 0
-  /** Everything is to be looked at again from then on, and is not looked at before. */
-  #due = -Infinity
-  #rested = -Infinity
+  #began = -Infinity
+  #looked = -Infinity
   /** How often it was forgotten: a look that began before says nothing. */
   #forgotten = 0
   readonly #now: () => number
@@ -33,9 +46,24 @@ export class LowWater {
     this.#now = now
   }
 
+  get #isDear(): boolean {
+    return this.#tookMs > DEAR_MS
+  }
+
+  /** One that hangs keeps nobody from it for long. */
+  get #isLookedAt(): boolean {
+    return this.#looking > 0 && this.#now() - this.#began < MOST_REST_MS
+  }
+
+  /** Nobody has to look at everything so soon. */
+  #isFresh(ms: number): boolean {
+    const rest = this.#isDear ? Math.min(this.#tookMs * REST, MOST_REST_MS) : 0
+    return this.#now() - this.#looked < Math.max(ms, rest)
+  }
+
   /** From where to look; undefined if it is time to look at everything. One is enough for that. */
   get hint(): string | undefined {
-    if (this.#low === undefined || (this.#now() >= this.#due && this.#looking === 0)) return undefined
+    if (this.#low === undefined || !(this.#isFresh(LATE_LOOK_MS) || this.#isLookedAt)) return undefined
     return new Date(this.#low - LATE_MARGIN_MS).toISOString()
   }
 
@@ -44,44 +72,55 @@ export class LowWater {
     this.#forgotten++
   }
 
-  /**
-   * Claims from the hint on, and if nothing is there, whatever is due, unless that is dear to look for, or somebody does.
-   * `earliest`: when the first of what was due had fallen due, in ms since 1970.
-   */
-  async claim<T extends Found>(claim: (low: string | undefined) => Promise<T | undefined>): Promise<T | undefined> {
+  /** Claims from the hint on, and if nothing is there, whatever is due, unless that is dear to look for, and somebody has or does. */
+  async claim<T extends Look>(claim: (low: string | undefined) => Promise<T | undefined>): Promise<T | undefined> {
     const low = this.hint
+    const from = this.#low!
     if (low !== undefined) {
       const found = await claim(low)
-      if (this.#low !== undefined) {
-        // Whatever lies between is dead, or another's.
-        if (found) this.#low = Math.max(this.#low, found.earliest)
-        else if (this.#looking > 0 || this.#now() < this.#rested) return undefined
+      if (found) {
+        this.#rise(from, found)
+        return found
       }
-      if (found) return found
+      if (this.#low !== undefined && this.#isDear && (this.#isFresh(0) || this.#isLookedAt)) return undefined
     }
     return this.claimAny(() => claim(undefined))
   }
 
   /** Claims whatever is due, and leaves nothing out. */
-  claimAny<T extends Found>(claim: () => Promise<T | undefined>): Promise<T | undefined> {
-    return this.lookAtAll(claim, (found) => found?.earliest)
+  claimAny<T extends Look>(claim: () => Promise<T | undefined>): Promise<T | undefined> {
+    return this.lookAtAll(claim, (found) => found ?? {})
   }
 
-  /** Looks at everything, notes how long that takes, and what the answer says: nothing had fallen due before `earliest`. */
-  async lookAtAll<T>(look: () => Promise<T>, earliest: (answer: T) => number | undefined): Promise<T> {
+  /** Looks at everything. `told` reads the answer. */
+  async lookAtAll<T>(look: () => Promise<T>, told: (answer: T) => Look): Promise<T> {
     const began = this.#now()
     const forgotten = this.#forgotten
+    this.#began = began
     this.#looking++
     try {
       const answer = await look()
-      if (forgotten === this.#forgotten) this.#low = earliest(answer) ?? this.#low
+      this.#learn(told(answer), began, forgotten === this.#forgotten)
       return answer
     } finally {
       this.#looking--
-      const now = this.#now()
-      const rest = now - began > DEAR_MS ? Math.min((now - began) * REST, MOST_REST_MS) : 0
-      this.#rested = now + rest
-      this.#due = now + Math.max(LATE_LOOK_MS, rest)
     }
+  }
+
+  /** Whatever lies between is dead, or another's: unless a look has gone lower meanwhile, and has left something there. */
+  #rise(from: number, { earliest }: Look): void {
+    if (this.#low !== undefined && this.#low >= from) this.#low = Math.max(this.#low, earliest ?? from)
+  }
+
+  /** Of two looks side by side the one that began last has the last word, and the other may only lower the mark. */
+  #learn({ earliest, now, tookMs }: Look, began: number, isKnown: boolean): void {
+    this.#tookMs = tookMs ?? this.#tookMs
+    const isLast = began >= this.#looked
+    this.#looked = Math.max(this.#looked, began)
+    if (!isKnown) return
+    // Where everything is cheap to look at, nothing is known for long.
+    const low = earliest ?? (this.#isDear ? (now ?? this.#low) : undefined)
+    if (isLast) this.#low = low
+    else if (this.#low !== undefined && low !== undefined) this.#low = Math.min(this.#low, low)
   }
 }

@@ -11,6 +11,14 @@ import { gate, note, notes, recorder, useServer } from './fixture.js'
 
 const server = useServer('low_water')
 
+interface Taken {
+  /** How long it takes the server. */
+  readonly tookMs?: number
+  /** How long it takes here. */
+  readonly ms?: number
+  readonly until?: Promise<unknown>
+}
+
 /** Claims on a clock of their own, which note from where they looked, in ms since 1970: undefined for everything. */
 function claims() {
   let clock = 0
@@ -22,14 +30,20 @@ function claims() {
     passes(ms: number) {
       clock += ms
     },
-    /** Takes so long, and finds what has fallen due then. */
-    claim: (earliest: number | undefined, takes: number | Promise<unknown> = 0) =>
+    /** Finds what has fallen due then. */
+    claim: (earliest: number | undefined, { tookMs = 0, ms = 0, until }: Taken = {}) =>
       low.claim(async (hint) => {
         asked.push(hint === undefined ? undefined : Date.parse(hint))
-        if (typeof takes === 'number') clock += takes
-        else await takes
-        return earliest === undefined ? undefined : { earliest }
+        clock += ms
+        await until
+        return earliest === undefined ? undefined : { earliest, tookMs }
       }),
+    /** Asks what falls due next, and nothing does. */
+    next: (now: number, tookMs: number) =>
+      low.lookAtAll(
+        () => Promise.resolve(),
+        () => ({ now, tookMs }),
+      ),
   }
 }
 
@@ -39,7 +53,7 @@ test('a claim that began with a hint, and ends after its time, says nothing abou
   const { asked, claim } = claims()
   await claim(AT)
   // It has the hint, and takes longer than that is good for.
-  await claim(AT + 60_000, 1_200)
+  await claim(AT + 60_000, { ms: 1_200 })
   await claim(AT)
   expect(asked).toEqual([undefined, AT - 250, undefined])
 })
@@ -53,65 +67,113 @@ test('the hint rises with what was claimed above it, and keeps some room for lat
   expect(asked).toEqual([undefined, AT - 250, AT + 9_750, AT + 9_750])
 })
 
-test('while one claim looks at everything, the others go on above the hint', async () => {
+test('but not over what a look has found below it meanwhile', async () => {
+  const { asked, claim, passes } = claims()
+  await claim(AT)
+  passes(1_000)
+  const [below, upper] = [gate(), gate()]
+  const look = claim(AT - 60_000, { until: below.opened })
+  const above = claim(AT + 5_000, { until: upper.opened })
+  below.open()
+  await look
+  upper.open()
+  await above
+  await claim(AT)
+  expect(asked).toEqual([undefined, undefined, AT - 250, AT - 60_250])
+})
+
+test('while one claim looks at everything, the others go on above the hint, but not for ever', async () => {
   const { asked, claim, passes } = claims()
   await claim(AT)
   passes(1_000)
   const slow = gate()
-  const looking = claim(AT, slow.opened)
+  const looking = claim(AT, { until: slow.opened })
   await claim(AT)
+  passes(5_000)
+  await claim(AT)
+  slow.open()
+  await looking
+  expect(asked).toEqual([undefined, undefined, AT - 250, undefined])
+})
+
+test('where everything is cheap to look at, that is done as soon as there is nothing above the hint, whoever else does', async () => {
+  const { asked, claim, passes } = claims()
+  await claim(AT, { tookMs: 50 })
+  await claim(undefined)
+  expect(asked).toEqual([undefined, AT - 250, undefined])
+  // Nothing was found, so nothing is known.
+  await claim(AT)
+  passes(1_000)
+  const slow = gate()
+  const looking = claim(AT, { until: slow.opened })
   await claim(undefined)
   slow.open()
   await looking
-  expect(asked).toEqual([undefined, undefined, AT - 250, AT - 250])
+  expect(asked.slice(3)).toEqual([undefined, undefined, AT - 250, undefined])
 })
 
-test('a look at everything that was cheap is repeated as soon as there is nothing above the hint', async () => {
-  const { asked, claim } = claims()
-  await claim(AT, 50)
+test('where it is dear, it takes a tenth of the time at most, however long it takes here', async () => {
+  const { asked, claim, passes, next } = claims()
+  await claim(AT, { tookMs: 300, ms: 10 })
   await claim(undefined)
-  expect(asked).toEqual([undefined, AT - 250, undefined])
-})
-
-test('one that was dear takes a tenth of the time at most, unless what is known is forgotten', async () => {
-  const { low, asked, claim, passes } = claims()
-  await claim(AT, 300)
-  await claim(undefined)
-  passes(2_999)
+  passes(2_980)
   await claim(undefined)
   expect(asked).toEqual([undefined, AT - 250, AT - 250])
-  passes(1)
-  await claim(undefined, 60_000)
-  expect(asked.at(-1)).toBeUndefined()
-  // However dear it is, what committed late is found.
+  passes(10)
+  await claim(undefined, { ms: 2_000 })
+  expect(asked.splice(0)).toEqual([undefined, AT - 250, AT - 250, undefined])
+  // What falls due next was asked of everything.
+  await next(AT + 10_000, 60_000)
   passes(4_999)
   await claim(undefined)
-  expect(asked.at(-1)).toBe(AT - 250)
   passes(1)
-  await claim(undefined, 60_000)
-  expect(asked.at(-1)).toBeUndefined()
-  low.forget()
   await claim(undefined)
-  expect(asked.at(-1)).toBeUndefined()
+  expect(asked).toEqual([AT + 9_750, undefined])
 })
 
-test('who drains leaves nothing out, however dear it is', async () => {
+test('a look that fails is made again at once', async () => {
+  const { low, asked, claim, passes } = claims()
+  await claim(AT, { tookMs: 300 })
+  passes(3_000)
+  await expect(low.claim(() => Promise.reject(new Error('gone')))).rejects.toThrow('gone')
+  await claim(AT)
+  expect(asked).toEqual([undefined, undefined])
+})
+
+test('who drains leaves nothing out, and who forgets looks at everything, however dear it is', async () => {
   const { low, asked, claim } = claims()
-  await claim(AT, 300)
+  await claim(AT, { tookMs: 300 })
   let looks = 0
   await low.claimAny(async () => void looks++)
-  expect([asked, looks]).toEqual([[undefined], 1])
+  low.forget()
+  await claim(AT)
+  expect([asked, looks]).toEqual([[undefined, undefined], 1])
 })
 
 test('a look that began before everything was forgotten says nothing', async () => {
   const { low, asked, claim } = claims()
   const slow = gate()
-  const looking = claim(AT, slow.opened)
+  const looking = claim(AT, { until: slow.opened })
   low.forget()
   slow.open()
   await looking
   await claim(AT)
   expect(asked).toEqual([undefined, undefined])
+})
+
+test('of two looks side by side the one that began first does not raise what the other says', async () => {
+  const { low, asked, claim, passes } = claims()
+  const slow = gate()
+  const first = low.lookAtAll(
+    () => slow.opened,
+    () => ({ now: AT + 10_000, tookMs: 300 }),
+  )
+  passes(1)
+  await claim(AT, { tookMs: 300 })
+  slow.open()
+  await first
+  await claim(AT)
+  expect(asked).toEqual([undefined, AT - 250])
 })
 
 test('a worker finds what committed late, below what it has claimed', async () => {

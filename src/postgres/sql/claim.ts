@@ -30,7 +30,15 @@ export interface ClaimedRow {
 }
 
 /**
- * Claims due messages. Out: the claimed messages, with when the `earliest` of what was due had fallen due, in ms; the first ones whose bodies come to no more than `bytes` and the body that
+ * What a claim tells of its look at what is due: when the first of it had fallen due, in ms since 1970, and how long it took to find
+ * it, in ms, between them a space.
+ */
+export const LOOK = `
+  (extract(epoch from min(due_at)) * 1000.0)::bigint || ' ' ||
+  (extract(epoch from clock_timestamp() - statement_timestamp()) * 1000.0)::bigint`
+
+/**
+ * Claims due messages. Out: the claimed messages, and what there was to `look` at; the first ones whose bodies come to no more than `bytes` and the body that
  * passes them: a sender of large ones must not choose how much a worker reads at once.
  *
  * A claim counts nothing: it only notes that a token was still there (`suspect`), which means that the last worker
@@ -44,7 +52,7 @@ export interface ClaimedRow {
  */
 export const CLAIM = statement<
   ClaimOf & Due & { leaseMs: number; limit: number; bytes: number; low: string | undefined },
-  ClaimedRow & { earliest: string }
+  ClaimedRow & { look: string }
 >(`
 with input as materialized (select $1::text::jsonb j, set_config('synchronous_commit', 'off', true)),
 due as materialized (
@@ -72,7 +80,7 @@ claimed as (
 select source, id, n::text, attempts::text, suspect::text, type, key, body, envelope,
        origin_source, origin_id,
        (extract(epoch from received_at) * 1000.0)::bigint::text received,
-       (select (extract(epoch from min(due_at)) * 1000.0)::bigint::text from due) earliest
+       (select${LOOK} from due) look
 from found where seq in (select seq from claimed)
 order by seq`)
 
@@ -158,6 +166,8 @@ export interface NextDue {
   readonly ms: string | null
   /** In ms since 1970. */
   readonly now: string
+  /** How long it took to find, in ms. */
+  readonly took: string
 }
 
 /**
@@ -179,5 +189,6 @@ next as materialized (
 )
 select case when next.due is not null
   then greatest(0, extract(epoch from next.due - ob.now()) * 1000.0)::bigint::text end ms,
-  (extract(epoch from ob.now()) * 1000.0)::bigint::text now
+  (extract(epoch from ob.now()) * 1000.0)::bigint::text now,
+  (extract(epoch from clock_timestamp() - statement_timestamp()) * 1000.0)::bigint::text took
 from input, next where not exists (select 1 from ob.consumer o where o.name = input.consumer and o.paused)`)
