@@ -59,7 +59,7 @@ export const SHAPES = [
       limit: byHand(4, (it, list) => it.drainGroups(4, list.length, { claim: 100, group: 100 })),
       library: byLibrary({}, drain),
     },
-    checks: [{ of: 'library', to: 'limit', target: 0.8 }],
+    checks: [{ of: 'library', to: 'limit', target: 0.9 }],
   },
   {
     name: 'together',
@@ -87,7 +87,7 @@ export const SHAPES = [
         load: false,
       }),
     },
-    checks: [{ of: 'library', to: 'limit', target: 0.8 }],
+    checks: [{ of: 'library', to: 'limit', target: 0.85 }],
   },
   {
     name: 'batch',
@@ -98,7 +98,7 @@ export const SHAPES = [
       limit: byHand(4, (it, list) => it.drainBatches(4, list.length, 1_000)),
       library: byLibrary({ handler: 'batch', group: { messages: 1_000 } }, drain),
     },
-    checks: [{ of: 'library', to: 'limit', target: 0.8 }],
+    checks: [{ of: 'library', to: 'limit', target: 0.9 }],
   },
   {
     name: 'receive',

@@ -17,6 +17,7 @@ import type { ConsumerDeclaration } from './consumer.js'
 import { detailsOf } from './details.js'
 import { leaseOf } from './extend.js'
 import { removeAll, type Claim, type Done, type HeldMessage } from './held.js'
+import { readLook, type Look } from './low-water.js'
 import type { Verdict } from './verdict.js'
 
 /** Released messages go ahead of the backlog that piled up since they were claimed. */
@@ -28,12 +29,18 @@ const FIRST_IN_LINE_MS = -3_600_000
  */
 export const CLAIM_BYTES = 1 << 20
 
+export interface ClaimedMessages extends Look {
+  readonly claim: Claim
+  /** Nothing else was due. */
+  readonly isAll: boolean
+}
+
 export async function claimMessages(
   runtime: Runtime,
   consumer: ConsumerDeclaration,
   token: string,
   due: Due & { readonly limit: number; readonly low: string | undefined },
-): Promise<{ readonly claim: Claim; readonly isAll: boolean; readonly earliest: number } | undefined> {
+): Promise<ClaimedMessages | undefined> {
   const { name, options } = consumer
   const asked = { consumer: name, token, leaseMs: options.leaseMs, bytes: CLAIM_BYTES, ...due }
   const rows = await runtime.db.run(CLAIM, asked)
@@ -42,7 +49,7 @@ export async function claimMessages(
   // Groups that touch their rows in the same order do not deadlock; messages of one key are likely to share rows.
   if (messages.length > 1) messages.sort(byKey)
   const claim = looseClaim(runtime, consumer, token, { messages })
-  return { claim, isAll: isAll(rows, due.limit), earliest: Number(rows[0]!.earliest) }
+  return { claim, isAll: isAll(rows, due.limit), ...readLook(rows[0]!.look) }
 }
 
 /** Whether nothing else was due: the claim ended neither at its limit nor, at three bytes for a character, at its bytes. */

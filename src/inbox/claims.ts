@@ -1,13 +1,14 @@
 /** Claims: what a consumer claims next, of messages and of lanes, and from whom it takes nothing for the moment. */
 import { randomUUID } from 'node:crypto'
 import { backoffMs, sleep } from '../backoff.js'
+import { NEXT_DUE, type NextDue } from '../postgres/sql/claim.js'
 import type { Runtime } from '../runtime.js'
 import type { Pace } from '../worker/pace.js'
-import { claimMessages } from './claim.js'
+import { claimMessages, type ClaimedMessages } from './claim.js'
 import type { ConsumerDeclaration } from './consumer.js'
 import type { Claim } from './held.js'
-import { claimLanes, LaneDepth } from './lanes.js'
-import { LowWater } from './low-water.js'
+import { claimLanes, LaneDepth, type ClaimedLanes } from './lanes.js'
+import { LowWater, type Look } from './low-water.js'
 import { isAway } from './transaction.js'
 import { giveBackUnheard } from './unheard.js'
 
@@ -60,7 +61,7 @@ export class Claims {
     this.#low.lanes.forget()
   }
 
-  /** Claims some of what is due: what has fallen due by `until`, if it is given. */
+  /** Claims some of what is due: of all that has fallen due by `until`, if it is given. */
   async next(until?: string): Promise<Claim | undefined> {
     // Leases that ran out while the database was away are ours to give back: to claim them would count as a death.
     if (this.releasing.size > 0) {
@@ -71,6 +72,28 @@ export class Claims {
     this.#lanesFirst = !this.#lanesFirst
     if (this.#lanesFirst) return (await this.#lanes(until)) ?? (await this.#messages(until))
     return (await this.#messages(until)) ?? (await this.#lanes(until))
+  }
+
+  /** How long until something falls due, as far as is known: 0 if something is. */
+  async nextDueMs(): Promise<number | undefined> {
+    const { messages, lanes } = this.#low
+    const low = messages.hint
+    const lanesLow = lanes.hint
+    const row =
+      low !== undefined && lanesLow !== undefined
+        ? await this.#nextDue({ low, lanesLow })
+        : await messages.lookAtAll(() => lanes.lookAtAll(() => this.#nextDue({}), lookOf), lookOf)
+    if (row?.ms === '0') {
+      // Something is due that a look at messages alone, or from the hint on, did not find.
+      if (low === undefined || lanesLow === undefined) this.lookEverywhere()
+      this.#lastLanes = -Infinity
+    }
+    return row?.ms == null ? undefined : Number(row.ms)
+  }
+
+  async #nextDue(from: { low?: string; lanesLow?: string }): Promise<NextDue | undefined> {
+    const [row] = await this.#runtime.db.run(NEXT_DUE, { consumer: this.#consumer.name, ...from })
+    return row
   }
 
   /** May something be due that this claim has left? */
@@ -110,11 +133,12 @@ export class Claims {
 
   async #lanes(until: string | undefined): Promise<Claim | undefined> {
     const isOrdered = this.#consumer.options.order === 'key'
-    if (!isOrdered && performance.now() - this.#lastLanes < LANES_LOOK_MS) return undefined
+    if (!isOrdered && until === undefined && performance.now() - this.#lastLanes < LANES_LOOK_MS) return undefined
     const asked = { limit: this.#pace.claimSize, depth: this.#depth, until, calm: this.calm }
-    const found = await this.#low.lanes.claim((low) =>
-      this.#claim((token) => claimLanes(this.#runtime, this.#consumer, token, { ...asked, low })),
-    )
+    const claim = (low?: string): Promise<ClaimedLanes | undefined> =>
+      this.#claim((token) => claimLanes(this.#runtime, this.#consumer, token, { ...asked, low }))
+    const { lanes } = this.#low
+    const found = await (until === undefined ? lanes.claim(claim) : lanes.claimAny(claim))
     // Where there was one there may be more.
     if (!found) this.#lastLanes = performance.now()
     return found?.claim
@@ -123,12 +147,18 @@ export class Claims {
   async #messages(until: string | undefined): Promise<Claim | undefined> {
     const size = this.#pace.claimSize
     const asked = { limit: size, until, calm: this.calm }
-    const found = await this.#low.messages.claim((low) =>
-      this.#claim((token) => claimMessages(this.#runtime, this.#consumer, token, { ...asked, low })),
-    )
+    const claim = (low?: string): Promise<ClaimedMessages | undefined> =>
+      this.#claim((token) => claimMessages(this.#runtime, this.#consumer, token, { ...asked, low }))
+    const { messages } = this.#low
+    const found = await (until === undefined ? messages.claim(claim) : messages.claimAny(claim))
     this.#pace.claimed(found?.claim.queue.length ?? 0, size)
     // An ordered consumer has lanes besides.
     if (found?.isAll && this.#consumer.options.order === 'none') this.#complete.add(found.claim)
     return found?.claim
   }
+}
+
+/** If nothing is due now, nothing had fallen due before. */
+function lookOf(row: NextDue | undefined): Look {
+  return row ? { now: row.ms === '0' ? undefined : Number(row.now), tookMs: Number(row.took) } : {}
 }

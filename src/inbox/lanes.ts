@@ -18,6 +18,7 @@ import { CLAIM_BYTES, decodeRows, failureRow, LEASED_PATIENCE, settlementOf } fr
 import type { ConsumerDeclaration } from './consumer.js'
 import { leaseOf } from './extend.js'
 import { removeAll, type Claim, type Done, type HeldMessage } from './held.js'
+import { readLook, type Look } from './low-water.js'
 
 interface Lane {
   readonly key: string
@@ -55,10 +56,8 @@ export class LaneDepth {
   }
 }
 
-export interface ClaimedLanes {
+export interface ClaimedLanes extends Look {
   readonly claim: Claim
-  /** When the first of them had fallen due, in ms since 1970. */
-  readonly earliest: number
 }
 
 export async function claimLanes(
@@ -86,7 +85,7 @@ export async function claimLanes(
   if (rows[0]?.full === 'true') for (const lane of lanes.values()) lane.more = true
   depths.found(lanes.size, messages.length, [...lanes.values()].filter(({ more }) => more).length)
   const claim = laneClaim(runtime, consumer, token, { lanes, queue: messages })
-  return { claim, earliest: Number(claimed[0]!.earliest) }
+  return { claim, ...readLook(claimed[0]!.look) }
 }
 
 function laneClaim(

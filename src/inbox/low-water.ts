@@ -1,41 +1,126 @@
 /**
- * Low water: nothing earlier was due when everything was looked at last. Claims that start from there skip index entries that
- * are dead but cannot be vacuumed yet, because a transaction somewhere is still open.
+ * Low water: nothing earlier was due when everything was looked at last, but for what claims have taken since. Looks that start
+ * from there skip index entries that are dead but cannot be vacuumed yet, because a transaction somewhere is still open. A million
+ * of them take a third of a second to look through.
  */
 
-/** The hint is left out so often, to find what committed late. */
+/** While there is work, everything is looked at so often, to find what committed late, or was given back to go first. */
 const LATE_LOOK_MS = 1_000
-/** Commits may lag behind their time by this much before they wait for the next look without the hint. */
-const LATE_MARGIN_MS = 2_000
+/** Commits may lag behind their time by this much before they wait for the next look at everything. */
+const LATE_MARGIN_MS = 250
+/** A look at everything that takes the server longer is dear: then nobody looks at everything for so many times as long. */
+const DEAR_MS = 50
+const REST = 10
+const MOST_REST_MS = 5_000
+
+/** What a look says. */
+export interface Look {
+  /** When the first of what was due had fallen due, in ms since 1970; undefined if nothing was. */
+  readonly earliest?: number | undefined
+  /** What time it was, if nothing was due by then. */
+  readonly now?: number | undefined
+  /** How long it took the server, if that is told. */
+  readonly tookMs?: number | undefined
+}
+
+/** What a claim tells of its look: when the first of what was due had fallen due, and how long it took. */
+export function readLook(text: string): { readonly earliest: number; readonly tookMs: number } {
+  const [earliest, tookMs] = text.split(' ').map(Number) as [number, number]
+  return { earliest, tookMs }
+}
 
 export class LowWater {
-  #low: { readonly at: string; readonly until: number } | undefined
+  /** In ms since 1970, by the database's clock. */
+  #low: number | undefined
+  /** How long the last look at everything took the server, as far as is known. */
+  #tookMs = 0
+  /** Looks at everything that are under way, when the last one began, and when the last one that has ended had begun. */
+  #looking = 0
+  #began = -Infinity
+  #looked = -Infinity
+  /** How often it was forgotten: a look that began before says nothing. */
+  #forgotten = 0
+  readonly #now: () => number
 
-  /** Undefined if the next claim has to look at everything. */
-  get #hint(): string | undefined {
-    return this.#low && performance.now() < this.#low.until ? this.#low.at : undefined
+  constructor(now = (): number => performance.now()) {
+    this.#now = now
+  }
+
+  get #isDear(): boolean {
+    return this.#tookMs > DEAR_MS
+  }
+
+  /** One that hangs keeps nobody from it for long. */
+  get #isLookedAt(): boolean {
+    return this.#looking > 0 && this.#now() - this.#began < MOST_REST_MS
+  }
+
+  /** Nobody has to look at everything so soon. */
+  #isFresh(ms: number): boolean {
+    const rest = this.#isDear ? Math.min(this.#tookMs * REST, MOST_REST_MS) : 0
+    return this.#now() - this.#looked < Math.max(ms, rest)
+  }
+
+  /** From where to look; undefined if it is time to look at everything. One is enough for that. */
+  get hint(): string | undefined {
+    if (this.#low === undefined || !(this.#isFresh(LATE_LOOK_MS) || this.#isLookedAt)) return undefined
+    return new Date(this.#low - LATE_MARGIN_MS).toISOString()
   }
 
   forget(): void {
     this.#low = undefined
+    this.#forgotten++
   }
 
-  /**
-   * Claims from the hint on, and if nothing is there, whatever is due. `earliest`: when the first of what was due had fallen due,
-   * in ms since 1970. Only a claim without a hint can say so: one with a hint may end after its time, and has not looked below it.
-   */
-  async claim<T extends { readonly earliest: number }>(
-    claim: (low: string | undefined) => Promise<T | undefined>,
-  ): Promise<T | undefined> {
-    const low = this.#hint
-    const found = low === undefined ? undefined : await claim(low)
-    if (found !== undefined) return found
-    this.forget()
-    const all = await claim(undefined)
-    if (all) {
-      const at = new Date(all.earliest - LATE_MARGIN_MS).toISOString()
-      this.#low = { at, until: performance.now() + LATE_LOOK_MS }
+  /** Claims from the hint on, and if nothing is there, whatever is due, unless that is dear to look for, and somebody has or does. */
+  async claim<T extends Look>(claim: (low: string | undefined) => Promise<T | undefined>): Promise<T | undefined> {
+    const low = this.hint
+    const from = this.#low!
+    if (low !== undefined) {
+      const found = await claim(low)
+      if (found) {
+        this.#rise(from, found)
+        return found
+      }
+      if (this.#low !== undefined && this.#isDear && (this.#isFresh(0) || this.#isLookedAt)) return undefined
     }
-    return all
+    return this.claimAny(() => claim(undefined))
+  }
+
+  /** Claims whatever is due, and leaves nothing out. */
+  claimAny<T extends Look>(claim: () => Promise<T | undefined>): Promise<T | undefined> {
+    return this.lookAtAll(claim, (found) => found ?? {})
+  }
+
+  /** Looks at everything. `told` reads the answer. */
+  async lookAtAll<T>(look: () => Promise<T>, told: (answer: T) => Look): Promise<T> {
+    const began = this.#now()
+    const forgotten = this.#forgotten
+    this.#began = began
+    this.#looking++
+    try {
+      const answer = await look()
+      this.#learn(told(answer), began, forgotten === this.#forgotten)
+      return answer
+    } finally {
+      this.#looking--
+    }
+  }
+
+  /** Whatever lies between is dead, or another's: unless a look has gone lower meanwhile, and has left something there. */
+  #rise(from: number, { earliest }: Look): void {
+    if (this.#low !== undefined && this.#low >= from) this.#low = Math.max(this.#low, earliest ?? from)
+  }
+
+  /** Of two looks side by side the one that began last has the last word, and the other may only lower the mark. */
+  #learn({ earliest, now, tookMs }: Look, began: number, isKnown: boolean): void {
+    this.#tookMs = tookMs ?? this.#tookMs
+    const isLast = began >= this.#looked
+    this.#looked = Math.max(this.#looked, began)
+    if (!isKnown) return
+    // Where everything is cheap to look at, nothing is known for long.
+    const low = earliest ?? (this.#isDear ? (now ?? this.#low) : undefined)
+    if (isLast) this.#low = low
+    else if (this.#low !== undefined && low !== undefined) this.#low = Math.min(this.#low, low)
   }
 }

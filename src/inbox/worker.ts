@@ -1,7 +1,6 @@
 /** Runs a consumer: its loop claims what is due and hands it to `group.ts`. `worker-life.ts` says when it runs. */
 import { CALM_MS } from '../figures.js'
 import { createPlans } from '../postgres/plans.js'
-import { NEXT_DUE } from '../postgres/sql/claim.js'
 import { watch, type Runtime } from '../runtime.js'
 import { createLoop, type Loop } from '../worker/loop.js'
 import { Pace } from '../worker/pace.js'
@@ -79,9 +78,10 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
       foundSome(claims.mayHaveLeft(claimed))
       const found = tappedClaim(name, claimed)
       tellTakeover(runtime, name, found)
-      freshenPlans()
       const worker: Worker = { ...shared, stop: life.abort, stopping: round?.isOver ?? life.isStopping }
       await runClaim(worker, round ? round.watch(found) : found)
+      // Not before: a message that comes alone would wait for it.
+      freshenPlans()
       trouble.worked()
       return true
     } finally {
@@ -90,14 +90,10 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
   }
 
   const nextDueMs = async (): Promise<number | undefined> => {
-    const [row] = await runtime.db.run(NEXT_DUE, { consumer: name })
-    const ms = row?.ms ?? undefined
+    const ms = await claims.nextDueMs()
     // The database answers, and there is nothing to do. What is due may still fail.
-    if (ms !== '0') trouble.worked()
-    if (ms === undefined) return undefined
-    // Something is due that a look at messages alone did not find.
-    if (ms === '0') claims.lookEverywhere()
-    return Number(ms)
+    if (ms !== 0) trouble.worked()
+    return ms
   }
 
   const failed = (error: unknown): void => {

@@ -84,12 +84,11 @@ test('a claim from a hint on leaves out what had fallen due before, and says whe
       ...{ consumer: 'a', token: randomUUID(), limit: 10, leaseMs: 60_000, until: undefined, calm: false },
       low,
     })
-  const earliest = (day: string) => String(Date.parse(day))
-  expect(await claim('2025-01-01T12:00:00Z')).toEqual([
-    { key: 'l', suspect: 'false', earliest: earliest('2025-01-02') },
-  ])
+  /** With how long it took. */
+  const since = (day: string): unknown => expect.stringMatching(new RegExp(`^${Date.parse(day)} \\d+$`))
+  expect(await claim('2025-01-01T12:00:00Z')).toEqual([{ key: 'l', suspect: 'false', look: since('2025-01-02') }])
   expect(await claim('2025-01-01T12:00:00Z')).toEqual([])
-  expect(await claim(undefined)).toEqual([{ key: 'k', suspect: 'false', earliest: earliest('2025-01-01') }])
+  expect(await claim(undefined)).toEqual([{ key: 'k', suspect: 'false', look: since('2025-01-01') }])
 })
 
 test('a lane that falls due before the hint is found by a later look', async () => {

@@ -11,22 +11,200 @@ import { gate, note, notes, recorder, useServer } from './fixture.js'
 
 const server = useServer('low_water')
 
+interface Taken {
+  /** How long it takes the server. */
+  readonly tookMs?: number
+  /** How long it takes here. */
+  readonly ms?: number
+  readonly until?: Promise<unknown>
+}
+
+/** Claims on a clock of their own, which note from where they looked, in ms since 1970: undefined for everything. */
+function claims() {
+  let clock = 0
+  const low = new LowWater(() => clock)
+  const asked: (number | undefined)[] = []
+  return {
+    low,
+    asked,
+    passes(ms: number) {
+      clock += ms
+    },
+    /** Finds what has fallen due then. */
+    claim: (earliest: number | undefined, { tookMs = 0, ms = 0, until }: Taken = {}) =>
+      low.claim(async (hint) => {
+        asked.push(hint === undefined ? undefined : Date.parse(hint))
+        clock += ms
+        await until
+        return earliest === undefined ? undefined : { earliest, tookMs }
+      }),
+    /** Asks what falls due next, and nothing does. */
+    next: (now: number, tookMs: number) =>
+      low.lookAtAll(
+        () => Promise.resolve(),
+        () => ({ now, tookMs }),
+      ),
+  }
+}
+
+const AT = Date.now()
+
 test('a claim that began with a hint, and ends after its time, says nothing about what lies below it', async () => {
-  const low = new LowWater()
-  const asked: (string | undefined)[] = []
-  const at = Date.now()
-  const claim = (earliest: number, takeMs = 0) =>
-    low.claim(async (hint) => {
-      asked.push(hint)
-      if (takeMs > 0) await waitUntil(() => performance.now() > started + takeMs)
-      return { earliest }
-    })
-  const started = performance.now()
-  await claim(at)
+  const { asked, claim } = claims()
+  await claim(AT)
   // It has the hint, and takes longer than that is good for.
-  await claim(at + 60_000, 1_200)
-  await claim(at)
-  expect(asked.map((hint) => hint !== undefined)).toEqual([false, true, false])
+  await claim(AT + 60_000, { ms: 1_200 })
+  await claim(AT)
+  expect(asked).toEqual([undefined, AT - 250, undefined])
+})
+
+test('the hint rises with what was claimed above it, and keeps some room for late commits', async () => {
+  const { asked, claim } = claims()
+  await claim(AT)
+  await claim(AT + 10_000)
+  await claim(AT + 5_000)
+  await claim(AT + 20_000)
+  expect(asked).toEqual([undefined, AT - 250, AT + 9_750, AT + 9_750])
+})
+
+test('but not over what a look has found below it meanwhile', async () => {
+  const { asked, claim, passes } = claims()
+  await claim(AT)
+  passes(1_000)
+  const [below, upper] = [gate(), gate()]
+  const look = claim(AT - 60_000, { until: below.opened })
+  const above = claim(AT + 5_000, { until: upper.opened })
+  below.open()
+  await look
+  upper.open()
+  await above
+  await claim(AT)
+  expect(asked).toEqual([undefined, undefined, AT - 250, AT - 60_250])
+})
+
+test('while one claim looks at everything, the others go on above the hint, but not for ever', async () => {
+  const { asked, claim, passes } = claims()
+  await claim(AT)
+  passes(1_000)
+  const slow = gate()
+  const looking = claim(AT, { until: slow.opened })
+  await claim(AT)
+  passes(5_000)
+  await claim(AT)
+  slow.open()
+  await looking
+  expect(asked).toEqual([undefined, undefined, AT - 250, undefined])
+})
+
+test('where everything is cheap to look at, that is done as soon as there is nothing above the hint, whoever else does', async () => {
+  const { asked, claim, passes } = claims()
+  await claim(AT, { tookMs: 50 })
+  await claim(undefined)
+  expect(asked).toEqual([undefined, AT - 250, undefined])
+  // Nothing was found, so nothing is known.
+  await claim(AT)
+  passes(1_000)
+  const slow = gate()
+  const looking = claim(AT, { until: slow.opened })
+  await claim(undefined)
+  slow.open()
+  await looking
+  expect(asked.slice(3)).toEqual([undefined, undefined, AT - 250, undefined])
+})
+
+test('where it is dear, it takes a tenth of the time at most, however long it takes here', async () => {
+  const { asked, claim, passes, next } = claims()
+  await claim(AT, { tookMs: 300, ms: 10 })
+  await claim(undefined)
+  passes(2_980)
+  await claim(undefined)
+  expect(asked).toEqual([undefined, AT - 250, AT - 250])
+  passes(10)
+  await claim(undefined, { ms: 2_000 })
+  expect(asked.splice(0)).toEqual([undefined, AT - 250, AT - 250, undefined])
+  // What falls due next was asked of everything.
+  await next(AT + 10_000, 60_000)
+  passes(4_999)
+  await claim(undefined)
+  passes(1)
+  await claim(undefined)
+  expect(asked).toEqual([AT + 9_750, undefined])
+})
+
+test('a look that fails is made again at once', async () => {
+  const { low, asked, claim, passes } = claims()
+  await claim(AT, { tookMs: 300 })
+  passes(3_000)
+  await expect(low.claim(() => Promise.reject(new Error('gone')))).rejects.toThrow('gone')
+  await claim(AT)
+  expect(asked).toEqual([undefined, undefined])
+})
+
+test('who drains leaves nothing out, and who forgets looks at everything, however dear it is', async () => {
+  const { low, asked, claim } = claims()
+  await claim(AT, { tookMs: 300 })
+  let looks = 0
+  await low.claimAny(async () => void looks++)
+  low.forget()
+  await claim(AT)
+  expect([asked, looks]).toEqual([[undefined, undefined], 1])
+})
+
+test('a look that began before everything was forgotten says nothing', async () => {
+  const { low, asked, claim } = claims()
+  const slow = gate()
+  const looking = claim(AT, { until: slow.opened })
+  low.forget()
+  slow.open()
+  await looking
+  await claim(AT)
+  expect(asked).toEqual([undefined, undefined])
+})
+
+test('of two looks side by side the one that began first does not raise what the other says', async () => {
+  const { low, asked, claim, passes } = claims()
+  const slow = gate()
+  const first = low.lookAtAll(
+    () => slow.opened,
+    () => ({ now: AT + 10_000, tookMs: 300 }),
+  )
+  passes(1)
+  await claim(AT, { tookMs: 300 })
+  slow.open()
+  await first
+  await claim(AT)
+  expect(asked).toEqual([undefined, AT - 250])
+})
+
+test('a worker finds what committed late, below what it has claimed', async () => {
+  await using box = await server.open()
+  const seen = new Set<string>()
+  box.consumer('a', { note: ({ id }) => void seen.add(id) })
+  await box.start()
+  await box.receive(notes(5))
+  await waitUntil(() => seen.size === 5)
+  // As a transaction that was open for an hour.
+  await box.sql(`with late as (
+      insert into ob.message (consumer, source, id, type, body)
+      select consumer, source, 'late', type, body from ob.message limit 1 returning *)
+    insert into ob.work (consumer, source, id, due_at)
+    select consumer, source, id, ob.now() - interval '1 hour' from late`)
+  await waitUntil(() => seen.has('late'))
+})
+
+test('a look at what falls due next begins at the hints, of messages and of lanes', async () => {
+  await using box = await server.open()
+  box.consumer('a', { note: () => undefined })
+  await box.receive(notes(1))
+  const due = async (from: object): Promise<unknown> =>
+    (await box.sql(NEXT_DUE, [JSON.stringify({ consumer: 'a', ...from })]))[0]?.['ms']
+  const soon = new Date(Date.now() + 60_000).toISOString()
+  expect(await due({})).toBe('0')
+  expect(await due({ low: new Date(0).toISOString(), lanesLow: soon })).toBe('0')
+  expect(await due({ low: soon, lanesLow: soon })).toBeNull()
+  await box.sql(`insert into ob.lane (consumer, key, due_at) values ('a', 'k', ob.now())`)
+  expect(await due({ low: soon, lanesLow: soon })).toBeNull()
+  expect(await due({ low: soon, lanesLow: new Date(0).toISOString() })).toBe('0')
 })
 
 test('what a stopped worker gives back goes ahead of the backlog, all of it', async () => {

@@ -606,7 +606,9 @@ describe('without a handler', () => {
     box.consumer('a', { note: () => undefined, newer: (message, { tx }) => box.write(tx, 'a', message) })
     await box.receive([note('1', { type: 'newer' }), note('2')])
     const old = createBox({ db: fromPg(server.pool), schema: box.schema, logger: recorder() })
-    old.consumer('a', { note: (message, { tx }) => box.write(tx, 'a', message) })
+    // Within a drain nothing falls due again, however slow the machine is.
+    const retry = { baseMs: 3_600_000, jitter: 'none' } as const
+    old.consumer('a', { note: (message, { tx }) => box.write(tx, 'a', message) }, { retry })
     await old.drain()
     expect(await box.fate('1')).toMatchObject({ state: 'pending', attempts: 1, error: { code: 'HANDLER_MISSING' } })
     for (let time = 0; time < 12; time++) {

@@ -30,12 +30,20 @@ export interface ClaimedRow {
 }
 
 /**
- * Claims due messages. Out: the claimed messages, with when the `earliest` of what was due had fallen due, in ms; the first ones whose bodies come to no more than `bytes` and the body that
+ * What a claim tells of its look at what is due: when the first of it had fallen due, in ms since 1970, and how long it took to find
+ * it, in ms, between them a space.
+ */
+export const LOOK = `
+  (extract(epoch from min(due_at)) * 1000.0)::bigint || ' ' ||
+  (extract(epoch from clock_timestamp() - statement_timestamp()) * 1000.0)::bigint`
+
+/**
+ * Claims due messages. Out: the claimed messages, and what there was to `look` at; the first ones whose bodies come to no more than `bytes` and the body that
  * passes them: a sender of large ones must not choose how much a worker reads at once.
  *
  * A claim counts nothing: it only notes that a token was still there (`suspect`), which means that the last worker
  * died. `ctid = any(array(…))` fixes the plan: as a join, a generic plan would hash a million rows. `low` skips the
- * dead index entries that a pinned xmin keeps alive; it is left out once a second, so late commits are found. What changed
+ * dead index entries that a pinned xmin keeps alive; it is left out now and then, so late commits are found. What changed
  * since the statement began is locked but not updated, so only what `claimed` has is ours. Bodies are summed up in the order
  * in which `due` found them, and rows matched by their number: sorting and joining by key costs 1 µs for each message.
  *
@@ -44,7 +52,7 @@ export interface ClaimedRow {
  */
 export const CLAIM = statement<
   ClaimOf & Due & { leaseMs: number; limit: number; bytes: number; low: string | undefined },
-  ClaimedRow & { earliest: string }
+  ClaimedRow & { look: string }
 >(`
 with input as materialized (select $1::text::jsonb j, set_config('synchronous_commit', 'off', true)),
 due as materialized (
@@ -72,7 +80,7 @@ claimed as (
 select source, id, n::text, attempts::text, suspect::text, type, key, body, envelope,
        origin_source, origin_id,
        (extract(epoch from received_at) * 1000.0)::bigint::text received,
-       (select (extract(epoch from min(due_at)) * 1000.0)::bigint::text from due) earliest
+       (select${LOOK} from due) look
 from found where seq in (select seq from claimed)
 order by seq`)
 
@@ -153,16 +161,34 @@ export const DRAIN_UNTIL = statement<null, { until: string }>(
   `select to_json(ob.now())#>>'{}' until where $1::text is not null`,
 )
 
-/** When the next message of a consumer falls due: milliseconds from now, null if none is waiting. No row: it is paused. */
-export const NEXT_DUE = statement<{ consumer: string }, { ms: string | null }>(`
-with input as materialized (select $1::text::jsonb->>'consumer' consumer),
+export interface NextDue {
+  /** Milliseconds from now; null if nothing waits. */
+  readonly ms: string | null
+  /** In ms since 1970. */
+  readonly now: string
+  /** How long it took to find, in ms. */
+  readonly took: string
+}
+
+/**
+ * When the next message of a consumer falls due, of those from `low` on, and of lanes from `lanesLow` on, where they are given. No
+ * row: it is paused. Indexes: work_due, lane_due.
+ */
+export const NEXT_DUE = statement<{ consumer: string; low?: string; lanesLow?: string }, NextDue>(`
+with input as materialized (
+  select j->>'consumer' consumer, coalesce((j->>'low')::timestamptz, '-infinity') low,
+         coalesce((j->>'lanesLow')::timestamptz, '-infinity') lanes_low
+  from (select $1::text::jsonb j) x
+),
 next as materialized (
   select least(
     (select due_at from ob.work where consumer = (select consumer from input) and lane is null and parked is null
-      order by due_at limit 1),
+      and due_at >= (select low from input) order by due_at limit 1),
     (select due_at from ob.lane where consumer = (select consumer from input) and due_at < 'infinity'
-      order by due_at limit 1)) due
+      and due_at >= (select lanes_low from input) order by due_at limit 1)) due
 )
 select case when next.due is not null
-  then greatest(0, extract(epoch from next.due - ob.now()) * 1000.0)::bigint::text end ms
+  then greatest(0, extract(epoch from next.due - ob.now()) * 1000.0)::bigint::text end ms,
+  (extract(epoch from ob.now()) * 1000.0)::bigint::text now,
+  (extract(epoch from clock_timestamp() - statement_timestamp()) * 1000.0)::bigint::text took
 from input, next where not exists (select 1 from ob.consumer o where o.name = input.consumer and o.paused)`)

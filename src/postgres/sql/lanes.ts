@@ -1,18 +1,18 @@
 /** Statements for strict order per key: workers claim lanes, not messages. */
 import { statement } from '../statement.js'
-import type { ClaimedRow, Due } from './claim.js'
+import { LOOK, type ClaimedRow, type Due } from './claim.js'
 import { journaledOf } from './rules.js'
 import type { ClaimOf, FailureRow, NumberedKey, OpenedBy } from './settle.js'
 
 /**
- * Claims due lanes. Out: their keys, whether their last worker died, and when the first of them had fallen due, in ms. Like
+ * Claims due lanes. Out: their keys, whether their last worker died, and what there was to `look` at. Like
  * CLAIM it does not wait for the disk, takes nothing that has fallen due after `until`, nor, if `calm`, carries a token, and
  * skips with `low` the dead index entries that a pinned xmin keeps alive. A lane whose holder is waiting to extend it
  * (EXTEND_LANE) is left to that holder. No row back: nothing is due, or others hold it. Index: lane_due.
  */
 export const CLAIM_LANES = statement<
   ClaimOf & Due & { leaseMs: number; limit: number; low: string | undefined },
-  { key: string; suspect: 'true' | 'false'; earliest: string }
+  { key: string; suspect: 'true' | 'false'; look: string }
 >(`
 with input as materialized (select $1::text::jsonb j, set_config('synchronous_commit', 'off', true)),
 due as materialized (
@@ -29,7 +29,7 @@ update ob.lane l set suspect = (l.token is not null), token = (select (j->>'toke
   due_at = ob.now() + (select (j->>'leaseMs')::float8 * interval '1 ms' from input)
 where l.ctid = any (array(select place from due))
 returning l.key, l.suspect::text,
-  (select (extract(epoch from min(due_at)) * 1000.0)::bigint::text from due) earliest`)
+  (select${LOOK} from due) look`)
 
 /**
  * Reads the messages of claimed lanes, oldest first, at most `depth` of each, and of all of them so many as CLAIM would for
