@@ -1,4 +1,4 @@
-/** A database whose encoding lacks characters: it is said, and failures of handlers and sinks are counted all the same. */
+/** A database whose encoding lacks characters: it is said, and what fails or comes of a call is recorded all the same. */
 import { randomBytes } from 'node:crypto'
 import { createBox, type Sink } from 'oncebox'
 import { fromPg } from 'oncebox/pg'
@@ -123,6 +123,27 @@ test('LATIN1: where the answer to such a record is lost, the record is found, an
   await drained
   expect([answer, given.sort(), dead]).toEqual(['22P05', ['a', 'b'], ['b']])
   expect(logger.lines.filter(({ text }) => text?.includes('took over'))).toEqual([])
+})
+
+test('LATIN1: an effect whose result cannot be written as it is is called once, and replayed as it was', async () => {
+  const pool = await latin('LATIN1')
+  const box = createBox({ db: fromPg(pool), logger: recorder() })
+  const outcome = { word: 'für 😀', quoted: '"\\u2026 …"' }
+  let calls = 0
+  const replayed: unknown[] = []
+  box.consumer('a', {
+    async note(_message, { effect }) {
+      replayed.push(await effect('call', () => ((calls += 1), outcome)))
+    },
+  })
+  await box.migrate()
+  await box.start()
+  onTestFinished(() => box.stop())
+  await box.receive(note('1'))
+  await waitUntil(() => replayed.length > 0, { timeoutMs: 20_000, what: 'the outcome' })
+  expect([replayed, calls]).toEqual([[outcome], 1])
+  const { rows } = await pool.query('select result from oncebox.effect')
+  expect(JSON.parse(rows[0].result)).toEqual(outcome)
 })
 
 test.for(['UTF8', 'SQL_ASCII'])('%s: nothing is said', async (encoding) => {
