@@ -23,7 +23,7 @@ import {
   READ_SHARDS,
   RELEASE_SHARDS,
 } from './sql/shards.js'
-import { ASSIGN, CATCH_UP } from './sql/sinks.js'
+import { ASSIGN, CATCH_UP, RECLAIM, REGISTER_SINKS } from './sql/sinks.js'
 import { ADD_MINUTE } from './sql/minutes.js'
 import { CLASSIFY, NOTIFY, RECEIVE, RECEIVE_ONE, UNPARK_FAILED } from './sql/receive.js'
 import { READ_READING } from './sql/reading.js'
@@ -47,12 +47,15 @@ const SHORT = new Set<string>([
 ])
 
 /**
- * Run while a lease is kept over another connection, so that nobody else could go on instead. They may wait for a lane that
- * a receiver has locked, or for the set of sinks, and a healthy server is then silent for a while: they get so many ms more.
+ * Run before a relay looks, or while a lease is kept over another connection, so that nobody else could go on instead. They may
+ * wait for a lane that a receiver has locked, or for the set of sinks, and a healthy server is then silent for a while: they
+ * get so many ms more.
  */
-const BEHIND_LOCKS = new Map<string, number>(
-  [MOVE, ASSIGN, CATCH_UP, INTEND, FORGET_EFFECT, RESUME_RECORDED].map((statement) => [statement, 5_000]),
-)
+const BEHIND_LOCKS = new Map<string, number>([
+  ...[MOVE, ASSIGN, CATCH_UP, RECLAIM, INTEND, FORGET_EFFECT, RESUME_RECORDED].map((one) => [one, 5_000] as const),
+  // As long as it waits for the set itself.
+  [REGISTER_SINKS, 15_000],
+])
 
 const BEFORE_ANY_LEASE_MS = 15_000
 /** Less would take a busy server for a dead one. */

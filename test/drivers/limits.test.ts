@@ -13,7 +13,7 @@ import {
 import { EXTEND_LANE, EXTEND_LANES } from '../../src/postgres/sql/lanes.js'
 import { MOVE } from '../../src/postgres/sql/link.js'
 import { COMPLETED, EXTEND_SHARDS, FINISH_SHARED } from '../../src/postgres/sql/shards.js'
-import { ASSIGN, CATCH_UP } from '../../src/postgres/sql/sinks.js'
+import { ASSIGN, CATCH_UP, RECLAIM, REGISTER_SINKS } from '../../src/postgres/sql/sinks.js'
 import { HEALTH } from '../../src/postgres/sql/registry.js'
 import { PRUNE } from '../../src/postgres/sql/retain.js'
 
@@ -34,16 +34,18 @@ test.each([
 })
 
 test.each([
-  ['MOVE', MOVE],
-  ['ASSIGN', ASSIGN],
-  ['CATCH_UP', CATCH_UP],
-  ['INTEND', INTEND],
-  ['FORGET_EFFECT', FORGET_EFFECT],
-  ['RESUME_RECORDED', RESUME_RECORDED],
-])('%s has half of the shortest lease in use, and time to wait for a lock', (_, statement) => {
+  ['MOVE', MOVE, 5_000],
+  ['ASSIGN', ASSIGN, 5_000],
+  ['CATCH_UP', CATCH_UP, 5_000],
+  ['RECLAIM', RECLAIM, 5_000],
+  ['INTEND', INTEND, 5_000],
+  ['FORGET_EFFECT', FORGET_EFFECT, 5_000],
+  ['RESUME_RECORDED', RESUME_RECORDED, 5_000],
+  ['REGISTER_SINKS', REGISTER_SINKS, 15_000],
+])('%s has half of the shortest lease in use, and time to wait for a lock', (_, statement, lockedMs) => {
   const limits = new Limits()
   limits.optionsOf(CLAIM, { leaseMs: 10_000 })
-  expect(limits.optionsOf(statement, null)).toEqual({ limitMs: 10_000 })
+  expect(limits.optionsOf(statement, null)).toEqual({ limitMs: 5_000 + lockedMs })
 })
 
 test.each([
