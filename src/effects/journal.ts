@@ -361,7 +361,24 @@ async function writeLate(write: () => Promise<unknown>): Promise<void> {
   }
 }
 
-/** A message was parked for want of an outcome, which may have been recorded a moment before: then it runs again. */
-export async function resumeRecorded({ db }: Runtime, subject: EffectSubject, unknown: EffectUnknown): Promise<void> {
-  await db.run(RESUME_RECORDED, { ...subject, name: unknown.effect })
+/**
+ * A message was parked for want of an outcome, which may have been recorded a moment before: then it runs again. Nobody else would
+ * see to that, so it is worth waiting for too.
+ */
+export async function resumeRecorded(
+  { db }: Runtime,
+  subject: EffectSubject,
+  unknown: EffectUnknown,
+  abort: Abort,
+): Promise<void> {
+  const resume = async (): Promise<void> => {
+    try {
+      await db.run(RESUME_RECORDED, { ...subject, name: unknown.effect })
+    } catch (error) {
+      throw new JournalFailed(error)
+    }
+  }
+  await unlessAborted(abort, patiently(resume)).catch((error: JournalFailed) => {
+    throw error.cause
+  })
 }
