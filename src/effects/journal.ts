@@ -14,7 +14,7 @@ import { OnceboxError, ownError } from '../errors.js'
 import { causes, toFailure } from '../failure.js'
 import type { EffectOptions } from '../handler.js'
 import type { Json } from '../message.js'
-import { isPoolEnded, isUnavailable, mayHaveCommitted, notTheDatabase } from '../postgres/errors.js'
+import { isPoolEnded, isUnavailable, isUntranslatable, mayHaveCommitted, notTheDatabase } from '../postgres/errors.js'
 import {
   FORGET_EFFECT,
   INTEND,
@@ -35,7 +35,7 @@ import {
   usedTwice,
   type WantedEffect,
 } from './effect.js'
-import { toText } from './outcome.js'
+import { toAscii, toText } from './outcome.js'
 import { backoffMs, sleep } from '../backoff.js'
 import { deadline, type Abort } from '../worker/abort.js'
 import { failpoint } from '../worker/failpoints.js'
@@ -270,10 +270,20 @@ export class EffectJournal {
   async #succeeded(name: string, result: unknown): Promise<void> {
     failpoint('called', this.#runtime.db)
     const text = toText(result)
-    const record = { ...this.#subject, name, result: text }
-    const [row] = await patiently(() => this.#write(RECORD_EFFECT, record))
+    const [row] = await patiently(() => this.#record(name, text))
     this.#recorded!.set(name, row ? row.result : text)
     this.#count('succeeded')
+  }
+
+  /** What the encoding of the database lacks is escaped: an outcome that cannot be recorded would be called for again. */
+  async #record(name: string, text: string | null): Promise<readonly { readonly result: string | null }[]> {
+    const record = { ...this.#subject, name, result: text }
+    try {
+      return await this.#write(RECORD_EFFECT, record)
+    } catch (error) {
+      if (!isUntranslatable(error) || text === null) throw error
+      return this.#write(RECORD_EFFECT, { ...record, result: toAscii(text) })
+    }
   }
 
   async #failed({ name, options }: WantedEffect, intent: Intent, thrown: unknown): Promise<never> {
@@ -351,7 +361,24 @@ async function writeLate(write: () => Promise<unknown>): Promise<void> {
   }
 }
 
-/** A message was parked for want of an outcome, which may have been recorded a moment before: then it runs again. */
-export async function resumeRecorded({ db }: Runtime, subject: EffectSubject, unknown: EffectUnknown): Promise<void> {
-  await db.run(RESUME_RECORDED, { ...subject, name: unknown.effect })
+/**
+ * A message was parked for want of an outcome, which may have been recorded a moment before: then it runs again. Nobody else would
+ * see to that, so it is worth waiting for too.
+ */
+export async function resumeRecorded(
+  { db }: Runtime,
+  subject: EffectSubject,
+  unknown: EffectUnknown,
+  abort: Abort,
+): Promise<void> {
+  const resume = async (): Promise<void> => {
+    try {
+      await db.run(RESUME_RECORDED, { ...subject, name: unknown.effect })
+    } catch (error) {
+      throw new JournalFailed(error)
+    }
+  }
+  await unlessAborted(abort, patiently(resume)).catch((error: JournalFailed) => {
+    throw error.cause
+  })
 }

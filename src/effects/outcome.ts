@@ -15,6 +15,11 @@ export function toText(result: unknown): string | null {
   }
 }
 
+/** The same JSON with escapes for whatever is not ASCII, for a database whose encoding lacks some of it. */
+export function toAscii(text: string): string {
+  return text.replace(/[^\0-\x7F]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+}
+
 /** Getters and inspectors of the result may throw as well. */
 function describe(result: unknown): string {
   try {

@@ -40,7 +40,7 @@ export async function runAlone(run: Run, message: HeldMessage): Promise<void> {
     if (error instanceof CommitFailed) throw error
     if (isAway(error) && !(await isToBlame(worker, message, error))) throw error
     await recordFailure(run, message, withoutBlame(error))
-    if (error instanceof EffectUnknown) await resumeRecorded(worker.runtime, subjectOf(run, message), error)
+    if (error instanceof EffectUnknown) await resumeRecorded(worker.runtime, subjectOf(run, message), error, abort)
   }
 }
 

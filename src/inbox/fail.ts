@@ -2,7 +2,7 @@
 import { isOwnError, ownError } from '../errors.js'
 import { backoffMs, sleep } from '../backoff.js'
 import { causes, inAscii, someCause } from '../failure.js'
-import { isConnectionLoss, sqlState } from '../postgres/errors.js'
+import { isConnectionLoss, isUntranslatable } from '../postgres/errors.js'
 import { CLASSIFY } from '../postgres/sql/receive.js'
 import { MISSED_ATTEMPTS } from '../postgres/sql/settle.js'
 import { isCounted, type Held, type HeldMessage, type Recorded } from './held.js'
@@ -63,7 +63,7 @@ async function recordIn(held: Held, message: HeldMessage, verdict: Verdict): Pro
     return await held.fail(message, verdict)
   } catch (error) {
     const { failure } = verdict
-    if (sqlState(error) !== '22P05' || !failure) throw error
+    if (!isUntranslatable(error) || !failure) throw error
     return held.fail(message, { ...verdict, failure: inAscii(failure) })
   }
 }

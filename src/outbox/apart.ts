@@ -169,7 +169,7 @@ function suspect(verdicts: Verdicts, event: OutgoingEvent, error: unknown): void
 }
 
 /** What goes one after the other: the events of a key; an event without one is on its own. */
-function laneOf({ n, message: { key } }: OutgoingEvent): string {
+function laneOf({ n, key }: OutgoingEvent): string {
   return key === undefined ? `n${n}` : `k${key}`
 }
 

@@ -12,9 +12,10 @@ import { readAnswers } from './answers.js'
 
 /** An event, on its way to one sink. */
 export interface OutgoingEvent {
-  /** Its number in the outbox, and its id: a sink may change its message. */
+  /** Its number in the outbox, its id and its key: a sink may change its message. */
   readonly n: string
   readonly id: string
+  readonly key: string | undefined
   readonly shard: number
   readonly attempts: number
   readonly message: Message
@@ -49,10 +50,11 @@ export class DestinationDown extends Error {
 export function toEvent({ n, shard, body, created, ...row }: EventRow): OutgoingEvent {
   const createdMs = Number(created)
   const attempts = Number(row.attempts)
-  const envelope = { ...row, key: row.key ?? undefined, receivedMs: createdMs, attempts }
+  const key = row.key ?? undefined
+  const envelope = { ...row, key, receivedMs: createdMs, attempts }
   const message = { time: new Date(createdMs), ...toMessage(envelope, JSON.parse(body)) }
   rememberBody(message, body)
-  return { n, id: row.id, shard: Number(shard), attempts, message }
+  return { n, id: row.id, key, shard: Number(shard), attempts, message }
 }
 
 export interface PublishOptions {
@@ -85,7 +87,7 @@ export async function publish(
   const failedKeys = new Set<string>()
   events.forEach((event, at) => {
     const answer = answers[at]
-    const { key } = event.message
+    const { key } = event
     if (answer === undefined) return void verdicts.published.push(event)
     // A sink sends nothing after a failure within a key, so this one was refused only because of the first.
     if (key !== undefined && failedKeys.has(key)) return

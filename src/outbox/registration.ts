@@ -17,6 +17,10 @@ export class Registration {
   readonly #self = { id: randomUUID(), host: processName() }
   /** Names of the sinks that the database has heard of since the last stop. */
   readonly #registered = new Set<string>()
+  /** When it was said last, by the clock of this process. */
+  #saidAt = -Infinity
+  /** Under way, for all relays that wait for it. */
+  #saying: Promise<void> | undefined
   readonly #warned = new Set<string>()
   #timer: NodeJS.Timeout | undefined
 
@@ -27,14 +31,19 @@ export class Registration {
 
   async register(): Promise<void> {
     const sinks = this.#attached()
-    const differing = await registerSinks(this.#runtime, this.#self, sinks, 'look again')
+    await this.#say(sinks, 'look again')
     for (const { name } of sinks) this.#registered.add(name)
-    for (const one of differing) this.#warn(one)
   }
 
-  /** The same if there is a sink that was attached late, or while the database was away. */
+  /**
+   * The same if there is a sink that was attached late, or while the database was away. And where nothing keeps saying it, as in a
+   * process that only drains: such a process would count as gone, and its sinks could be removed under it.
+   */
   async ensure(): Promise<void> {
-    if (this.#attached().some(({ name }) => !this.#registered.has(name))) await this.register()
+    if (this.#attached().some(({ name }) => !this.#registered.has(name))) return this.register()
+    if (this.#timer !== undefined || performance.now() - this.#saidAt < SEEN_EVERY_MS) return
+    this.#saying ??= this.#renew(() => false).finally(() => (this.#saying = undefined))
+    await this.#saying
   }
 
   /** Says from time to time that this process is still there. */
@@ -59,12 +68,22 @@ export class Registration {
   /** If it cannot be said, the next time will do. */
   async #sayAgain(isOver: () => boolean): Promise<void> {
     try {
-      const differing = await registerSinks(this.#runtime, this.#self, this.#attached(), 'go on')
-      for (const one of differing) this.#warn(one)
-      await reclaim(this.#runtime, isOver)
+      await this.#renew(isOver)
     } catch (error) {
       this.#runtime.log.debug({ error: plainWords(error) }, 'sinks could not be registered again')
     }
+  }
+
+  async #renew(isOver: () => boolean): Promise<void> {
+    await this.#say(this.#attached(), 'go on')
+    await reclaim(this.#runtime, isOver)
+  }
+
+  async #say(sinks: readonly Attached[], again: 'look again' | 'go on'): Promise<void> {
+    const asked = performance.now()
+    const differing = await registerSinks(this.#runtime, this.#self, sinks, again)
+    this.#saidAt = asked
+    for (const one of differing) this.#warn(one)
   }
 
   #warn({ sink, host, types }: Differing): void {

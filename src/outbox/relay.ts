@@ -11,9 +11,10 @@ import { randomUUID } from 'node:crypto'
 import { sharedByCopies } from '../copies.js'
 import { RELAY_INTO, type RelayInto } from '../brokers/handover.js'
 import type { Sink } from '../brokers/sink.js'
-import { plainWords, someCause, wordsOf } from '../failure.js'
+import { inAscii, plainWords, someCause, wordsOf } from '../failure.js'
 import { MAX_BATCH_BYTES } from '../figures.js'
-import { isConflict, isConnectionLoss, sqlState } from '../postgres/errors.js'
+import type { Failure } from '../message.js'
+import { isConflict, isConnectionLoss, isUntranslatable, sqlState } from '../postgres/errors.js'
 import { MOVE } from '../postgres/sql/link.js'
 import {
   CLAIM_SHARDS,
@@ -189,30 +190,14 @@ async function complete(
   runtime: Runtime,
   { name, options }: Attached,
   lease: ShardLease,
-  { published, failed, later }: Verdicts,
+  verdicts: Verdicts,
 ): Promise<void> {
-  const given: CompleteInput = {
-    sink: name,
-    token: lease.token,
-    done: published.map(({ n, id }) => [n, id] as const),
-    failed: [
-      ...failed.map(({ event: { n, id }, failure, delayMs }) => ({
-        ...{ n, id, delayMs, error: JSON.stringify(failure) },
-        parked: delayMs === null ? ('dead' as const) : undefined,
-      })),
-      // Attempts are what holds back its key, so there is one, which does not count.
-      ...later.map(({ event: { n, id, attempts }, failure, delayMs }) => ({
-        ...{ n, id, delayMs, later: true as const },
-        error: JSON.stringify(attempts === 0 ? { uncounted: true, ...failure } : failure),
-      })),
-    ],
-  }
-  const { recorded, dead, shared } = await persistently(lease, async (isRepeat) => {
-    const [row] = await runtime.db.run(COMPLETE, given)
-    if (!isRepeat || row!.recorded !== '0') return { ...row!, shared: readJson(row!.shared) }
-    // The answer was lost, not the statement: what it shared is not known any more, and FINISH_SHARED judges each.
-    const [done] = await runtime.db.run(COMPLETED, given)
-    return { ...done!, shared: given.done.map(([n]) => n) }
+  const held = { sink: name, token: lease.token }
+  const given = completing(held, verdicts)
+  const { recorded, dead, shared } = await recordCompleted(runtime, lease, given).catch((error: unknown) => {
+    // What the encoding of the database lacks is written in ASCII, or the batch would be published again and again.
+    if (!isUntranslatable(error)) throw error
+    return recordCompleted(runtime, lease, completing(held, verdicts, inAscii))
   })
   const lost = given.done.length + given.failed.length - Number(recorded)
   if (lost > 0) {
@@ -223,9 +208,41 @@ async function complete(
   }
   // Some shards may be another relay's, and the others ours still.
   const numbers = new Set(readJson(dead))
-  tellDead(runtime, name, failed.filter(({ event: { n } }) => numbers.has(n))) // prettier-ignore
+  tellDead(runtime, name, verdicts.failed.filter(({ event: { n } }) => numbers.has(n))) // prettier-ignore
   // Last: where it fails, everything else is on record, and has been told.
   await finishShared(runtime, shared)
+}
+
+function completing(
+  held: ShardsHeld,
+  { published, failed, later }: Verdicts,
+  write: (failure: Failure) => Failure = (failure) => failure,
+): CompleteInput {
+  return {
+    ...held,
+    done: published.map(({ n, id }) => [n, id] as const),
+    failed: [
+      ...failed.map(({ event: { n, id }, failure, delayMs }) => ({
+        ...{ n, id, delayMs, error: JSON.stringify(write(failure)) },
+        parked: delayMs === null ? ('dead' as const) : undefined,
+      })),
+      // Attempts are what holds back its key, so there is one, which does not count.
+      ...later.map(({ event: { n, id, attempts }, failure, delayMs }) => ({
+        ...{ n, id, delayMs, later: true as const },
+        error: JSON.stringify(attempts === 0 ? { uncounted: true, ...write(failure) } : write(failure)),
+      })),
+    ],
+  }
+}
+
+function recordCompleted({ db }: Runtime, lease: ShardLease, given: CompleteInput) {
+  return persistently(lease, async (isRepeat) => {
+    const [row] = await db.run(COMPLETE, given)
+    if (!isRepeat || row!.recorded !== '0') return { ...row!, shared: readJson(row!.shared) }
+    // The answer was lost, not the statement: what it shared is not known any more, and FINISH_SHARED judges each.
+    const [done] = await db.run(COMPLETED, given)
+    return { ...done!, shared: given.done.map(([n]) => n) }
+  })
 }
 
 async function finishShared({ db }: Runtime, shared: readonly string[]): Promise<void> {

@@ -99,6 +99,11 @@ export function isConflict(error: unknown): boolean {
   return someCause(error, (cause) => /^(40P01|55P03|40001)$/.test(sqlState(cause) ?? ''))
 }
 
+/** The encoding of the database lacks a character of what it was given: written in ASCII, it would be taken. */
+export function isUntranslatable(error: unknown): boolean {
+  return someCause(error, (cause) => sqlState(cause) === '22P05')
+}
+
 /** The transaction has failed before, and this statement was not even looked at. */
 export function isRefusedUnheard(error: unknown): boolean {
   return sqlState(error) === '25P02'

@@ -3,16 +3,27 @@
  * answer on such a connection waits for as long as TCP does, a quarter of an hour, while new connections would work.
  *
  * Short statements have a limit tied to the shortest lease in use, so that work goes on before a second lease is over.
- * Heartbeats have a third of their own lease, beside what they may wait for a lock. Anything else may take its time. What
- * goes along with a statement has to travel first, and large bodies take longer than any short statement.
+ * Heartbeats have a third of their own lease, beside what they may wait for a lock, and so have others that wait for one
+ * while a lease is kept. Anything else may take its time. What goes along with a statement has to travel first, and large
+ * bodies take longer than any short statement.
  */
 import type { StatementOptions } from './driver.js'
 import { CLAIM, CLAIMED, DRAIN_UNTIL, EXTEND, EXTEND_ONE, NEXT_DUE } from './sql/claim.js'
 import { LEFT, SEEN } from './sql/consumers.js'
-import { RECORD_EFFECT } from './sql/effects.js'
+import { ADOPT, ADOPT_NEW, FORGET_EFFECT, INTEND, RECORD_EFFECT, RESUME_RECORDED } from './sql/effects.js'
 import { FAIL_INLINE } from './sql/inline.js'
 import { CLAIM_LANES, EXTEND_LANE, EXTEND_LANES, FAIL_LANE, READ_LANES, RELEASE_LANES } from './sql/lanes.js'
-import { CLAIM_SHARDS, COMPLETE, EXTEND_SHARDS, READ_SHARDS, RELEASE_SHARDS } from './sql/shards.js'
+import { MOVE } from './sql/link.js'
+import {
+  CLAIM_SHARDS,
+  COMPLETE,
+  COMPLETED,
+  EXTEND_SHARDS,
+  FINISH_SHARED,
+  READ_SHARDS,
+  RELEASE_SHARDS,
+} from './sql/shards.js'
+import { ASSIGN, CATCH_UP, RECLAIM, REGISTER_SINKS } from './sql/sinks.js'
 import { ADD_MINUTE } from './sql/minutes.js'
 import { CLASSIFY, NOTIFY, RECEIVE, RECEIVE_ONE, UNPARK_FAILED } from './sql/receive.js'
 import { READ_READING } from './sql/reading.js'
@@ -32,6 +43,18 @@ const SHORT = new Set<string>([
   ...[RECEIVE, RECEIVE_ONE, CLASSIFY, UNPARK_FAILED, NOTIFY, COMPLETE],
   ...[FAIL, FAIL_INLINE, FAIL_LANE, COUNT_ATTEMPT, RELEASE_LANES, RELEASE_SHARDS, STILL_OPEN, TRANSACTION_STATUS],
   ...[DEAF, SESSION_DEFAULTS, READ_READING, ADD_MINUTE, SEEN, LEFT, RENEW],
+  ...[COMPLETED, FINISH_SHARED, ADOPT, ADOPT_NEW],
+])
+
+/**
+ * Run before a relay looks, or while a lease is kept over another connection, so that nobody else could go on instead. They may
+ * wait for a lane that a receiver has locked, or for the set of sinks, and a healthy server is then silent for a while: they
+ * get so many ms more.
+ */
+const BEHIND_LOCKS = new Map<string, number>([
+  ...[MOVE, ASSIGN, CATCH_UP, RECLAIM, INTEND, FORGET_EFFECT, RESUME_RECORDED].map((one) => [one, 5_000] as const),
+  // As long as it waits for the set itself.
+  [REGISTER_SINKS, 15_000],
 ])
 
 const BEFORE_ANY_LEASE_MS = 15_000
@@ -57,6 +80,8 @@ export class Limits {
     const pulseMs = leaseMs === undefined ? this.shortMs : Math.max(SHORTEST_PULSE_MS, leaseMs / 3)
     if (WAITING.has(statement)) return { limitMs: pulseMs + waitMs!, urgent: true, waits: true }
     if (URGENT.has(statement)) return { limitMs: pulseMs, urgent: true }
+    const lockedMs = BEHIND_LOCKS.get(statement)
+    if (lockedMs !== undefined) return { limitMs: this.shortMs + lockedMs }
     return { limitMs: SHORT.has(statement) ? this.shortMs : LONG_MS }
   }
 }

@@ -2,9 +2,18 @@
 import { expect, test } from 'vitest'
 import { Limits } from '../../src/postgres/limits.js'
 import { CLAIM, DRAIN_UNTIL, EXTEND, EXTEND_ONE } from '../../src/postgres/sql/claim.js'
-import { RECORD_EFFECT } from '../../src/postgres/sql/effects.js'
+import {
+  ADOPT,
+  ADOPT_NEW,
+  FORGET_EFFECT,
+  INTEND,
+  RECORD_EFFECT,
+  RESUME_RECORDED,
+} from '../../src/postgres/sql/effects.js'
 import { EXTEND_LANE, EXTEND_LANES } from '../../src/postgres/sql/lanes.js'
-import { EXTEND_SHARDS } from '../../src/postgres/sql/shards.js'
+import { MOVE } from '../../src/postgres/sql/link.js'
+import { COMPLETED, EXTEND_SHARDS, FINISH_SHARED } from '../../src/postgres/sql/shards.js'
+import { ASSIGN, CATCH_UP, RECLAIM, REGISTER_SINKS } from '../../src/postgres/sql/sinks.js'
 import { HEALTH } from '../../src/postgres/sql/registry.js'
 import { PRUNE } from '../../src/postgres/sql/retain.js'
 
@@ -13,11 +22,30 @@ test.each([
   ['DRAIN_UNTIL', DRAIN_UNTIL],
   ['HEALTH', HEALTH],
   ['RECORD_EFFECT', RECORD_EFFECT],
+  ['COMPLETED', COMPLETED],
+  ['FINISH_SHARED', FINISH_SHARED],
+  ['ADOPT', ADOPT],
+  ['ADOPT_NEW', ADOPT_NEW],
 ])('%s has half of the shortest lease in use', (_, statement) => {
   const limits = new Limits()
   limits.optionsOf(CLAIM, { leaseMs: 60_000 })
   limits.optionsOf(CLAIM, { leaseMs: 10_000 })
   expect(limits.optionsOf(statement, null)).toEqual({ limitMs: 5_000 })
+})
+
+test.each([
+  ['MOVE', MOVE, 5_000],
+  ['ASSIGN', ASSIGN, 5_000],
+  ['CATCH_UP', CATCH_UP, 5_000],
+  ['RECLAIM', RECLAIM, 5_000],
+  ['INTEND', INTEND, 5_000],
+  ['FORGET_EFFECT', FORGET_EFFECT, 5_000],
+  ['RESUME_RECORDED', RESUME_RECORDED, 5_000],
+  ['REGISTER_SINKS', REGISTER_SINKS, 15_000],
+])('%s has half of the shortest lease in use, and time to wait for a lock', (_, statement, lockedMs) => {
+  const limits = new Limits()
+  limits.optionsOf(CLAIM, { leaseMs: 10_000 })
+  expect(limits.optionsOf(statement, null)).toEqual({ limitMs: 5_000 + lockedMs })
 })
 
 test.each([

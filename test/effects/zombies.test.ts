@@ -266,10 +266,11 @@ test('an outcome that arrives after the box has stopped is recorded, and the cal
   expect(results).toEqual(['late'])
 })
 
-test('an outcome that is recorded while its message is being parked releases the message', async () => {
+/** Its outcome is recorded while the second worker parks the message for want of it; `meanwhile`, before it has. */
+async function recordWhileParking(meanwhile: (box: Bench) => Promise<unknown>) {
   const options = { onUnknown: 'park' } as const
   const [called, answer] = [gate(), gate()]
-  await using pair = await twoWorkers(
+  const pair = await twoWorkers(
     {
       async call() {
         called.open()
@@ -297,12 +298,39 @@ test('an outcome that is recorded while its message is being parked releases the
     })
     answer.open()
     await waitUntil(() => pair.recorded(), { what: 'the outcome to be recorded' })
+    await meanwhile(box)
     await blocker.query('commit')
-    await Promise.all([parking, zombie])
+    return { ...pair, over: Promise.all([parking, zombie]) }
   } finally {
     blocker.release()
   }
-  await other.drain()
+}
+
+test('an outcome that is recorded while its message is being parked releases the message', async () => {
+  await using pair = await recordWhileParking(() => Promise.resolve())
+  await pair.over
+  await pair.other.drain()
   expect(pair.calls).toEqual(['first'])
+  expect(await pair.box.fate('1')).toMatchObject({ state: 'handled' })
+})
+
+test('it releases the message also where the database refuses that at first', async () => {
+  const resumes = `'ob.resume_parked(text, text, text)'::regprocedure`
+  let original = ''
+  await using pair = await recordWhileParking(async (box) => {
+    const [row] = await box.sql(`select pg_get_functiondef(${resumes}) as it`)
+    original = row!['it'] as string
+    await box.sql('create sequence ob.refusals')
+    await box.sql(`create or replace function ob.resume_parked(of_consumer text, of_source text, of_id text) returns boolean
+      language plpgsql as $$ begin perform nextval('ob.refusals'); raise exception using errcode = '53100'; end $$`)
+  })
+  const { box, other, calls, over } = pair
+  await waitUntil(async () => (await box.sql('select is_called from ob.refusals'))[0]!['is_called'], {
+    what: 'a refusal',
+  })
+  await box.sql(original)
+  await over
+  await other.drain()
+  expect(calls).toEqual(['first'])
   expect(await box.fate('1')).toMatchObject({ state: 'handled' })
 })

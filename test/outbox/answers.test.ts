@@ -2,6 +2,8 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { Message } from 'oncebox'
+import { publishApart } from '../../src/outbox/apart.js'
+import { toEvent } from '../../src/outbox/publish.js'
 import { waitUntil } from '../support/wait.js'
 import { useServer, type Options } from './fixture.js'
 
@@ -163,4 +165,49 @@ test('a sink may change the messages that it is given: its answers are for the e
   await server.send(box, { id: 'a', key: 'k' }, { id: 'b', key: 'k' })
   await box.drain()
   expect(ids).toEqual(['a', 'b'])
+})
+
+test.each([
+  ['takes the keys away', undefined],
+  ['gives all of them one key', 'same'],
+])('a sink that %s is judged by the keys that events were sent with', async (_, key) => {
+  const box = await server.open()
+  const calls: string[][] = []
+  const publish = (batch: readonly Message[]) => {
+    calls.push(batch.map(({ id }) => id))
+    for (const message of batch) Object.assign(message, { key })
+    return Promise.resolve(batch.map(() => ({ error: new Error('no'), retry: true })))
+  }
+  box.to({ name: 's', publish, close: async () => {} }, { retry: () => 3_600_000 })
+  await server.send(box, { id: 'a', key: 'k' }, { id: 'b', key: 'k' }, { id: 'c', key: 'l' })
+  await box.drain()
+  const rows = await server.sql(box.schema, 'select id, attempts from ob.delivery join ob.outbox using (n) order by id')
+  // The second of a key was refused only because of the first.
+  expect(rows).toEqual([
+    { id: 'a', attempts: 1 },
+    { id: 'b', attempts: 0 },
+    { id: 'c', attempts: 1 },
+  ])
+  expect(calls).toEqual([['a', 'b', 'c']])
+})
+
+test('events that are published apart stay behind an earlier one of their key, whatever a sink makes of its messages', async () => {
+  const calls: string[][] = []
+  const publish = (batch: readonly Message[]): Promise<undefined[]> => {
+    calls.push(batch.map(({ id }) => id))
+    for (const message of batch) Object.assign(message, { key: undefined })
+    return Promise.reject(new Error('thrown'))
+  }
+  const row = { type: 'event', source: 'shop', body: 'null', envelope: '{}', created: '0', shard: 0, attempts: 0 }
+  const events = ['a', 'b'].map((id, at) => toEvent({ ...row, n: `${at + 1}`, id, key: 'k' }))
+  const options = {
+    retry: () => 0,
+    publishTimeoutMs: 10_000,
+    around: <A>(_batch: unknown, call: () => Promise<A>) => call(),
+    isOurs: () => Promise.resolve(true),
+    isProven: true,
+  }
+  const { failed } = await publishApart({ publish, close: async () => {} }, events, options)
+  expect(calls).toEqual([['a', 'b'], ['a']])
+  expect(failed.map(({ event: { id } }) => id)).toEqual(['a'])
 })

@@ -1,5 +1,5 @@
 /** Sinks by name: what each of several processes says of them, and how one is removed. */
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { link } from 'oncebox/link'
 import { scratchSchemaName } from '../support/postgres.js'
 import { waitUntil } from '../support/wait.js'
@@ -124,6 +124,36 @@ test('a sink is removed with what it was still to get, and its events go with it
   await expect(next.admin.removeSink('old')).rejects.toThrow(expect.objectContaining({ code: 'NOT_FOUND' }))
   await server.send(next, { id: 'd', type: 'other' })
   expect(await server.sql(box.schema, 'select sink from ob.delivery')).toEqual([{ sink: '' }])
+})
+
+/** As an hour later, for the box and for the database. */
+async function anHourLater(schema: string): Promise<void> {
+  const now = performance.now.bind(performance)
+  vi.spyOn(performance, 'now').mockImplementation(() => now() + 3_600_000)
+  onTestFinished(() => void vi.restoreAllMocks())
+  await lost(schema)
+}
+
+test('a process that only drains says each time that it is still there, so that its sinks are in use', async () => {
+  const box = await server.open()
+  box.to(recordingSink({ name: 's' }))
+  await box.drain()
+  await anHourLater(box.schema)
+  await box.drain()
+  const inUse = expect.objectContaining({ code: 'SINK_IN_USE' })
+  await expect(box.admin.removeSink('s')).rejects.toThrow(inUse)
+})
+
+test('a sink that was removed between two drains of its process is back with the second one', async () => {
+  const box = await server.open()
+  const sink = box.to(recordingSink({ name: 's' }))
+  await server.send(box, { id: 'a' })
+  await box.drain()
+  await anHourLater(box.schema)
+  expect(await box.admin.removeSink('s')).toBe(0)
+  await server.send(box, { id: 'b' })
+  await box.drain()
+  expect(sink.ids).toEqual(['a', 'b'])
 })
 
 test('a heartbeat waits for a shard that is locked, and extends it', async () => {
