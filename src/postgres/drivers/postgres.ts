@@ -218,6 +218,7 @@ class PostgresDriver implements Driver<Handle> {
       this.#beside ??= this.#sql.listen!('oncebox_pulse', ignore, ignore)
       await this.#beside.catch(() => (this.#beside = undefined))
     }
+    if (listen.sql) this.#answers.meet(listen.sql)
     return listen.sql ?? this.#sql
   }
 

@@ -28,6 +28,7 @@ export class Answers {
   readonly #pools: Pools
   readonly #lines: Lines
   readonly #whereabouts = new Whereabouts()
+  readonly #met = new WeakSet<object>()
   #probing = false
 
   constructor(pools: Pools, lines: Lines) {
@@ -63,23 +64,37 @@ export class Answers {
   /** Looks after the line of what was asked until the function that it answers with is called. */
   watch(asked: Asked, limitMs: number, looked: (found: Found) => void): () => void {
     return this.#lines.watch(asked, limitMs, (found) => {
-      if (found === 'cut') this.#probe(Math.min(limitMs, PROBE_MS))
+      if (found === 'cut') this.#probeAll(Math.min(limitMs, PROBE_MS))
       looked(found)
     })
   }
 
+  /**
+   * Learns the connection that listens, which never changes. postgres.js does not tell it of statements with values that are not
+   * prepared, and heartbeats may be all that is ever sent there.
+   */
+  meet(listening: Pick<Pools, 'unsafe'>): void {
+    if (this.#met.has(listening)) return
+    this.#met.add(listening)
+    this.#probe(listening, PROBE_MS).catch(() => this.#met.delete(listening))
+  }
+
   /** Where one line was dead, idle ones may be: each probe goes to another idle connection, and tells whether it is alive. */
-  #probe(ms: number): void {
+  #probeAll(ms: number): void {
     if (this.#probing) return
     this.#probing = true
     setTimeout(() => (this.#probing = false), ms).unref()
     const { listen } = this.#pools
-    const probes = Array.from({ length: this.#lines.size }, () => this.#pools.unsafe('select 1'))
-    if (listen?.sql) probes.push(listen.sql.unsafe('select 1'))
-    for (const probe of probes) {
-      const stop = this.#lines.watch(ifIdle(this.follow(probe)), ms, ignore)
-      probe.then(stop, stop)
-    }
+    const pools: Pick<Pools, 'unsafe'>[] = Array.from({ length: this.#lines.size }, () => this.#pools)
+    if (listen?.sql) pools.push(listen.sql)
+    for (const pool of pools) this.#probe(pool, ms).catch(ignore)
+  }
+
+  /** Without values: postgres.js tells the connection of such a query. */
+  #probe(pool: Pick<Pools, 'unsafe'>, ms: number): Promise<unknown> {
+    const probe = pool.unsafe('select 1')
+    const stop = this.#lines.watch(ifIdle(this.follow(probe)), ms, ignore)
+    return probe.finally(stop)
   }
 }
 

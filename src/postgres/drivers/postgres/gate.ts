@@ -22,6 +22,8 @@ export interface Pending extends Promise<Rows> {
   /** What it was sent on; null before that. */
   readonly state?: object | null
   readonly options?: { onexecute?: (connection: object) => unknown }
+  /** True while the server is asked for the types of its values, before they are sent. Nobody is told of its connection then. */
+  readonly describeFirst?: unknown
   /** The promise of an iterated cursor never settles; when it is done it is no longer active. */
   readonly active?: boolean
   readonly executed?: boolean
