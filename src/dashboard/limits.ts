@@ -1,6 +1,6 @@
 /** Limits: how much of the database the dashboard may have at a time. Its readers must not slow down what it shows. */
 import type { Database } from '../postgres/database.js'
-import { BOUND_READS } from '../postgres/sql/dashboard.js'
+import { BOUND_READS } from '../postgres/sql/session.js'
 import { Problem } from './problem.js'
 
 const AT_A_TIME = 4

@@ -35,14 +35,15 @@ export async function deliverWithin(
   const outcomes: Outcome[] = []
   const heldBack = new Set<string>()
   for (const one of batch) {
-    if (one.key !== undefined && heldBack.has(one.key)) {
-      outcomes.push(busy(one))
+    const { id, key } = namesOf(one)
+    if (key !== undefined && heldBack.has(key)) {
+      outcomes.push(busy(id))
       continue
     }
     // The batch was this one alone, and did not fit.
     const [outcome] = (batch.length > 1 && (await deliver([one]).catch(ifFull))) || []
-    if (outcome?.status === 'busy' && one.key !== undefined) heldBack.add(one.key)
-    outcomes.push(outcome ?? { ...busy(one), retryAt: new Date(Date.now() + RETRY_MS) })
+    if (key !== undefined && outcome && isBusyForAny(outcome)) heldBack.add(key)
+    outcomes.push(outcome ?? { ...busy(id), retryAt: new Date(Date.now() + RETRY_MS) })
   }
   return outcomes
 }
@@ -51,7 +52,22 @@ function ifFull(error: unknown): undefined {
   if (!(error instanceof QuarantineFull)) throw error
 }
 
-function busy({ id }: Incoming): Outcome {
+/** A source of the user's may hand over anything: what cannot be looked at has neither. */
+function namesOf(incoming: unknown): Pick<Incoming, 'id' | 'key'> {
+  try {
+    const { id, key } = incoming as Incoming
+    return { id, key }
+  } catch {
+    return { id: undefined }
+  }
+}
+
+/** One consumer may have failed, which is the status of the message then, while it is still to be stored for another. */
+function isBusyForAny({ status, consumers }: Outcome): boolean {
+  return status === 'busy' || consumers.some((one) => one.status === 'busy')
+}
+
+function busy(id: string | undefined): Outcome {
   return { id, ack: false, status: 'busy', consumers: [] }
 }
 

@@ -50,10 +50,19 @@ export function tapArrivals(incoming: readonly Incoming[], work: Promise<Outcome
   })
 }
 
+/** A source of the user's may hand over anything, also what throws when it is looked at. */
+function shown(incoming: unknown, id: unknown): Pick<Happening, 'id' | 'type' | 'data'> {
+  try {
+    const { type, data } = incoming as Incoming
+    return { id: String(id), type: String(type), data }
+  } catch {
+    return { id: 'undefined', type: 'undefined' }
+  }
+}
+
 function tellArrivals(tell: Listener, incoming: readonly Incoming[], outcomes: readonly Outcome[], took: number): void {
   outcomes.forEach((outcome, at) => {
-    const { type, data } = incoming[at]!
-    const told = { id: String(outcome.id), type: String(type), data }
+    const told = shown(incoming[at], outcome.id)
     // What never reached a consumer is in quarantine for none.
     const ends = outcome.consumers.length > 0 ? outcome.consumers : [{ consumer: undefined, ...outcome }]
     for (const { consumer, status, ...rest } of ends) {

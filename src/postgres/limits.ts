@@ -11,7 +11,7 @@ import type { StatementOptions } from './driver.js'
 import { CLAIM, CLAIMED, DRAIN_UNTIL, EXTEND, EXTEND_ONE, NEXT_DUE } from './sql/claim.js'
 import { LEFT, SEEN } from './sql/consumers.js'
 import { ADOPT, ADOPT_NEW, FORGET_EFFECT, INTEND, RECORD_EFFECT, RESUME_RECORDED } from './sql/effects.js'
-import { FAIL_INLINE } from './sql/inline.js'
+import { FAIL_INLINE, LOCK_TIMEOUT } from './sql/inline.js'
 import { CLAIM_LANES, EXTEND_LANE, EXTEND_LANES, FAIL_LANE, READ_LANES, RELEASE_LANES } from './sql/lanes.js'
 import { MOVE } from './sql/link.js'
 import {
@@ -26,9 +26,9 @@ import {
 import { ASSIGN, CATCH_UP, RECLAIM, REGISTER_SINKS } from './sql/sinks.js'
 import { ADD_MINUTE } from './sql/minutes.js'
 import { CLASSIFY, NOTIFY, RECEIVE, RECEIVE_ONE, UNPARK_FAILED } from './sql/receive.js'
-import { READ_READING } from './sql/reading.js'
+import { ELECT_READER, READ_READING } from './sql/reading.js'
 import { HEALTH, RENEW } from './sql/registry.js'
-import { DEAF, SESSION_DEFAULTS } from './sql/session.js'
+import { BOUND_READS, DEAF, SESSION_DEFAULTS } from './sql/session.js'
 import { COUNT_ATTEMPT, FAIL, STILL_OPEN, TRANSACTION_STATUS } from './sql/settle.js'
 import { travelMs } from './travel.js'
 
@@ -44,6 +44,8 @@ const SHORT = new Set<string>([
   ...[FAIL, FAIL_INLINE, FAIL_LANE, COUNT_ATTEMPT, RELEASE_LANES, RELEASE_SHARDS, STILL_OPEN, TRANSACTION_STATUS],
   ...[DEAF, SESSION_DEFAULTS, READ_READING, ADD_MINUTE, SEEN, LEFT, RENEW],
   ...[COMPLETED, FINISH_SHARED, ADOPT, ADOPT_NEW],
+  // The first of transactions of ours: a connection that has died shows there.
+  ...[LOCK_TIMEOUT, ELECT_READER, BOUND_READS],
 ])
 
 /**

@@ -38,10 +38,16 @@ export function withTrace(own: Headers | undefined, trace: Headers): Headers {
 }
 
 /** The context that a message came with, as the application's propagator reads it. */
-export function contextIn({ headers }: { readonly headers?: unknown }): OtelContext {
-  return typeof headers === 'object' && headers !== null && hasAny(headers)
-    ? extractFrom(headers as Headers, READ)
-    : ROOT
+export function contextIn(message: { readonly headers?: unknown }): OtelContext {
+  try {
+    const { headers } = message
+    return typeof headers === 'object' && headers !== null && hasAny(headers)
+      ? extractFrom(headers as Headers, READ)
+      : ROOT
+  } catch {
+    // It is no message, or cannot be looked at. Whoever takes it says so.
+    return ROOT
+  }
 }
 
 /** Without any there is nothing to ask the propagator for. */

@@ -162,8 +162,17 @@ export function consumedBy(consumer: string): Attributes {
 /** The id of one message, the number of many. */
 export function aboutAll(messages: readonly { readonly id?: unknown }[]): Attributes {
   if (messages.length !== 1) return { 'messaging.batch.message_count': messages.length }
-  const { id } = messages[0]!
-  return { 'messaging.message.id': typeof id === 'string' ? id : undefined }
+  return { 'messaging.message.id': idIn(messages[0]!) }
+}
+
+/** A source of the user's may hand over anything, also what throws when it is looked at. */
+function idIn(message: { readonly id?: unknown }): string | undefined {
+  try {
+    const { id } = message
+    return typeof id === 'string' ? id : undefined
+  } catch {
+    return undefined
+  }
 }
 
 const MAX_WORDS = 500

@@ -10,12 +10,15 @@ import {
   RECORD_EFFECT,
   RESUME_RECORDED,
 } from '../../src/postgres/sql/effects.js'
+import { LOCK_TIMEOUT } from '../../src/postgres/sql/inline.js'
 import { EXTEND_LANE, EXTEND_LANES } from '../../src/postgres/sql/lanes.js'
 import { MOVE } from '../../src/postgres/sql/link.js'
 import { COMPLETED, EXTEND_SHARDS, FINISH_SHARED } from '../../src/postgres/sql/shards.js'
 import { ASSIGN, CATCH_UP, RECLAIM, REGISTER_SINKS } from '../../src/postgres/sql/sinks.js'
+import { ELECT_READER } from '../../src/postgres/sql/reading.js'
 import { HEALTH } from '../../src/postgres/sql/registry.js'
 import { PRUNE } from '../../src/postgres/sql/retain.js'
+import { BOUND_READS } from '../../src/postgres/sql/session.js'
 
 test.each([
   ['CLAIM', CLAIM],
@@ -26,6 +29,9 @@ test.each([
   ['FINISH_SHARED', FINISH_SHARED],
   ['ADOPT', ADOPT],
   ['ADOPT_NEW', ADOPT_NEW],
+  ['LOCK_TIMEOUT', LOCK_TIMEOUT],
+  ['ELECT_READER', ELECT_READER],
+  ['BOUND_READS', BOUND_READS],
 ])('%s has half of the shortest lease in use', (_, statement) => {
   const limits = new Limits()
   limits.optionsOf(CLAIM, { leaseMs: 60_000 })

@@ -17,9 +17,12 @@ afterAll(async () => {
   await database.close()
 })
 
-async function open(max: number): Promise<{ proxy: PostgresProxy; sql: postgres.Sql }> {
+async function open(
+  max: number,
+  options: postgres.Options<Record<string, never>> = {},
+): Promise<{ proxy: PostgresProxy; sql: postgres.Sql }> {
   const proxy = await startProxy(database.url)
-  const sql = postgres(proxy.url, { max, onnotice: () => {} })
+  const sql = postgres(proxy.url, { max, onnotice: () => {}, ...options })
   onTestFinished(async () => {
     await sql.end({ timeout: 0 })
     await proxy.close()
@@ -173,6 +176,50 @@ describe('a statement that gets no answer in time', () => {
     expect(proxy.log.filter(({ event }) => event === 'closed')).toEqual([])
   })
 
+  test('leaves its own connection alone that it was given a moment ago, whoever else is slow', async () => {
+    const { proxy, sql } = await open(2)
+    const driver = fromPostgres(sql)
+    const [own, other] = [await lock(), await lock()]
+    const run = (text: string) => driver.query(text, [], undefined, { limitMs: 60_000 })
+    // Both connections are open, and the driver knows them.
+    await Promise.all([run('select 1'), run('select 1')])
+    const begun: (() => void)[] = []
+    const inTransaction = (text: string) =>
+      sql.begin(async (tx) => {
+        await new Promise<void>((resolve) => begun.push(resolve))
+        return tx.unsafe(text)
+      })
+    const [one, two] = [inTransaction('select 1'), inTransaction(other.slow)]
+    await waitUntil(() => begun.length === 2)
+    const late = expect(driver.query(own.slow, [], undefined, { limitMs: 3_000 })).rejects.toMatchObject(SILENT)
+    // After it has begun to wait.
+    await new Promise(setImmediate)
+    for (const go of begun) go()
+    await one
+    await own.waiting(1)
+    await late
+    for (const { letGo } of [own, other]) letGo()
+    await Promise.all([two, run('select 1')])
+    expect(proxy.log.filter(({ event }) => event === 'closed')).toEqual([])
+  })
+
+  test('costs nobody else a connection where the driver does not know its own', async () => {
+    const { proxy, sql } = await open(2)
+    const driver = fromPostgres(sql)
+    const { slow, waiting, letGo } = await lock()
+    // Both connections are open, and nothing of the driver was sent there.
+    await Promise.all([sql`select 1`, sql`select 1`])
+    const held = proxy.intercept({ at: 'during', statement: /as x/ })
+    const alone = driver.query(SELECT, ['held'], undefined, { limitMs: 1_000 })
+    const late = expect(alone).rejects.toMatchObject(SILENT)
+    const theirs = sql.unsafe(slow).execute()
+    await held
+    await waiting(1)
+    await late
+    letGo()
+    expect(await theirs).toMatchObject([{ x: 'slow' }])
+  })
+
   test('costs its own connection, whichever box on the pool has sent it', async () => {
     const { proxy, sql } = await open(1)
     fromPostgres(sql)
@@ -213,7 +260,51 @@ test('a transaction that is hung up costs its own connection, and no other one',
   expect(await other).toMatchObject([{ x: 'slow' }])
 })
 
+test('a transaction that is hung up costs no other connection, if its own was opened before there was a driver', async () => {
+  const { sql } = await open(3)
+  await sql`select 1`
+  const driver = fromPostgres(sql)
+  const reason = new Error('gone')
+  let first: postgres.TransactionSql | undefined
+  const hungUp = driver.transaction(async (tx) => {
+    await driver.query(SELECT, ['first'], tx)
+    first = tx
+    await new Promise<never>(() => {})
+  })
+  await waitUntil(() => first !== undefined)
+  const other = driver.transaction(async (tx) => {
+    await driver.query(SELECT, ['second'], tx)
+    driver.hangUp!(first!, reason)
+    // Written in the next turn, and the one after it.
+    await driver.query(SELECT, ['third'], tx)
+    return driver.query(SELECT, ['fourth'], tx)
+  })
+  await expect(hungUp).rejects.toBe(reason)
+  expect(await other).toEqual([{ x: 'fourth' }])
+})
+
 describe('a heartbeat', () => {
+  test.for([true, false])(
+    'that gets no answer costs the connection that listens alone (prepare: %s)',
+    async (prepare) => {
+      const { proxy, sql } = await open(2, { prepare, fetch_types: false })
+      const driver = fromPostgres(sql)
+      const { slow, waiting, letGo } = await lock()
+      await sql`select 1`
+      await driver.listen!('any', () => {})
+      const held = proxy.intercept({ at: 'during', statement: /as x/ })
+      const alone = driver.query(SELECT, ['held'], undefined, { limitMs: 1_000, urgent: true })
+      const late = expect(alone).rejects.toMatchObject(SILENT)
+      const theirs = sql.unsafe(slow).execute()
+      const { connection } = await held
+      await waiting(1)
+      await late
+      await waitUntil(() => !proxy.connections.includes(connection), { what: 'its connection to be closed' })
+      letGo()
+      expect(await theirs).toMatchObject([{ x: 'slow' }])
+    },
+  )
+
   test('does not wait for connections that the application holds', async () => {
     const { sql } = await open(2)
     const driver = fromPostgres(sql)

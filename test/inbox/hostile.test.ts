@@ -1,7 +1,8 @@
 /** Messages that nobody can look at, and data that nobody can walk: they are kept, and are in nobody's way. */
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import type { Entry, Incoming, MessageMap, Source } from 'oncebox'
 import type { Deliver } from '../../src/brokers/source.js'
+import { listenTo } from '../../src/tap.js'
 import { note, useServer } from './fixture.js'
 
 const server = useServer('hostile')
@@ -54,6 +55,20 @@ test('a message that cannot even be looked at is quarantined, and its batch mate
   const reasons = (await box.quarantine()).map(({ reason }) => reason)
   expect(reasons.length).toBeGreaterThan(1)
   expect(reasons.filter((reason) => !['no-id', 'invalid', 'undecodable'].includes(String(reason)))).toEqual([])
+})
+
+test('who watches the box is told of them, too', async () => {
+  await using box = await server.open()
+  box.consumer('a', { note: () => undefined })
+  const { source, deliver } = handSource()
+  box.from(source, { types: 'any' })
+  const told: string[] = []
+  listenTo(({ what, id }) => void told.push(`${what} ${id}`))
+  onTestFinished(() => listenTo(undefined))
+  const hostile = [null, new Proxy({}, { get: refuse }), { id: { toString: refuse }, type: 'note', data: 1 }]
+  const outcomes = await deliver([...(hostile as unknown as Incoming[]), note('last')])
+  expect(outcomes.map(({ status }) => status)).toEqual([...hostile.map(() => 'quarantined'), 'stored'])
+  expect(told).toEqual([...hostile.map(() => 'quarantined undefined'), 'received last'])
 })
 
 test('data nested 100 000 deep is kept by every front door, and people and hooks can write down what they are shown', async () => {

@@ -10,6 +10,7 @@ import {
 } from 'oncebox'
 import { fromPg } from 'oncebox/pg'
 import { describe, expect, test } from 'vitest'
+import { waitUntil } from '../support/wait.js'
 import { note, recorder, useServer, type Bench } from './fixture.js'
 
 const server = useServer('origin')
@@ -201,6 +202,9 @@ describe('an unrouted message', () => {
 
 describe('a full quarantine', () => {
   const bad = (id: string): Incoming => ({ id, type: 'note', body: '{"not json' })
+  const refuseToTell = (): never => {
+    throw new Error('not to be looked at')
+  }
 
   test('takes what fits of a batch, and the rest stays with its broker; what is good passes', async () => {
     const log = recorder()
@@ -247,6 +251,50 @@ describe('a full quarantine', () => {
     expect(await statuses()).toEqual([...refused, 'k2 stored', 'l1 duplicate', 'k3 stored'])
     await box.waitUntilHandled('k2', 'k3')
     expect((await box.ids()).filter((id) => id.startsWith('k'))).toEqual(['k1', 'k2', 'k3'])
+  })
+
+  test('keeps the order of a key also for a consumer that is busy where another one has failed', async () => {
+    await using box = await server.open()
+    box.consumer('now', { note: () => Promise.reject(new Error('no')) }, { mode: 'inline', retryBy: 'box' })
+    box.consumer('later', { note: (message, { tx }) => box.write(tx, 'later', message) }, { order: 'key' })
+    const source = await attach(box, { quarantine: { maxRows: 1 } })
+    await source.post(note('k1', { key: 'k' }))
+    const client = await server.pool.connect()
+    await client.query('begin')
+    // Somebody else is storing a copy of it, for the consumer that keeps the order.
+    await client.query(
+      `insert into ${box.schema}.message (consumer, source, id, type, body)
+       select consumer, source, 'k2', type, body from ${box.schema}.message where id = 'k1' and consumer = 'later'`,
+    )
+    const batch = [bad('1'), bad('2'), note('k2', { key: 'k' }), note('k3', { key: 'k' })]
+    try {
+      const statuses = (await source.post(...batch)).map(({ id, status }) => `${id} ${status}`)
+      expect(statuses).toEqual(['1 quarantined', '2 busy', 'k2 failed', 'k3 busy'])
+    } finally {
+      await client.query('rollback')
+      client.release()
+    }
+    await source.post(...batch)
+    await waitUntil(async () => (await box.drain(), (await box.ids()).length === 3), { what: 'all to be handled' })
+    expect(await box.ids()).toEqual(['k1', 'k2', 'k3'])
+  })
+
+  test.for<[string, unknown]>([
+    ['null', null],
+    ['undefined', undefined],
+    ['text', 'text'],
+    ['what cannot be looked at', new Proxy({}, { get: refuseToTell })],
+  ])('takes what comes behind something that is no message: %s', async ([, thing]) => {
+    await using box = await server.open()
+    box.consumer('a', { note: (message, { tx }) => box.write(tx, 'a', message) })
+    const source = await attach(box, { quarantine: { maxRows: 1 } })
+    await source.post(bad('1'))
+    const outcomes = await source.post(thing as Incoming, note('good'))
+    expect(outcomes).toMatchObject([
+      { id: undefined, status: 'busy', ack: false },
+      { id: 'good', status: 'stored', ack: true },
+    ])
+    await box.waitUntilHandled('good')
   })
 
   test('is full by its bytes as well', async () => {

@@ -165,7 +165,7 @@ export const SAMPLES: ReadonlyMap<string, Sample> = new Map<string, Sample>([
   ['HIDDEN_SESSIONS', sample(doctorServer.HIDDEN_SESSIONS, null, '')],
   ['LOOK_TABLES', sample(doctorServer.LOOK_TABLES, null, '')],
   ['LOOK_OBJECTS', sample(doctorServer.LOOK_OBJECTS, { own: '"box".' }, '')],
-  ['BOUND_READS', sample(dashboard.BOUND_READS, { ms: '5000' }, '')],
+  ['BOUND_READS', sample(session.BOUND_READS, { ms: '5000' }, '')],
   ['VOCABULARY', sample(dashboard.VOCABULARY, null, '')],
   ['FATES', sample(dashboard.FATES, [PENDING, HANDLED, PARKED], 'message_pkey work_pkey')],
   ['BODIES', sample(dashboard.BODIES, [PENDING, HANDLED], 'message_pkey')],

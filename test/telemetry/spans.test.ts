@@ -3,7 +3,8 @@ import type pg from 'pg'
 import { context, SpanKind, trace } from '@opentelemetry/api'
 import { AlwaysOffSampler } from '@opentelemetry/sdk-trace-base'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { batch, Reject, RetryLater } from 'oncebox'
+import { batch, Reject, RetryLater, type Incoming, type Source } from 'oncebox'
+import type { Deliver } from '../../src/brokers/source.js'
 import { note, notes, recorder, useServer } from '../inbox/fixture.js'
 import { inTransaction } from '../support/transaction.js'
 import {
@@ -127,6 +128,25 @@ describe('a message that is stored', () => {
     for (const _ of [1, 2]) await box.receive({ ...note('1'), id: undefined })
     expect(await box.quarantine()).toHaveLength(1)
     expect(outcomesOf(otel.named('receive'))).toEqual(['quarantined', 'quarantined'])
+  })
+
+  test('that is none, or cannot be looked at, is kept in quarantine like any other', async () => {
+    await using box = await server.open()
+    let deliver: Deliver | undefined
+    const source: Source = { push: true, start: async (given) => void (deliver = given), stop: async () => {} }
+    box.from(source, { types: 'any' })
+    const trapped = new Proxy(
+      {},
+      {
+        get() {
+          throw new Error('a trap')
+        },
+      },
+    )
+    const strange = [null, trapped, { id: '1', type: 'note', data: 1, headers: trapped }] as Incoming[]
+    for (const one of strange) expect(await deliver!([one])).toMatchObject([{ status: 'quarantined', ack: true }])
+    expect(await deliver!(strange)).toMatchObject(strange.map(() => ({ status: 'quarantined', ack: true })))
+    await expect(box.receive(null as never)).rejects.toMatchObject({ code: 'MESSAGE_INVALID' })
   })
 
   test('is in the trace and the baggage of its producer while its handler runs, and after', async () => {

@@ -126,8 +126,8 @@ class PostgresDriver implements Driver<Handle> {
   async #ask(root: Root, text: string, values: readonly unknown[], options: StatementOptions): Promise<Rows> {
     const ask = (prepare: boolean): Promise<Rows> =>
       options.settings === undefined
-        ? this.#single(queryOf(root, text, values, prepare), options.limitMs)
-        : this.#behind(options.settings, options.limitMs, root, (tx) => this.#send(givenBy(tx)!, text, values, prepare))
+        ? this.#single(queryOf(root, text, values, prepare), options)
+        : this.#behind(options, root, (tx) => this.#send(givenBy(tx)!, text, values, prepare))
     try {
       return await ask(true)
     } catch (error) {
@@ -156,10 +156,10 @@ class PostgresDriver implements Driver<Handle> {
   }
 
   /** Ends the connection of a statement of its own if it leads to a server that only reads. */
-  async #single(query: Pending, limitMs: number | undefined): Promise<Rows> {
+  async #single(query: Pending, options: StatementOptions): Promise<Rows> {
     const asked = this.#answers.follow(query)
     try {
-      return await this.#answers.within(limitMs, { asked, answer: this.#rowsOf(query) })
+      return await this.#answers.within(options, { asked, answer: this.#rowsOf(query) })
     } catch (error) {
       if (isReadOnly(error)) asked.connection?.terminate?.()
       throw error
@@ -167,16 +167,11 @@ class PostgresDriver implements Driver<Handle> {
   }
 
   /** One statement behind SET LOCAL, with all the care that a transaction takes of a connection that is lost. */
-  #behind(
-    settings: string,
-    limitMs: number | undefined,
-    root: Root,
-    work: (tx: Handle) => Promise<Rows>,
-  ): Promise<Rows> {
-    const run = new Run<Rows>(settings)
+  #behind(options: StatementOptions, root: Root, work: (tx: Handle) => Promise<Rows>): Promise<Rows> {
+    const run = new Run<Rows>(options.settings)
     const { asked, begin } = this.#begin(root, BEGIN['read committed'], (raw) => run.inside(raw, work))
     const ended = run.ended(begin)
-    return this.#answers.within(limitMs, {
+    return this.#answers.within(options, {
       asked: run.asked(asked),
       answer: run.outcome(ended),
       over: ended,
@@ -223,6 +218,7 @@ class PostgresDriver implements Driver<Handle> {
       this.#beside ??= this.#sql.listen!('oncebox_pulse', ignore, ignore)
       await this.#beside.catch(() => (this.#beside = undefined))
     }
+    if (listen.sql) this.#answers.meet(listen.sql)
     return listen.sql ?? this.#sql
   }
 
@@ -262,7 +258,7 @@ class PostgresDriver implements Driver<Handle> {
       const { limitMs } = options
       if (limitMs !== undefined) {
         // It may wait for its turn, for as long as others hold all connections.
-        stop = this.#answers.watch(asked, limitMs, (cut) => cut && run.giveUp(silent(limitMs)))
+        stop = this.#answers.watch(asked, limitMs, (found) => found === 'cut' && run.giveUp(silent(limitMs)))
         ended.then(stop, stop)
       }
       return await run.outcome(ended)

@@ -2,10 +2,6 @@
 import { statement, type Flag, type Json } from '../statement.js'
 import { EVENT_STATE, keptUntil, laneOf, messageOf, STATE, workOf, type MessageKey } from './rules.js'
 
-/** Bounds what follows in the transaction: no statement of it takes longer. */
-export const BOUND_READS = statement<{ ms: string }>(`
-select set_config('statement_timeout', $1::text::jsonb->>'ms', true)`)
-
 /** What is known of the consumers and sinks, for suggestions, and of the server. Out: one row. The tables are small. */
 export interface VocabularyRow {
   readonly consumers: Json<readonly { name: string; order: 'none' | 'key'; types: readonly string[] }[]>

@@ -1,4 +1,4 @@
-/** Statements about sessions: what a role's defaults are, and whether a session still hears its client. */
+/** Statements about sessions: what a role's defaults are, whether a session still hears its client, and how long it may work. */
 import { statement, type Flag } from '../statement.js'
 
 export interface SessionDefaults {
@@ -46,3 +46,7 @@ select input.xid::text xid, case when session.state_change < clock_timestamp() -
 from input left join pg_stat_activity session on session.backend_xid = input.xid::xid
 where case when session.pid is null then pg_xact_status(input.xid) <> 'in progress'
   else session.state like 'idle in transaction%' end`)
+
+/** Bounds what follows in the transaction: no statement of it takes longer. */
+export const BOUND_READS = statement<{ ms: string }>(`
+select set_config('statement_timeout', $1::text::jsonb->>'ms', true)`)

@@ -1,9 +1,10 @@
 /** Answers: how long a statement may go without one, and what is done about the connections of a pool when none comes. */
+import type { StatementOptions } from '../../driver.js'
 import { silence, silent } from '../../errors.js'
 import { ignore } from '../watch.js'
 import { type Asked, Whereabouts } from './asked.js'
 import type { Pending } from './gate.js'
-import type { Lines } from './lines.js'
+import type { Found, Lines } from './lines.js'
 
 /** How long a connection may take to answer a probe. */
 const PROBE_MS = 2_000
@@ -19,7 +20,7 @@ export interface Awaited<T> {
   readonly answer: Promise<T>
   /** Settles when the connection owes nothing more, if that is not with the answer. */
   readonly over?: Promise<unknown>
-  /** Told with each look that finds no answer, and whether the connection was closed for it. */
+  /** Told with each look that finds no answer, nor more of it, and whether the connection was closed for it. */
   readonly late?: (reason: Error, cut: boolean) => void
 }
 
@@ -27,6 +28,7 @@ export class Answers {
   readonly #pools: Pools
   readonly #lines: Lines
   readonly #whereabouts = new Whereabouts()
+  readonly #met = new WeakSet<object>()
   #probing = false
 
   constructor(pools: Pools, lines: Lines) {
@@ -39,11 +41,17 @@ export class Answers {
     return this.#whereabouts.follow(query)
   }
 
-  /** The answer, or a rejection if it does not come in time. What was sent may take effect all the same. */
-  within<T>(limitMs: number | undefined, { asked, answer, over = answer, late = ignore }: Awaited<T>): Promise<T> {
+  /**
+   * The answer, or a rejection if it does not come in time. What was sent may take effect all the same. A large answer has its time
+   * anew while it comes; that of a heartbeat is short, and its lease does not wait.
+   */
+  within<T>(options: StatementOptions, { asked, answer, over = answer, late = ignore }: Awaited<T>): Promise<T> {
+    const { limitMs, urgent = false } = options
     if (limitMs === undefined) return answer
     return new Promise((resolve, reject) => {
-      const stop = this.watch(asked, limitMs, (cut) => {
+      const stop = this.watch(asked, limitMs, (found) => {
+        if (found === 'arriving' && !urgent) return
+        const cut = found === 'cut'
         const reason = cut ? silent(limitMs) : unanswered(limitMs)
         late(reason, cut)
         reject(reason)
@@ -54,25 +62,39 @@ export class Answers {
   }
 
   /** Looks after the line of what was asked until the function that it answers with is called. */
-  watch(asked: Asked, limitMs: number, looked: (cut: boolean) => void): () => void {
-    return this.#lines.watch(asked, limitMs, (cut) => {
-      if (cut) this.#probe(Math.min(limitMs, PROBE_MS))
-      looked(cut)
+  watch(asked: Asked, limitMs: number, looked: (found: Found) => void): () => void {
+    return this.#lines.watch(asked, limitMs, (found) => {
+      if (found === 'cut') this.#probeAll(Math.min(limitMs, PROBE_MS))
+      looked(found)
     })
   }
 
+  /**
+   * Learns the connection that listens, which never changes. postgres.js does not tell it of statements with values that are not
+   * prepared, and heartbeats may be all that is ever sent there.
+   */
+  meet(listening: Pick<Pools, 'unsafe'>): void {
+    if (this.#met.has(listening)) return
+    this.#met.add(listening)
+    this.#probe(listening, PROBE_MS).catch(() => this.#met.delete(listening))
+  }
+
   /** Where one line was dead, idle ones may be: each probe goes to another idle connection, and tells whether it is alive. */
-  #probe(ms: number): void {
+  #probeAll(ms: number): void {
     if (this.#probing) return
     this.#probing = true
     setTimeout(() => (this.#probing = false), ms).unref()
     const { listen } = this.#pools
-    const probes = Array.from({ length: this.#lines.size }, () => this.#pools.unsafe('select 1'))
-    if (listen?.sql) probes.push(listen.sql.unsafe('select 1'))
-    for (const probe of probes) {
-      const stop = this.#lines.watch(ifIdle(this.follow(probe)), ms, ignore)
-      probe.then(stop, stop)
-    }
+    const pools: Pick<Pools, 'unsafe'>[] = Array.from({ length: this.#lines.size }, () => this.#pools)
+    if (listen?.sql) pools.push(listen.sql)
+    for (const pool of pools) this.#probe(pool, ms).catch(ignore)
+  }
+
+  /** Without values: postgres.js tells the connection of such a query. */
+  #probe(pool: Pick<Pools, 'unsafe'>, ms: number): Promise<unknown> {
+    const probe = pool.unsafe('select 1')
+    const stop = this.#lines.watch(ifIdle(this.follow(probe)), ms, ignore)
+    return probe.finally(stop)
   }
 }
 

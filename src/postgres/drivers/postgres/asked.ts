@@ -22,6 +22,8 @@ export interface Asked {
   readonly place: Place
   /** Where its answer will come from, if that is known. */
   readonly connection: Connection | undefined
+  /** True if the server has said something to it already, where that is known. */
+  readonly begun?: boolean
 }
 
 /** Follows queries to their connections. postgres.js tells only of some queries; what it calls their `state` is one object for each connection. */
@@ -46,6 +48,9 @@ export class Whereabouts {
       },
       get connection() {
         return connectionOf()
+      },
+      get begun() {
+        return !query.describeFirst
       },
     }
   }

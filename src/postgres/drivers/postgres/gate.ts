@@ -5,6 +5,7 @@
 import { Readable, Writable } from 'node:stream'
 import { sleep } from '../../../backoff.js'
 import { fromTheDatabase, isConnectionLoss } from '../../errors.js'
+import { travelMs } from '../../travel.js'
 import { firstWords } from '../sql-text.js'
 import { type Company, ignore, Watch, whenSent } from '../watch.js'
 
@@ -21,6 +22,8 @@ export interface Pending extends Promise<Rows> {
   /** What it was sent on; null before that. */
   readonly state?: object | null
   readonly options?: { onexecute?: (connection: object) => unknown }
+  /** True while the server is asked for the types of its values, before they are sent. Nobody is told of its connection then. */
+  readonly describeFirst?: unknown
   /** The promise of an iterated cursor never settles; when it is done it is no longer active. */
   readonly active?: boolean
   readonly executed?: boolean
@@ -49,6 +52,8 @@ export class Gate extends Watch {
   readonly #unsent = new Set<Pending>()
   /** Of COPY, which nothing can be sent behind before they have ended. */
   #streams = 0
+  /** How long what is unanswered may take to get to the server: what was answered has been there. */
+  #travelMs = 0
 
   constructor(transaction?: Gate, company?: Company) {
     super(transaction, company)
@@ -58,6 +63,11 @@ export class Gate extends Watch {
   /** The connection is gone: postgres.js must write nothing more on it, not even a ROLLBACK, or it ends the process. */
   get dead(): boolean {
     return this.over || isConnectionLoss(this.failure)
+  }
+
+  /** For how long the server has been silent though it owes an answer, and has what it was sent. */
+  override get silentMs(): number {
+    return Math.max(0, super.silentMs - this.#travelMs)
   }
 
   /** True if the connection is within a COPY. */
@@ -89,12 +99,15 @@ export class Gate extends Watch {
 
   /** Counts a query that is about to be sent; `nested` in a savepoint, to which postgres.js rolls back if it fails. */
   pass(query: Pending, nested: boolean): void {
-    const sent = this.#transaction ? this.#transaction.#sent : this.#sent
+    const transaction = this.#transaction ?? this
+    const travel = travelOf(query)
     this.#unsent.delete(query)
-    sent.add(query)
+    transaction.#sent.add(query)
+    transaction.#travelMs += travel
     const answered = this.expect(query.cursorFn ? query : undefined)
     const end = (error?: unknown): void => {
-      sent.delete(query)
+      transaction.#sent.delete(query)
+      transaction.#travelMs -= travel
       answered(nested && !isConnectionLoss(fromTheDatabase(error)) ? undefined : error)
     }
     // Not `query.then`, which would send it.
@@ -150,6 +163,13 @@ export class Gate extends Watch {
 function brokenOff(stream: Readable | Writable): unknown {
   if (stream instanceof Readable || stream.writableFinished) return undefined
   return stream.errored ?? new Error('the stream of a COPY was destroyed before its end')
+}
+
+/** How long its values may take to get to the server. */
+function travelOf({ args = [] }: Pending): number {
+  let ms = 0
+  for (const value of args) if (typeof value === 'string') ms += travelMs(value)
+  return ms
 }
 
 /** What the template says, with a parameter for whatever is put into it. */

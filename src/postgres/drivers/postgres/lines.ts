@@ -14,6 +14,7 @@ export interface LineOptions {
   readonly host?: readonly string[] | undefined
   readonly port?: readonly number[] | undefined
   readonly path?: string | false | undefined
+  readonly ssl?: unknown
   readonly sslnegotiation?: unknown
 }
 
@@ -28,15 +29,32 @@ const SAME_MS = 20
 /** Turns of the event loop in which postgres.js writes to a new socket; it takes one. */
 const TURNS_TO_WRITE = 5
 
+/** So many bytes in a ms are no short answer: a tenth of what a slow line brings. */
+const MUCH_IN_A_MS = 25
+
+/** Looks that may find more of one answer. Nobody has a use for one that takes longer still. */
+const MOST_ARRIVING = 30
+
 /** A line that was opened for what is waited for is a little younger than that is. */
 const OPENING_SHARE = 0.5
+
+/**
+ * What a look at the line of a statement has found:
+ * - cut        it is dead, and was closed
+ * - arriving   something was heard on it since the last look: the answer may be on its way
+ * - left       nobody knows; the line was left alone
+ */
+export type Found = 'cut' | 'arriving' | 'left'
 
 export class Lines {
   /** By when they were opened. */
   readonly #open = new Map<Socket, number>()
   #latest: Mark | undefined
+  /** Turns of the event loop after which a farewell is written at the latest: TLS may be busy, a plain socket takes it at once. */
+  readonly #turnsToPart: number
 
   constructor(options: LineOptions | undefined) {
+    this.#turnsToPart = options?.ssl ? TURNS_TO_WRITE : 0
     if (!options || options.socket !== undefined || (options.host?.length ?? 0) !== 1 || !options.port) return
     options.socket = (given) => this.#connect(given)
   }
@@ -57,42 +75,56 @@ export class Lines {
    * Looks every so many ms whether the line of what was asked is dead, and closes it if so: until the function that it answers with
    * is called, once there is an answer. Nobody may wait for the answer any more by then; whoever uses the line next does.
    */
-  watch(asked: Asked, everyMs: number, looked: (cut: boolean) => void): () => void {
+  watch(asked: Asked, everyMs: number, looked: (found: Found) => void): () => void {
     let mark = this.#mark()
-    let wasNext = false
-    let wasBehind = false
+    let sent = mark
+    let was: Look['was'] = 'sent'
+    let times = 0
+    const isNext = (): boolean => asked.place === 'next'
     // postgres.js sends within this turn, if it can.
-    setImmediate(() => (wasBehind ||= asked.place === 'behind'))
+    setImmediate(() => {
+      if (!isNext()) was = 'late'
+    })
     const look = (): void => {
       timer = setTimeout(look, everyMs)
       timer.unref()
-      const cut = this.#cutIfDead(asked, { mark, wasNext, wasBehind, everyMs })
+      const found = this.#look(asked, { sent, mark, was, everyMs, times: (times += 1) })
       mark = this.#mark()
-      wasNext = asked.place === 'next'
-      wasBehind = asked.place === 'behind'
-      looked(cut)
+      was = isNext() ? 'next' : 'late'
+      if (!isNext()) sent = mark
+      looked(found)
     }
     let timer = setTimeout(look, everyMs)
     return () => clearTimeout(timer)
   }
 
-  #cutIfDead(asked: Asked, { mark, wasNext, wasBehind, everyMs }: Look): boolean {
+  #look(asked: Asked, { sent, mark, was, everyMs, times }: Look): Found {
     // Without lines of ours, ending a connection would leave its place in the pool taken by a socket that never closes.
-    if (asked.place === 'behind' || this.#open.size === 0) return false
-    if (asked.place === 'waiting') return this.#cutOpening(everyMs)
-    // What it was behind has been answered meanwhile: whichever line is silent, it is not this one.
-    if (wasBehind) return false
-    const silent = this.#silentSince(mark)
-    // What was next at the last look already is an answer that has stopped on its way, or takes longer than twice its time.
-    if (silent.length === 0 && !wasNext) return false
+    if (asked.place === 'behind' || this.#open.size === 0) return 'left'
+    if (asked.place === 'waiting') return this.#cutOpening(everyMs) ? 'cut' : 'left'
+    if (was === 'next') {
+      // An answer that has stopped on its way, or takes longer than twice its time, unless a large one goes on to come.
+      if (times <= MOST_ARRIVING && this.#bringsMuchSince(mark, everyMs)) return 'arriving'
+    } else {
+      // Its own line was written to, and so has been heard of.
+      if (this.#silentSince(mark).length === 0) return 'arriving'
+      // It may have been sent a moment ago: whichever line is silent, it need not be this one.
+      if (was === 'late') return 'left'
+    }
     const { connection } = asked
     if (connection) {
       this.cutLineOf(() => connection.terminate?.())
-      return true
+      return 'cut'
     }
-    // The first query of its kind on a new connection: then it is one of these.
-    for (const socket of silent) this.#cut(socket)
-    return silent.length > 0
+    return !asked.begun && this.#cutSilent(sent) ? 'cut' : 'left'
+  }
+
+  /** The line of the first query of its kind on a new connection. Of several that are silent, others may owe an answer to somebody else. */
+  #cutSilent(sent: Mark): boolean {
+    const [silent, ...others] = this.#silentSince(sent)
+    if (!silent || others.length > 0) return false
+    this.#cut(silent)
+    return true
   }
 
   /** Lines on which nothing was ever heard. postgres.js opens another one for whoever waits for it. */
@@ -104,8 +136,9 @@ export class Lines {
   }
 
   /**
-   * Closes the one line on which `terminate` writes its farewell: that is how to learn which line a connection has. TLS writes it
-   * a turn later if it is busy writing; others may write in that turn too, and are told apart only if they do not.
+   * Closes the one line on which `terminate` writes its farewell: that is how to learn which line a connection has. One that was
+   * opened before there was a driver is none of these, and none is closed for it. TLS writes the farewell a turn later if it is busy
+   * writing; others may write in that turn too, and are told apart only if they do not.
    */
   cutLineOf(terminate: () => void): void {
     const before = [...this.#open.keys()].map((socket) => [socket, socket.bytesWritten] as const)
@@ -115,7 +148,7 @@ export class Lines {
       if (written.length === 1) this.#cut(written[0]![0])
       else if (written.length === 0 && turns > 0) setImmediate(look, turns - 1)
     }
-    look(TURNS_TO_WRITE)
+    look(this.#turnsToPart)
   }
 
   #cut(socket: Socket): void {
@@ -143,17 +176,29 @@ export class Lines {
     })
   }
 
+  /** True if a large answer comes over one of them. While it does nothing is asked there, unless all others are busy, too. */
+  #bringsMuchSince({ counts }: Mark, ms: number): boolean {
+    return [...counts].some(([socket, { read, written }]) => {
+      return socket.bytesWritten === written && socket.bytesRead - read > ms * MUCH_IN_A_MS
+    })
+  }
+
   /** How many there are. */
   get size(): number {
     return this.#open.size
   }
 }
 
+/** What is known from the last look, or from when it was asked. */
 interface Look {
+  /** When it was sent, or at the last look before it was. */
+  readonly sent: Mark
   readonly mark: Mark
-  readonly wasNext: boolean
-  readonly wasBehind: boolean
+  /** What it was at that mark: being sent, next on its line already, or not yet. */
+  readonly was: 'sent' | 'next' | 'late'
   readonly everyMs: number
+  /** How many looks there were, with this one. */
+  readonly times: number
 }
 
 /**
