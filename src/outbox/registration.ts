@@ -42,7 +42,7 @@ export class Registration {
   async ensure(): Promise<void> {
     if (this.#attached().some(({ name }) => !this.#registered.has(name))) return this.register()
     if (this.#timer !== undefined || performance.now() - this.#saidAt < SEEN_EVERY_MS) return
-    this.#saying ??= this.#renew(() => false).finally(() => (this.#saying = undefined))
+    this.#saying ??= this.#sayAgain(() => false).finally(() => (this.#saying = undefined))
     await this.#saying
   }
 

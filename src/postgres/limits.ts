@@ -43,18 +43,20 @@ const SHORT = new Set<string>([
   ...[RECEIVE, RECEIVE_ONE, CLASSIFY, UNPARK_FAILED, NOTIFY, COMPLETE],
   ...[FAIL, FAIL_INLINE, FAIL_LANE, COUNT_ATTEMPT, RELEASE_LANES, RELEASE_SHARDS, STILL_OPEN, TRANSACTION_STATUS],
   ...[DEAF, SESSION_DEFAULTS, READ_READING, ADD_MINUTE, SEEN, LEFT, RENEW],
-  ...[COMPLETED, FINISH_SHARED, ADOPT, ADOPT_NEW],
+  ...[COMPLETED, ADOPT, ADOPT_NEW],
   // The first of transactions of ours: a connection that has died shows there.
   ...[LOCK_TIMEOUT, ELECT_READER, BOUND_READS],
 ])
 
 /**
  * Run before a relay looks, or while a lease is kept over another connection, so that nobody else could go on instead. They may
- * wait for a lane that a receiver has locked, or for the set of sinks, and a healthy server is then silent for a while: they
- * get so many ms more.
+ * wait for a lane that a receiver has locked, or for the set of sinks, or have a whole batch to write, and a healthy server is
+ * then silent for a while: they get so many ms more.
  */
-const BEHIND_LOCKS = new Map<string, number>([
-  ...[MOVE, ASSIGN, CATCH_UP, RECLAIM, INTEND, FORGET_EFFECT, RESUME_RECORDED].map((one) => [one, 5_000] as const),
+const PATIENT = new Map<string, number>([
+  ...[ASSIGN, CATCH_UP, RECLAIM, INTEND, FORGET_EFFECT, RESUME_RECORDED].map((one) => [one, 5_000] as const),
+  // What the one stores for all consumers of the other box, and the other deletes, is chosen by `batch`, up to thousands.
+  ...[MOVE, FINISH_SHARED].map((one) => [one, 10_000] as const),
   // As long as it waits for the set itself.
   [REGISTER_SINKS, 15_000],
 ])
@@ -82,7 +84,7 @@ export class Limits {
     const pulseMs = leaseMs === undefined ? this.shortMs : Math.max(SHORTEST_PULSE_MS, leaseMs / 3)
     if (WAITING.has(statement)) return { limitMs: pulseMs + waitMs!, urgent: true, waits: true }
     if (URGENT.has(statement)) return { limitMs: pulseMs, urgent: true }
-    const lockedMs = BEHIND_LOCKS.get(statement)
+    const lockedMs = PATIENT.get(statement)
     if (lockedMs !== undefined) return { limitMs: this.shortMs + lockedMs }
     return { limitMs: SHORT.has(statement) ? this.shortMs : LONG_MS }
   }

@@ -26,7 +26,6 @@ test.each([
   ['HEALTH', HEALTH],
   ['RECORD_EFFECT', RECORD_EFFECT],
   ['COMPLETED', COMPLETED],
-  ['FINISH_SHARED', FINISH_SHARED],
   ['ADOPT', ADOPT],
   ['ADOPT_NEW', ADOPT_NEW],
   ['LOCK_TIMEOUT', LOCK_TIMEOUT],
@@ -40,7 +39,8 @@ test.each([
 })
 
 test.each([
-  ['MOVE', MOVE, 5_000],
+  ['MOVE', MOVE, 10_000],
+  ['FINISH_SHARED', FINISH_SHARED, 10_000],
   ['ASSIGN', ASSIGN, 5_000],
   ['CATCH_UP', CATCH_UP, 5_000],
   ['RECLAIM', RECLAIM, 5_000],
@@ -48,10 +48,10 @@ test.each([
   ['FORGET_EFFECT', FORGET_EFFECT, 5_000],
   ['RESUME_RECORDED', RESUME_RECORDED, 5_000],
   ['REGISTER_SINKS', REGISTER_SINKS, 15_000],
-])('%s has half of the shortest lease in use, and time to wait for a lock', (_, statement, lockedMs) => {
+])('%s has half of the shortest lease in use, and time for a lock or a large batch', (_, statement, moreMs) => {
   const limits = new Limits()
   limits.optionsOf(CLAIM, { leaseMs: 10_000 })
-  expect(limits.optionsOf(statement, null)).toEqual({ limitMs: 5_000 + lockedMs })
+  expect(limits.optionsOf(statement, null)).toEqual({ limitMs: 5_000 + moreMs })
 })
 
 test.each([
