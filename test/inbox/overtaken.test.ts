@@ -5,7 +5,8 @@ import pg from 'pg'
 import { describe, expect, test } from 'vitest'
 import { bindTo } from '../../src/postgres/database.js'
 import { REGISTER } from '../../src/postgres/sql/registry.js'
-import { delaying } from '../support/cancelling.js'
+import { ENCODING } from '../../src/postgres/sql/server.js'
+import { cancelling, delaying } from '../support/cancelling.js'
 import { waitUntil } from '../support/wait.js'
 import { type Bench, gate, note, recorder, useServer } from './fixture.js'
 
@@ -80,4 +81,13 @@ describe('a stop that overtakes a start', () => {
     await pool.end()
     expect(await started).toBeUndefined()
   })
+})
+
+test('a start that cannot look for what it would warn of starts all the same', async () => {
+  await using bench = await server.open()
+  const box = boxOn(cancelling(fromPg(server.pool), bindTo(bench.schema)(ENCODING)), bench)
+  await box.start()
+  await box.receive(note('1'))
+  await waitUntil(() => box.runs() === 1)
+  await box.stop()
 })
