@@ -167,6 +167,24 @@ test('the log names the source that cannot be started, once, and says when it ru
   ])
 })
 
+test('the log and health() say why a destination is away also where the error says it in its parts', async () => {
+  const logger = recorder()
+  await using box = await server.open({ logger })
+  const refused = ['::1', '127.0.0.1'].map((host) => new Error(`connect ECONNREFUSED ${host}:9092`))
+  const publish = () => Promise.reject(new AggregateError(refused))
+  box.to({ name: 'orders', publish, close: async () => undefined } as never)
+  await box.start()
+  const client = await server.pool.connect()
+  await client.query('begin')
+  await box.send(client, 'note', {})
+  await client.query('commit')
+  client.release()
+  const words = 'connect ECONNREFUSED ::1:9092; connect ECONNREFUSED 127.0.0.1:9092'
+  const reasons = await waitUntil(async () => (await box.health()).reasons)
+  expect(reasons).toEqual([`sink orders is down: ${words}`])
+  expect(logger.lines[0]).toMatchObject({ about: { sink: 'orders', error: words } })
+})
+
 const turnsOf = (count: number): string[] => Array.from({ length: count }, (_, n) => (n % 2 === 0 ? 'fails' : 'works'))
 
 test('an outage of the database is told once for each place, and once when it is over', async () => {
