@@ -132,6 +132,32 @@ describe.for(UNREADABLE)('a hook that throws %s', ([, make]) => {
   })
 })
 
+describe('hooks of a class', () => {
+  class Alerts {
+    readonly channel: string[] = []
+    dead({ message }: { readonly message: { readonly id: string } }): void {
+      this.channel.push(message.id)
+    }
+  }
+
+  test('are methods of their object, which may have more than hooks', async () => {
+    const alerts = new Alerts()
+    await using box = await server.open({ hooks: alerts })
+    box.consumer('a', { note: () => Promise.reject(new Reject('no')) })
+    await box.receive(note('1'))
+    await box.drain()
+    expect(alerts.channel).toEqual(['1'])
+  })
+
+  test('are refused where one is no function, and so is an unknown name in a plain object', () => {
+    const opened = (hooks: object) => () => createBox({ db: fromPg(server.pool), hooks })
+    expect(opened(Object.assign(new Alerts(), { failed: 'loudly' }))).toThrow(/hooks\.failed/)
+    for (const plain of [{ channel: [] }, Object.assign(Object.create(null) as object, { channel: [] })]) {
+      expect(opened(plain)).toThrow(/hooks has no option "channel"/)
+    }
+  })
+})
+
 test('the log names the source that cannot be started, once, and says when it runs', async () => {
   const logger = recorder()
   const told: unknown[] = []
