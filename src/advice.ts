@@ -1,4 +1,5 @@
 /** What a start warns of: what works, and will not do what was meant. */
+import { plainWords } from './failure.js'
 import { replayProblem } from './inbox/origin.js'
 import { consumersElsewhere, unknownConsumers } from './inbox/registry.js'
 import type { Running } from './inbox/running.js'
@@ -10,6 +11,7 @@ export interface Advice {
   /** A source is for these consumers. Others may declare them later, so they are looked at when it begins to matter. */
   meant(consumers: readonly string[]): void
   aboutNames(): Promise<void>
+  /** Never rejects: a start that can do its work does not fail for what it would have warned of. */
   all(): Promise<void>
 }
 
@@ -57,9 +59,13 @@ export function createAdvice(runtime: Runtime, workers: ReadonlyMap<string, Cons
     aboutNames,
     async all() {
       aboutPool()
-      await aboutEncoding()
-      await aboutNames()
-      await aboutReplays()
+      try {
+        await aboutEncoding()
+        await aboutNames()
+        await aboutReplays()
+      } catch (error) {
+        runtime.log.debug({ error: plainWords(error) }, 'what a start warns of could not be looked for')
+      }
     },
   }
 }

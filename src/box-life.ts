@@ -5,7 +5,7 @@ import { backoffMs, sleep } from './backoff.js'
 import { checkClient } from './inbox/consumer.js'
 import { register, releaseUnrouted } from './inbox/registry.js'
 import type { ConsumerWorker } from './inbox/worker.js'
-import { createLifecycle, type Lifecycle, type Turn } from './lifecycle.js'
+import { createLifecycle, ENDLESS, type Lifecycle, type Turn } from './lifecycle.js'
 import { checkVersion } from './postgres/migrate.js'
 import { checkServer } from './postgres/server.js'
 
@@ -14,32 +14,34 @@ const ABORT_MS = 2_000
 
 export function createBoxLife(made: Assembly, arrivals: Arrivals): Lifecycle {
   return createLifecycle({
-    prepare: () => prepare(made),
+    prepare: (turn) => prepare(made, turn),
     begin: (turn) => begin(made, turn),
     end: (timeoutMs) => end(made, arrivals, timeoutMs),
   })
 }
 
-async function prepare(made: Assembly): Promise<void> {
+async function prepare(made: Assembly, turn: Turn): Promise<void> {
   await checkVersion(made.runtime.db)
-  await checkServer(made.runtime.db)
-  await announce(made)
+  if (turn.goesOn()) await checkServer(made.runtime.db)
+  if (turn.goesOn()) await announce(made, turn)
 }
 
 /** Tells the database which consumers and sinks are declared here, and takes what waited for such consumers. */
-export async function announce({ runtime, waker, relays, declared }: Assembly): Promise<void> {
+export async function announce(made: Assembly, turn: Turn = ENDLESS): Promise<void> {
+  const { runtime, waker, relays, declared } = made
   // Again: a client may not have known when they were declared.
   for (const consumer of declared()) checkClient(consumer, runtime.db.driver)
   await register(runtime, declared())
   // All types, not only new ones: the process that registered them may have died before it got here.
   const types = declared().flatMap((consumer) => consumer.types)
-  if ((await releaseUnrouted(runtime, declared(), types)) > 0) waker.wake()
-  await relays.register()
+  if ((await releaseUnrouted(runtime, declared(), types, turn)) > 0) waker.wake()
+  if (turn.goesOn()) await relays.register()
 }
 
 async function begin(made: Assembly, { goesOn }: Turn): Promise<void> {
   const { runtime, advice, waker, wakeUps, running, relays, metering, sources, janitor, presence } = made
   await advice.all()
+  if (!goesOn()) return
   await waker.listen((error) => wakeUps.failed(error))
   if (!goesOn()) return waker.close()
   for (const worker of running.workers().values()) void worker.start()

@@ -54,6 +54,17 @@ const HOOKS = {
   ...{ error: HOOK, recovered: HOOK, archive: HOOK },
 }
 
+/** A class may have more than its hooks, such as what they work with. */
+function isOfClass(given: unknown): given is object {
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) return false
+  const prototype: unknown = Object.getPrototypeOf(given)
+  return prototype !== Object.prototype && prototype !== null
+}
+
+function methodsOf(given: object): Hooks<MessageMap> {
+  return Object.fromEntries(Object.keys(HOOKS).map((name) => [name, given[name as never]]))
+}
+
 export const BOX = {
   db: checked((_, given: Driver<unknown, unknown>) => {
     // Some clients have methods of the same names, and would seem to work.
@@ -90,7 +101,7 @@ export const BOX = {
   history: boolean(true),
   hooks: optional(
     checked((where, given: Hooks<MessageMap>) => {
-      nested(HOOKS).read(where, given)
+      nested(HOOKS).read(where, isOfClass(given) ? methodsOf(given) : given)
       // They are methods of this object.
       return given
     }),

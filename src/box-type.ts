@@ -62,4 +62,8 @@ export interface Box<M extends MessageMap, Tx, TxIn = Tx> {
 }
 
 /** The box of a vocabulary, for a field or a parameter: with a transaction, `PoolClient`, or with a driver, `typeof db`. */
-export type BoxOf<M extends MessageMap, D> = D extends Driver<infer Tx, infer TxIn> ? Box<M, Tx, TxIn> : Box<M, D>
+export type BoxOf<M extends MessageMap, D> =
+  D extends Driver<infer Tx, infer TxIn> ? (IsDriver<D, Tx> extends true ? Box<M, Tx, TxIn> : Box<M, D>) : Box<M, D>
+
+/** An EntityManager of TypeORM has methods of the same names, and would pass for a driver whose transactions nobody knows. */
+type IsDriver<D, Tx> = unknown extends Tx ? (Driver<unknown> extends D ? true : false) : true

@@ -6,6 +6,9 @@ const MAX_MESSAGE = 4_000
 const MAX_STACK = 8_000
 const MAX_CAUSES = 5
 const MAX_SEARCHED = 1_000
+/** Of an error that sums up others: so many are told, and so deep. */
+const MAX_PARTS = 10
+const MAX_SUMS = 2
 
 export function toFailure(error: unknown, depth = 0): Failure {
   try {
@@ -90,7 +93,8 @@ function hasValues(error: unknown): boolean {
  */
 export function withoutValues(error: Error, depth = 0): Error {
   const message = plainMessage(error)
-  if (message === error.message && !everyCause(error).some(hasValues)) return error
+  const hidesNothing = error.message === '' || message === error.message
+  if (hidesNothing && !everyCause(error).some(hasValues)) return error
   const copy = Object.create(Object.getPrototypeOf(error) as object) as Error
   for (const name of Object.getOwnPropertyNames(error)) {
     if (VALUES.includes(name) || INNER.includes(name)) continue
@@ -109,14 +113,23 @@ export function withoutValues(error: Error, depth = 0): Error {
 const INNER: readonly string[] = ['cause', 'errors', 'previous', ...WRAPPED]
 
 /** The message without values of rows, for records, hooks and logs. */
-function plainMessage(error: { readonly message: string }): string {
-  const said = String(error.message)
+function plainMessage(error: { readonly message: string }, depth = 0): string {
+  const said = String(error.message) || wordsOfParts(error, depth)
   const chain = everyCause(error)
   let text = said
   for (const [words, plain] of chain.flatMap(replacements)) text = text.replaceAll(words, () => plain)
   text = ORMS.reduce((rest, values) => rest.replace(values, keptOf), text)
   // It says it in words of its own, and may quote.
   return text === said && !quotesValue(error) && chain.some(quotesValue) ? text.replace(/: ?["«»„“‹「].*$/s, '') : text
+}
+
+/** Node sums up what has failed, such as a try for each address of a host, in an error that says nothing itself. */
+function wordsOfParts(error: object, depth: number): string {
+  const { errors, code } = error as { readonly errors?: unknown; readonly code?: unknown }
+  const parts = Array.isArray(errors) && depth < MAX_SUMS ? (errors as unknown[]).slice(0, MAX_PARTS) : []
+  const words = new Set(parts.filter(isErrorLike).map((part) => plainMessage(part, depth + 1)))
+  words.delete('')
+  return words.size === 0 && typeof code === 'string' ? code : [...words].join('; ')
 }
 
 /** The same, with what caused it, where that says more: an ORM may say that a query failed, and no word of why. */
@@ -127,6 +140,7 @@ export function plainWords(error: unknown): string {
 /** The words of what is recorded, which are plain. */
 export function wordsOf({ message, cause }: Failure): string {
   const inner = cause ? wordsOf(cause) : ''
+  if (message === '') return inner
   return message.includes(inner) ? message : `${message}: ${inner}`
 }
 

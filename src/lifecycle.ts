@@ -8,9 +8,12 @@
  * - started: all that is declared runs, and what is declared from now on runs at once.
  * - stopping: what is in flight is settled. Another `stop` is the same one, and a `start` begins when it is over.
  *
- * A stop overtakes a start: what has begun goes no further than its next step. So a turn, which is the time until the next
- * stop, is what a start, a drain and every loop look at: a loop that is left over from an earlier turn finds that its own has ended.
+ * A stop overtakes a start: what has begun goes no further than its next step. The stop waits for that, since the pool may end
+ * after it. So a turn, which is the time until the next stop, is what a start, a drain and every loop look at: a loop that is left
+ * over from an earlier turn finds that its own has ended.
  */
+import { sleep } from './backoff.js'
+
 export interface Lifecycle {
   readonly state: 'idle' | 'starting' | 'started' | 'stopping'
   /** A start is under way, or has succeeded, and no stop has come since: another start is the same one. */
@@ -24,6 +27,9 @@ export interface Lifecycle {
 export interface Turn {
   goesOn(): boolean
 }
+
+/** Of what no stop ends. */
+export const ENDLESS: Turn = { goesOn: () => true }
 
 /** The turn of one thing that runs by itself, which ends it: a start makes one, and its stop ends it. */
 export interface OwnTurn extends Turn {
@@ -48,7 +54,7 @@ export function beginTurn(): OwnTurn {
 
 interface Steps {
   /** What has to succeed before anything runs. */
-  prepare(): Promise<void>
+  prepare(turn: Turn): Promise<void>
   /** Sets all going. It is started already, so that what is declared meanwhile is not forgotten. */
   begin(turn: Turn): Promise<void>
   end(timeoutMs: number): Promise<void>
@@ -70,22 +76,27 @@ export function createLifecycle({ prepare, begin, end }: Steps): Lifecycle {
     const own = turn()
     await before?.catch(() => undefined)
     const { goesOn } = await own
-    if (goesOn()) state = 'starting'
+    if (!goesOn()) return
+    state = 'starting'
     try {
-      await prepare()
+      await prepare({ goesOn })
       if (!goesOn()) return
       state = 'started'
       await begin({ goesOn })
     } catch (error) {
-      if (state === 'starting' && goesOn()) state = 'idle'
+      // It was stopped, and its pool may have ended: nobody waits for what it would have done.
+      if (!goesOn()) return
+      state = 'idle'
       throw error
     }
   }
 
   const finish = async (timeoutMs: number): Promise<void> => {
+    // A start that comes later waits for this stop.
+    const overtaken = latest?.done.catch(() => undefined)
     state = 'stopping'
     try {
-      await end(timeoutMs)
+      await Promise.all([end(timeoutMs), overtaken && sleep(timeoutMs, overtaken)])
     } finally {
       state = 'idle'
       ending = undefined

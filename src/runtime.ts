@@ -108,9 +108,8 @@ export function watch(runtime: Runtime, { name, where, of, calmMs = 0 }: Watched
   return createTrouble(
     {
       failed(error) {
-        const told = withoutValues(error)
-        runtime.log.warn({ [kind]: name, error: told.message }, `${what} fails, and is tried again`)
-        tell(runtime, 'error', told, where)
+        runtime.log.warn({ [kind]: name, error: plainWords(error) }, `${what} fails, and is tried again`)
+        tell(runtime, 'error', withoutValues(error), where)
       },
       // At the level of the failure: people who saw the failure look for its end.
       recovered(away) {

@@ -68,16 +68,22 @@ async function pull(deliver) {
       continue
     }
     const { letter, redelivered, ack, nack } = received
+    /** @type {Date | undefined} */
+    let retryAt
     try {
       const [outcome] = await deliver([{ ...letter, source: 'web', redelivered }])
       const status = outcome?.status ?? 'none'
       outcomes[status] = (outcomes[status] ?? 0) + 1
-      if (outcome?.ack) ack()
-      else nack()
+      if (outcome?.ack) {
+        ack()
+        continue
+      }
+      retryAt = outcome?.retryAt
     } catch {
       // Nothing is known about it, so nothing is acknowledged.
-      nack()
     }
+    // Given back at once, it would come again at once, and use up its attempts in no time.
+    setTimeout(nack, retryAt ? Math.max(0, retryAt.getTime() - Date.now()) : 1_000)
   }
 }
 

@@ -64,10 +64,15 @@ export async function classify(
 
 /**
  * Before a known message is acknowledged: its row must be as safe as if it had been stored just now. The commit that wrote
- * it may have been told to wait no longer for the standby, or still be waiting.
+ * it may have been told to wait no longer for the standby, or still be waiting. In a transaction, its COMMIT waits: one that
+ * has written nothing would not.
  */
-export async function confirmKnown(runtime: Runtime, known: readonly (Known | undefined)[]): Promise<void> {
-  if (known.some((one) => one?.synchronous)) await runtime.db.run(CONFIRM, 'known')
+export async function confirmKnown(
+  runtime: Runtime,
+  known: readonly (Known | undefined)[],
+  tx?: unknown,
+): Promise<void> {
+  if (known.some((one) => one?.synchronous)) await runtime.db.run(CONFIRM, 'known', tx)
 }
 
 /** The outcome of a message that needs nothing more from its sender. */
@@ -116,7 +121,7 @@ export async function judgeKnown(
     messages.map((message) => ({ consumer, message: untyped ? { ...message, type: undefined } : message })),
     tx,
   )
-  if (tx === undefined) await confirmKnown(runtime, known)
+  await confirmKnown(runtime, known, tx)
   const answers: (Ackable | undefined)[] = []
   for (const [at, message] of messages.entries()) {
     const found = known[at]

@@ -35,7 +35,7 @@ export async function quarantine(runtime: Runtime, list: readonly Quarantined[],
     if (there.length > 0) there = await insert(runtime, QUARANTINE_APART, there.map(toldApart), tx)
     if (there.length > 0) await runtime.db.run(QUARANTINE_LONGER, there.map(({ row }) => row), tx) // prettier-ignore
     // It is to be as safe as what was added.
-    if (there.length === part.length && tx === undefined) await runtime.db.run(CONFIRM, 'quarantined')
+    if (there.length === part.length) await runtime.db.run(CONFIRM, 'quarantined', tx)
   }
 }
 

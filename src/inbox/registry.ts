@@ -1,5 +1,6 @@
 /** Registry: tells receivers in other processes which consumers there are and what they take. */
 import { hostname } from 'node:os'
+import { ENDLESS, type Turn } from '../lifecycle.js'
 import { hintAt } from '../nearest.js'
 import { sqlState } from '../postgres/errors.js'
 import { KNOWN_CONSUMERS, REGISTER, RENEW, UNROUTED, type ConsumerRow } from '../postgres/sql/registry.js'
@@ -88,17 +89,18 @@ export async function unknownConsumers(
 
 /**
  * Messages that nobody wanted when they came, and that somebody takes now, go through the front door again, in the order in
- * which they came. Answers how many left the quarantine for it.
+ * which they came. Answers how many left the quarantine for it. What is left when the turn is over waits for the next start.
  */
 export async function releaseUnrouted(
   runtime: Runtime,
   consumers: readonly ConsumerDeclaration[],
   types: readonly string[],
+  { goesOn }: Turn = ENDLESS,
 ): Promise<number> {
   const releasing = createRelease(runtime, { consumers, by: 'start' })
   let released = 0
   let after = '0'
-  while (types.length > 0) {
+  while (types.length > 0 && goesOn()) {
     const rows = await runtime.db.run(UNROUTED, { types, after })
     if (rows.length === 0) break
     after = rows.at(-1)!.n

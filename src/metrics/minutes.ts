@@ -4,6 +4,7 @@
  * one process for all. Nothing of it is on the way of a message: it is what the counters say anyway.
  */
 import { sleep } from '../backoff.js'
+import { beginTurn, type OwnTurn, type Turn } from '../lifecycle.js'
 import type { Database } from '../postgres/database.js'
 import { ADD_MINUTE, type MinuteRow, type SinkMinuteRow } from '../postgres/sql/minutes.js'
 import { NOBODY } from './declarations.js'
@@ -50,6 +51,7 @@ interface Counted {
 }
 
 export function createMinutes({ db, metrics, trouble, read, everyMs = MINUTE_MS }: MinutesParts): Minutes {
+  let turn: OwnTurn | undefined
   let timer: NodeJS.Timeout | undefined
   let written: Counted = { consumers: new Map(), sinks: new Map() }
   let writtenAt = performance.now()
@@ -72,25 +74,30 @@ export function createMinutes({ db, metrics, trouble, read, everyMs = MINUTE_MS 
       if (!isLast) trouble.failed(error)
     }
   }
-  const schedule = (): void => {
+  // One after the other: two at once would both write what neither has written yet.
+  const writeNext = (isLast: boolean): Promise<void> => (writing = writing.then(() => write(isLast)))
+  const schedule = (own: Turn): void => {
     // At the end of a minute of the clock, so that what was counted is of one minute.
     const delay = everyMs - (Date.now() % everyMs) + Math.random() * Math.min(SPREAD_MS, everyMs)
     timer = setTimeout(() => {
-      writing = write(false).then(() => (timer ? schedule() : undefined))
+      // After a slow write the next turn may have begun, which has a timer of its own.
+      void writeNext(false).then(() => (own.goesOn() ? schedule(own) : undefined))
     }, delay)
     timer.unref()
   }
   return {
     start() {
-      if (timer) return
+      if (turn) return
+      turn = beginTurn()
       writtenAt = performance.now()
-      schedule()
+      schedule(turn)
     },
     async stop(timeoutMs) {
-      if (!timer) return
+      if (!turn) return
+      turn.end()
+      turn = undefined
       clearTimeout(timer)
-      timer = undefined
-      await sleep(Math.min(timeoutMs, PATIENCE_MS), writing.then(() => write(true))) // prettier-ignore
+      await sleep(Math.min(timeoutMs, PATIENCE_MS), writeNext(true))
     },
   }
 }

@@ -2,6 +2,7 @@
 import type { OnApplicationBootstrap, OnModuleDestroy } from '@nestjs/common'
 import { sleep } from '../backoff.js'
 import type { Box } from '../box.js'
+import type { Sink } from '../brokers/sink.js'
 import { DAY_MS } from '../figures.js'
 import type { MessageMap } from '../message.js'
 import { checkProvided, discover, type Where } from './discover.js'
@@ -24,7 +25,7 @@ export function createHooks(parts: Parts): OnApplicationBootstrap & OnModuleDest
     for (const consumer of discover(parts, name)) {
       box.consumer(consumer.mark.name, handlersOf(parts, consumer), consumer.mark.options)
     }
-    await options.setUp?.(box)
+    await options.setUp?.(isTestBox(box) ? withoutSinks(box) : box)
     if (isTestBox(box)) return
     if (options.start && options.unprovided === 'refuse') checkProvided(parts, name)
     if (options.migrate && !closing) await box.migrate()
@@ -46,4 +47,9 @@ export function createHooks(parts: Parts): OnApplicationBootstrap & OnModuleDest
 /** A test drains its box when it is ready; workers beside it would take messages while the test looks. */
 function isTestBox(box: object): boolean {
   return 'crashAt' in box
+}
+
+/** A drain publishes, and what a test sends is not for the brokers of the app. Whoever wants a sink there attaches one to the test box. */
+function withoutSinks(box: Parts['box']): Parts['box'] {
+  return Object.create(box, { to: { value: (sink: Sink) => sink } }) as Parts['box']
 }

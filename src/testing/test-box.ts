@@ -6,7 +6,7 @@ import { BOX, type BoxOptions } from '../box-options.js'
 import { STATES } from '../admin/filter.js'
 import { checkOneOf } from '../check-options.js'
 import { OnceboxError } from '../errors.js'
-import { wordsOf } from '../failure.js'
+import { plainWords, wordsOf } from '../failure.js'
 import type { Entry } from '../hooks.js'
 import { integer, number, resolve, checkNames } from '../options.js'
 import {
@@ -163,16 +163,20 @@ function stateOf({
 
 async function openPglite() {
   await checkImports()
-  try {
-    const { PGlite } = await import('@electric-sql/pglite')
-    return await PGlite.create()
-  } catch (error) {
+  const { PGlite } = await import('@electric-sql/pglite').catch((error: unknown): never => {
     throw new OnceboxError(
       'OPTION_INVALID',
       'createTestBox runs on PGlite by default: npm install --save-dev @electric-sql/pglite, or pass your own driver as db',
       { cause: error },
     )
-  }
+  })
+  return PGlite.create().catch((error: unknown): never => {
+    throw new OnceboxError(
+      'OPTION_INVALID',
+      `createTestBox runs on PGlite by default, which is installed and could not be opened (${plainWords(error)}); pass your own driver as db`,
+      { cause: error },
+    )
+  })
 }
 
 /**

@@ -6,7 +6,7 @@
  * Whatever is tried again many times a second would otherwise be told many times a second. In trouble, every further
  * cause is told once; that the database is away is one cause, in however many words.
  */
-import { causes } from '../failure.js'
+import { causes, plainWords } from '../failure.js'
 import { isConnectionLoss, sqlState } from '../postgres/errors.js'
 import { readableError } from '../readable.js'
 
@@ -50,7 +50,7 @@ export function createTrouble(listener: Listener, calmMs = 0): Trouble {
       since ??= Date.now()
       lastFailed = performance.now()
       const cause = readableError(error)
-      latest = cause.message
+      latest = plainWords(cause)
       const name = nameOf(cause)
       if (told.has(name) || told.size >= MOST_TOLD) return
       told.add(name)
@@ -87,5 +87,5 @@ export function createTrouble(listener: Listener, calmMs = 0): Trouble {
 function nameOf(error: Error): string {
   for (const cause of causes(error)) if (isConnectionLoss(cause)) return AWAY
   // What is counted in the message makes no new cause.
-  return sqlState(error) ?? error.message.replaceAll(/\d+/g, '0')
+  return sqlState(error) ?? (error.message || plainWords(error)).replaceAll(/\d+/g, '0')
 }

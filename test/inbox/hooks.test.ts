@@ -132,6 +132,32 @@ describe.for(UNREADABLE)('a hook that throws %s', ([, make]) => {
   })
 })
 
+describe('hooks of a class', () => {
+  class Alerts {
+    readonly channel: string[] = []
+    dead({ message }: { readonly message: { readonly id: string } }): void {
+      this.channel.push(message.id)
+    }
+  }
+
+  test('are methods of their object, which may have more than hooks', async () => {
+    const alerts = new Alerts()
+    await using box = await server.open({ hooks: alerts })
+    box.consumer('a', { note: () => Promise.reject(new Reject('no')) })
+    await box.receive(note('1'))
+    await box.drain()
+    expect(alerts.channel).toEqual(['1'])
+  })
+
+  test('are refused where one is no function, and so is an unknown name in a plain object', () => {
+    const opened = (hooks: object) => () => createBox({ db: fromPg(server.pool), hooks })
+    expect(opened(Object.assign(new Alerts(), { failed: 'loudly' }))).toThrow(/hooks\.failed/)
+    for (const plain of [{ channel: [] }, Object.assign(Object.create(null) as object, { channel: [] })]) {
+      expect(opened(plain)).toThrow(/hooks has no option "channel"/)
+    }
+  })
+})
+
 test('the log names the source that cannot be started, once, and says when it runs', async () => {
   const logger = recorder()
   const told: unknown[] = []
@@ -165,6 +191,24 @@ test('the log names the source that cannot be started, once, and says when it ru
     },
     { level: 'warn', about: { source: 'orders' }, text: 'source orders works again' },
   ])
+})
+
+test('the log and health() say why a destination is away also where the error says it in its parts', async () => {
+  const logger = recorder()
+  await using box = await server.open({ logger })
+  const refused = ['::1', '127.0.0.1'].map((host) => new Error(`connect ECONNREFUSED ${host}:9092`))
+  const publish = () => Promise.reject(new AggregateError(refused))
+  box.to({ name: 'orders', publish, close: async () => undefined } as never)
+  await box.start()
+  const client = await server.pool.connect()
+  await client.query('begin')
+  await box.send(client, 'note', {})
+  await client.query('commit')
+  client.release()
+  const words = 'connect ECONNREFUSED ::1:9092; connect ECONNREFUSED 127.0.0.1:9092'
+  const reasons = await waitUntil(async () => (await box.health()).reasons)
+  expect(reasons).toEqual([`sink orders is down: ${words}`])
+  expect(logger.lines[0]).toMatchObject({ about: { sink: 'orders', error: words } })
 })
 
 const turnsOf = (count: number): string[] => Array.from({ length: count }, (_, n) => (n % 2 === 0 ? 'fails' : 'works'))

@@ -1,6 +1,7 @@
 /** Synchronous replication: nothing is acknowledged that is on no standby. */
 import pg from 'pg'
 import { createBox } from 'oncebox'
+import { idempotent } from 'oncebox/idempotency'
 import { fromPg } from 'oncebox/pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type PostgresServer, startPostgres } from '../support/postgres.js'
@@ -94,6 +95,68 @@ test.each(['stored', 'inline', 'inline group', 'quarantined'] as const)(
       await setStandby('')
       expect(await copy).toMatchObject({ ack: true })
       expect((await first)?.ack ?? false).toBe(false)
+    } finally {
+      await setStandby('')
+    }
+  },
+)
+
+const openBox = (schema: string) => createBox({ db: fromPg(pool), schema })
+type OpenBox = ReturnType<typeof openBox>
+
+/** Each runs an id once, in one transaction, and answers what became of it after the COMMIT. */
+const RUN_ONCE: Readonly<Record<string, (box: OpenBox) => (id: string) => Promise<unknown>>> = {
+  endpoint(box) {
+    const created = (): Response => Response.json({ charged: true }, { status: 201 })
+    const endpoint = idempotent(box, { name: 'charges', scope: 'shared' }, created)
+    return async (id) => {
+      const asked = { method: 'POST', headers: { 'idempotency-key': id }, body: '{}' }
+      const { status, headers } = await endpoint.fetch(new Request('http://localhost/charges', asked))
+      return [status, headers.get('idempotent-replayed')]
+    }
+  },
+  once: (box) => async (id) => {
+    const client = await pool.connect()
+    try {
+      await client.query('begin')
+      const { status } = await box.once(client, 'a', { id }, () => undefined)
+      await client.query('commit')
+      return status
+    } finally {
+      client.release()
+    }
+  },
+}
+
+test.each([
+  ['endpoint', [503, null], [201, 'true']],
+  ['once', 'handled', 'duplicate'],
+] as const)(
+  'what a transaction finds done already is not answered before the standby has it: %s',
+  async (how, unconfirmed, replayed) => {
+    const box = openBox(`standby_done_${how}`)
+    const run = RUN_ONCE[how]!(box)
+    await box.migrate()
+    // What is registered by the first one is registered before commits wait.
+    await run('another')
+    // A COMMIT waits also where its transaction has cleaned up a page that it read: here there is none left to clean.
+    await admin.query('vacuum')
+    await stall()
+    try {
+      const first = run('1')
+      const [pid] = await waitUntil(async () => ((await waiting()).length > 0 ? await waiting() : undefined), {
+        what: 'a commit that waits for the standby',
+      })
+      await admin.query('select pg_cancel_backend($1)', [pid])
+      expect(await first).toEqual(unconfirmed)
+      let answered = false
+      const copy = run('1').finally(() => (answered = true))
+      await waitUntil(async () => answered || (await waiting()).length > 0, {
+        what: 'the copy to wait for the standby',
+      })
+      expect(answered).toBe(false)
+      await setStandby('')
+      expect(await copy).toEqual(replayed)
     } finally {
       await setStandby('')
     }

@@ -1,4 +1,5 @@
 /** What the server says of a value that it refuses is told without the value, in every language, and still says enough. */
+import { connect } from 'node:net'
 import { inspect } from 'node:util'
 import { DatabaseError } from 'pg'
 import { describe, expect, test } from 'vitest'
@@ -140,4 +141,47 @@ test('a chain of causes that leads back to itself has an end', async () => {
   Object.assign(inner, { cause: outer })
   expect(leaving(outer)).not.toContain(CANARY)
   expect(depthOf(toFailure(outer))).toBe(5)
+})
+
+/** As Node has it where a name has several addresses, and nobody listens at any of them. */
+function refusedEverywhere(): Promise<Error> {
+  const both = [
+    { address: '::1', family: 6 },
+    { address: '127.0.0.1', family: 4 },
+  ]
+  const lookup = (_name: string, _options: object, found: (error: null, addresses: typeof both) => void): void =>
+    found(null, both)
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host: 'broker.test', port: 1, autoSelectFamily: true, lookup })
+    socket.on('error', resolve)
+    socket.on('connect', () => reject(new Error('somebody listens there')))
+  })
+}
+
+test('an error that sums up others and says nothing itself is told in their words', async () => {
+  const refused = await refusedEverywhere()
+  expect(refused).toMatchObject({ name: 'AggregateError', message: '' })
+  const words = (refused as AggregateError).errors.map((one: Error) => one.message).join('; ')
+  expect(words).toContain('127.0.0.1:1')
+  expect(plainWords(refused)).toBe(words)
+  expect(toFailure(refused)).toMatchObject({ code: 'ECONNREFUSED', message: words })
+  expect(toFailure(refused).stack).toContain(words)
+  expect(plainWords(new Error('cannot publish', { cause: refused }))).toBe(`cannot publish: ${words}`)
+  // Hooks get it as it is: it hides nothing.
+  expect(withoutValues(refused)).toBe(refused)
+})
+
+test('the parts of an error that sums up others are told once each, and without values', async () => {
+  const inner = await refusal('select $1::int', CANARY)
+  const summed = new AggregateError([inner, inner, new AggregateError([new Error('no route')]), 'no error'])
+  expect(plainWords(summed)).toBe('invalid input syntax for type integer; no route')
+  expect(leaving(summed)).not.toContain(CANARY)
+})
+
+test('an error without words is told by its code, or by its cause, and one that is a part of itself has an end', () => {
+  expect(plainWords(Object.assign(new AggregateError([]), { code: 'ECONNREFUSED' }))).toBe('ECONNREFUSED')
+  expect(plainWords(new Error('', { cause: new Error('no route') }))).toBe('no route')
+  const endless = new AggregateError([])
+  endless.errors.push(endless, new Error('no route'))
+  expect(plainWords(endless)).toBe('no route')
 })

@@ -9,7 +9,7 @@ import { createMinutes } from '../../src/metrics/minutes.js'
 import { partsOf } from '../../src/parts.js'
 import { watch, type Runtime } from '../../src/runtime.js'
 import { ask, open } from '../dashboard/fixture.js'
-import { useServer, type Bench } from '../inbox/fixture.js'
+import { gate, useServer, type Bench } from '../inbox/fixture.js'
 import { waitUntil } from '../support/wait.js'
 
 const server = useServer('minutes')
@@ -147,6 +147,34 @@ test('what could not be written is written later, and nothing is counted twice',
   await waitUntil(async () => (await sums(bench)).length === 2)
   await minutes.stop(5_000)
   expect((await sums(bench)).map(({ received }) => received)).toEqual([2, 2])
+})
+
+test('a stop and a start during a slow write leave one timer, which the next stop ends', async () => {
+  await using bench = await server.open()
+  const runtime = partsOf(beside(bench))!.runtime as Runtime
+  const trouble = watch(runtime, { name: 'history', where: { part: 'history' }, of: 'the database' })
+  const slow = gate()
+  let reads = 0
+  const read = async (): Promise<undefined> => {
+    reads++
+    await slow.opened
+  }
+  const minutes = createMinutes({ ...runtime, trouble, read, everyMs: 50 })
+  minutes.start()
+  await waitUntil(() => reads === 1)
+  await minutes.stop(0)
+  minutes.start()
+  slow.open()
+  await waitUntil(() => reads > 3)
+  await minutes.stop(5_000)
+  const before = reads
+  // For as long as another one writes five times.
+  let others = 0
+  const clock = createMinutes({ ...runtime, trouble, read: async () => void others++, everyMs: 50 })
+  clock.start()
+  await waitUntil(() => others > 4)
+  await clock.stop(5_000)
+  expect(reads).toBe(before)
 })
 
 test('the janitor keeps seven days', async () => {

@@ -5,7 +5,7 @@ import { FastifyAdapter } from '@nestjs/platform-fastify'
 import { Test } from '@nestjs/testing'
 import pg from 'pg'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { unchecked, type Box, type Source } from 'oncebox'
+import { unchecked, type Box, type Sink, type Source } from 'oncebox'
 import {
   boxClass,
   decorators,
@@ -299,6 +299,43 @@ describe('tests of an app', () => {
     await box.drain()
     expect(app.get(Counting).handled).toEqual([given.id])
     await app.close()
+  })
+
+  test('publish nothing to the sinks of the app, and may have a sink of their own', async () => {
+    await using box = await createTestBox({ db: fromPg(bench.pool), messages })
+    const published: string[] = []
+    const sink = (name: string): Sink & { readonly name: string } => ({
+      name,
+      async publish(events) {
+        published.push(...events.map(({ id }) => `${name} ${id}`))
+        return events.map(() => undefined)
+      },
+      async close() {},
+    })
+    const broker = sink('broker')
+    const setUp = (given: Shop) => {
+      expect(given.to(broker)).toBe(broker)
+      given.from(source)
+    }
+    const source: Source = { name: 'orders', async start() {}, async stop() {} }
+    const module = await Test.createTestingModule({ imports: [bench.root({ setUp })], providers: [Counting] })
+      .overrideProvider(getBoxToken())
+      .useValue(box)
+      .compile()
+    closeOnce(await module.init())
+    // It is attached to the box itself.
+    expect(() => box.from(source)).toThrow(/attached/)
+    const client = await bench.pool.connect()
+    await client.query('begin')
+    const { id } = await box.send(client, 'order.placed', { sku: 'tea' })
+    await client.query('commit')
+    client.release()
+    await box.drain()
+    expect(published).toEqual([])
+    expect((await box.sent()).map((event) => event.id)).toEqual([id])
+    box.to(sink('own'))
+    await box.drain()
+    expect(published).toEqual([`own ${id}`])
   })
 
   test('may put something else in place of a consumer', async () => {

@@ -1,11 +1,11 @@
 /** The test kit keeps its word on PGlite and on a server: a clock, crashes, what was sent, and nothing left behind. */
 import { PGlite } from '@electric-sql/pglite'
-import { defineMessages, Reject, unchecked, type Driver } from 'oncebox'
+import { defineMessages, Reject, unchecked, type Driver, type OnceboxError } from 'oncebox'
 import { fromPg } from 'oncebox/pg'
 import { fromPglite } from 'oncebox/pglite'
 import { createTestBox, crashAt, SimulatedCrash, type TestBox } from 'oncebox/testing'
 import pg from 'pg'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { z } from 'zod'
 import { type ScratchDatabase, scratchDatabase } from '../support/postgres.js'
 
@@ -315,6 +315,19 @@ test('by default: a PGlite of its own, which await using closes', { timeout: 240
   }
   expect(seen).toEqual([7, [{ one: 1 }]])
   await expect(db.query('select 1 one', [])).rejects.toThrow()
+})
+
+test('a PGlite that cannot be opened is not called one that is not installed', async () => {
+  const full = new Error('no memory left')
+  const create = vi.spyOn(PGlite, 'create').mockRejectedValueOnce(full)
+  onTestFinished(() => create.mockRestore())
+  const { code, cause, message } = await createTestBox().then(
+    () => expect.unreachable('it was opened'),
+    (error: unknown) => error as OnceboxError,
+  )
+  expect({ code, cause }).toEqual({ code: 'OPTION_INVALID', cause: full })
+  expect(message).toContain('no memory left')
+  expect(message).not.toContain('npm install')
 })
 
 test('a PGlite of your own is yours: it stays open', async () => {

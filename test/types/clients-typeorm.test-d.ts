@@ -3,7 +3,7 @@ import type { Knex } from 'knex'
 import type { PoolClient } from 'pg'
 import type { DataSource, EntityManager, EntitySchema } from 'typeorm'
 import { expectTypeOf, test } from 'vitest'
-import { createBox, defineMessages, unchecked, type Driver } from 'oncebox'
+import { createBox, defineMessages, unchecked, type Box, type BoxOf, type Driver } from 'oncebox'
 import { fromTypeOrm } from 'oncebox/typeorm'
 
 declare const dataSource: DataSource
@@ -37,6 +37,12 @@ test('send takes an EntityManager: no data source, and no other client’s trans
     // @ts-expect-error a client of pg
     await box.send(client, 'opened', { id: 'ada' })
   })
+})
+
+test('a service names its box by the EntityManager, or by the driver', () => {
+  type Own = Box<typeof messages, EntityManager>
+  expectTypeOf<BoxOf<typeof messages, EntityManager>>().toEqualTypeOf<Own>()
+  expectTypeOf<BoxOf<typeof messages, Driver<EntityManager>>>().toEqualTypeOf<Own>()
 })
 
 test('fromTypeOrm takes a data source', () => {

@@ -8,6 +8,7 @@ import {
   unchecked,
   type Box,
   type BoxOf,
+  type Driver,
   type FrontDoor,
   type Handlers,
   type Incoming,
@@ -151,6 +152,7 @@ describe('a service', () => {
   test('names its box by the vocabulary and the transaction, or the driver', () => {
     void (() => new Orders(createBox({ db, messages })))
     expectTypeOf<BoxOf<M, typeof db>>().toEqualTypeOf<Box<M, pg.PoolClient, PgClient>>()
+    expectTypeOf<BoxOf<M, Driver<unknown>>>().toEqualTypeOf<Box<M, unknown>>()
     void (() => {
       const other = createBox({ db, messages: defineMessages({ shipped: unchecked<string>() }) })
       // @ts-expect-error a box of another vocabulary

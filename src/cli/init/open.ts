@@ -78,6 +78,8 @@ const OPENINGS: Readonly<Record<Client, (project: Project) => Opening>> = {
       `const orm = await MikroORM.init({`,
       `  clientUrl: ${URL} ?? '',`,
       `  entities: [],`,
+      `  // The schema generator would drop the tables of oncebox.`,
+      `  schemaGenerator: { ignoreSchema: ['oncebox'] },`,
       `  discovery: { warnWhenNoEntities: false },`,
       `})`,
       `const db = fromMikroOrm(orm)`,

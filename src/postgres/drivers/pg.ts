@@ -1,6 +1,6 @@
 /**
  * The driver for pg (node-postgres). Prepared statements by name, trips shared through pipeline mode where pg has
- * it, a connection in reserve for when the pool is exhausted.
+ * it, two connections in reserve for when the pool is exhausted.
  */
 import { createHash } from 'node:crypto'
 import { boolean, resolve } from '../../options.js'
