@@ -35,8 +35,9 @@ export function createAdvice(runtime: Runtime, workers: ReadonlyMap<string, Cons
   const aboutNames = async (): Promise<void> => {
     if (unseen.size === 0) return
     const names = [...unseen]
-    unseen.clear()
-    for (const { name, hint } of await unknownConsumers(runtime, names, [...workers.keys()])) {
+    const unknown = await unknownConsumers(runtime, names, [...workers.keys()])
+    for (const name of names) unseen.delete(name)
+    for (const { name, hint } of unknown) {
       const text = `from: no process has declared the consumer ${JSON.stringify(name)}, so what is meant for it is unrouted; ${hint}`
       runtime.warnOnce(`from ${name}`, { consumer: name }, text)
     }
@@ -59,12 +60,10 @@ export function createAdvice(runtime: Runtime, workers: ReadonlyMap<string, Cons
     aboutNames,
     async all() {
       aboutPool()
-      try {
-        await aboutEncoding()
-        await aboutNames()
-        await aboutReplays()
-      } catch (error) {
-        runtime.log.debug({ error: plainWords(error) }, 'what a start warns of could not be looked for')
+      for (const look of [aboutEncoding, aboutNames, aboutReplays]) {
+        await look().catch((error: unknown) =>
+          runtime.log.debug({ error: plainWords(error) }, 'what a start warns of could not be looked for'),
+        )
       }
     },
   }

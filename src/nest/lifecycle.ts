@@ -37,9 +37,9 @@ export function createHooks(parts: Parts): OnApplicationBootstrap & OnModuleDest
     async onModuleDestroy() {
       closing = true
       const { stopTimeoutMs: timeoutMs } = options
-      await box.stop({ timeoutMs })
+      const booted = booting?.catch(() => undefined) ?? Promise.resolve()
       // A signal may come while the app starts, and what comes next may be the end of the pool.
-      await sleep(Math.min(timeoutMs, DAY_MS), booting?.catch(() => undefined) ?? Promise.resolve())
+      await Promise.all([box.stop({ timeoutMs }), sleep(Math.min(timeoutMs, DAY_MS), booted)])
     },
   }
 }
