@@ -49,7 +49,7 @@ export async function claimMessages(
   // Groups that touch their rows in the same order do not deadlock; messages of one key are likely to share rows.
   if (messages.length > 1) messages.sort(byKey)
   const claim = looseClaim(runtime, consumer, token, { messages })
-  return { claim, isAll: isAll(rows, due.limit), ...readLook(rows[0]!.look) }
+  return { claim, isAll: isAll(rows, due.limit), ...readLook(rows[0]!.look, rows.length) }
 }
 
 /** Whether nothing else was due: the claim ended neither at its limit nor, at three bytes for a character, at its bytes. */

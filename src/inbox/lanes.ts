@@ -85,7 +85,7 @@ export async function claimLanes(
   if (rows[0]?.full === 'true') for (const lane of lanes.values()) lane.more = true
   depths.found(lanes.size, messages.length, [...lanes.values()].filter(({ more }) => more).length)
   const claim = laneClaim(runtime, consumer, token, { lanes, queue: messages })
-  return { claim, ...readLook(claimed[0]!.look) }
+  return { claim, ...readLook(claimed[0]!.look, claimed.length) }
 }
 
 function laneClaim(

@@ -21,12 +21,14 @@ export interface Look {
   readonly now?: number | undefined
   /** How long it took the server, if that is told. */
   readonly tookMs?: number | undefined
+  /** Not all was taken that it kept from others meanwhile. */
+  readonly left?: boolean | undefined
 }
 
-/** What a claim tells of its look: when the first of what was due had fallen due, and how long it took. */
-export function readLook(text: string): { readonly earliest: number; readonly tookMs: number } {
-  const [earliest, tookMs] = text.split(' ').map(Number) as [number, number]
-  return { earliest, tookMs }
+/** What a claim of so many rows tells of its look. */
+export function readLook(text: string, taken: number): Look {
+  const [earliest, tookMs, seen] = text.split(' ').map(Number) as [number, number, number]
+  return { earliest, tookMs, left: seen > taken }
 }
 
 export class LowWater {
@@ -40,6 +42,8 @@ export class LowWater {
   #looked = -Infinity
   /** How often it was forgotten: a look that began before says nothing. */
   #forgotten = 0
+  /** How often something was found below it, or left there: a claim that began before raises nothing. */
+  #lowered = 0
   readonly #now: () => number
 
   constructor(now = (): number => performance.now()) {
@@ -75,11 +79,11 @@ export class LowWater {
   /** Claims from the hint on, and if nothing is there, whatever is due, unless that is dear to look for, and somebody has or does. */
   async claim<T extends Look>(claim: (low: string | undefined) => Promise<T | undefined>): Promise<T | undefined> {
     const low = this.hint
-    const from = this.#low!
+    const lowered = this.#lowered
     if (low !== undefined) {
       const found = await claim(low)
       if (found) {
-        this.#rise(from, found)
+        this.#move(found, lowered === this.#lowered)
         return found
       }
       if (this.#low !== undefined && this.#isDear && (this.#isFresh(0) || this.#isLookedAt)) return undefined
@@ -107,9 +111,13 @@ export class LowWater {
     }
   }
 
-  /** Whatever lies between is dead, or another's: unless a look has gone lower meanwhile, and has left something there. */
-  #rise(from: number, { earliest }: Look): void {
-    if (this.#low !== undefined && this.#low >= from) this.#low = Math.max(this.#low, earliest ?? from)
+  /** Whatever lies between is dead, or another's, who takes all of it or says what is left. */
+  #move({ earliest, left }: Look, mayRise: boolean): void {
+    if (this.#low === undefined || earliest === undefined) return
+    if (left) {
+      this.#lowered++
+      this.#low = Math.min(this.#low, earliest)
+    } else if (mayRise) this.#low = Math.max(this.#low, earliest)
   }
 
   /** Of two looks side by side the one that began last has the last word, and the other may only lower the mark. */
@@ -120,6 +128,7 @@ export class LowWater {
     if (!isKnown) return
     // Where everything is cheap to look at, nothing is known for long.
     const low = earliest ?? (this.#isDear ? (now ?? this.#low) : undefined)
+    this.#lowered++
     if (isLast) this.#low = low
     else if (this.#low !== undefined && low !== undefined) this.#low = Math.min(this.#low, low)
   }

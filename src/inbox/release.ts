@@ -139,7 +139,7 @@ async function releaseSome(
   options: ReleaseOptions,
   heldBack: Set<string>,
 ): Promise<Released> {
-  const free = candidates.filter(({ message: { key, lane = key } }) => lane === undefined || !heldBack.has(lane))
+  const free = candidates.filter((candidate) => !isHeldBack(candidate, heldBack))
   for (let tries = 1; free.length > 0; tries++) {
     try {
       return await move(runtime, free, options)
@@ -151,8 +151,7 @@ async function releaseSome(
     }
   }
   if (free.length <= 1) {
-    const lane = free[0]?.message.lane ?? free[0]?.message.key
-    if (lane !== undefined) heldBack.add(lane)
+    if (free[0]) holdBack(free[0], heldBack)
     return { stored: 0, removed: 0 }
   }
   let stored = 0
@@ -163,6 +162,20 @@ async function releaseSome(
     removed += released.removed
   }
   return { stored, removed }
+}
+
+/** A key is held back for whom its message was meant: for one consumer, or for all. */
+function holdBack({ consumer, message: { key, lane = key } }: Candidate, heldBack: Set<string>): void {
+  if (lane === undefined) return
+  heldBack.add(JSON.stringify([consumer, lane]))
+  heldBack.add(JSON.stringify([null, lane]))
+}
+
+function isHeldBack({ consumer, message: { key, lane = key } }: Candidate, heldBack: ReadonlySet<string>): boolean {
+  if (lane === undefined) return false
+  // What is meant for all waits behind what is meant for any of them, and the other way round.
+  const behind = consumer === NO_CONSUMER ? [null] : [consumer, NO_CONSUMER]
+  return behind.some((whose) => heldBack.has(JSON.stringify([whose, lane])))
 }
 
 async function move(runtime: Runtime, candidates: readonly Candidate[], options: ReleaseOptions): Promise<Released> {

@@ -79,9 +79,12 @@ export function createWorker(runtime: Runtime, consumer: ConsumerDeclaration): C
       const found = tappedClaim(name, claimed)
       tellTakeover(runtime, name, found)
       const worker: Worker = { ...shared, stop: life.abort, stopping: round?.isOver ?? life.isStopping }
-      await runClaim(worker, round ? round.watch(found) : found)
-      // Not before: a message that comes alone would wait for it.
-      freshenPlans()
+      try {
+        await runClaim(worker, round ? round.watch(found) : found)
+      } finally {
+        // Not before: a message that comes alone would wait for it.
+        if (!worker.stopping()) freshenPlans()
+      }
       trouble.worked()
       return true
     } finally {

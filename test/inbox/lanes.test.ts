@@ -84,8 +84,8 @@ test('a claim from a hint on leaves out what had fallen due before, and says whe
       ...{ consumer: 'a', token: randomUUID(), limit: 10, leaseMs: 60_000, until: undefined, calm: false },
       low,
     })
-  /** With how long it took. */
-  const since = (day: string): unknown => expect.stringMatching(new RegExp(`^${Date.parse(day)} \\d+$`))
+  /** With how long it took, and for how many. */
+  const since = (day: string): unknown => expect.stringMatching(new RegExp(`^${Date.parse(day)} \\d+ 1$`))
   expect(await claim('2025-01-01T12:00:00Z')).toEqual([{ key: 'l', suspect: 'false', look: since('2025-01-02') }])
   expect(await claim('2025-01-01T12:00:00Z')).toEqual([])
   expect(await claim(undefined)).toEqual([{ key: 'k', suspect: 'false', look: since('2025-01-01') }])

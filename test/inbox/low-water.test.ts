@@ -14,6 +14,7 @@ const server = useServer('low_water')
 interface Taken {
   /** How long it takes the server. */
   readonly tookMs?: number
+  readonly left?: boolean
   /** How long it takes here. */
   readonly ms?: number
   readonly until?: Promise<unknown>
@@ -31,12 +32,12 @@ function claims() {
       clock += ms
     },
     /** Finds what has fallen due then. */
-    claim: (earliest: number | undefined, { tookMs = 0, ms = 0, until }: Taken = {}) =>
+    claim: (earliest: number | undefined, { tookMs = 0, left = false, ms = 0, until }: Taken = {}) =>
       low.claim(async (hint) => {
         asked.push(hint === undefined ? undefined : Date.parse(hint))
         clock += ms
         await until
-        return earliest === undefined ? undefined : { earliest, tookMs }
+        return earliest === undefined ? undefined : { earliest, tookMs, left }
       }),
     /** Asks what falls due next, and nothing does. */
     next: (now: number, tookMs: number) =>
@@ -80,6 +81,22 @@ test('but not over what a look has found below it meanwhile', async () => {
   await above
   await claim(AT)
   expect(asked).toEqual([undefined, undefined, AT - 250, AT - 60_250])
+})
+
+test('nor over what a claim has locked and not taken, whichever ends first', async () => {
+  const { asked, claim } = claims()
+  await claim(AT)
+  const [first, second] = [gate(), gate()]
+  const large = claim(AT + 1_000, { left: true, until: first.opened })
+  const next = claim(AT + 5_000, { until: second.opened })
+  first.open()
+  await large
+  second.open()
+  await next
+  await claim(AT + 2_000)
+  await claim(AT + 1_000, { left: true })
+  await claim(AT + 2_000)
+  expect(asked).toEqual([undefined, AT - 250, AT - 250, AT - 250, AT + 1_750, AT + 750])
 })
 
 test('while one claim looks at everything, the others go on above the hint, but not for ever', async () => {

@@ -30,12 +30,12 @@ export interface ClaimedRow {
 }
 
 /**
- * What a claim tells of its look at what is due: when the first of it had fallen due, in ms since 1970, and how long it took to find
- * it, in ms, between them a space.
+ * What a claim tells of its look at what is due, between spaces: when the first of it had fallen due, in ms since 1970; how long it
+ * took to find that (`seen`), in ms; and how many rows it has locked.
  */
 export const LOOK = `
   (extract(epoch from min(due_at)) * 1000.0)::bigint || ' ' ||
-  (extract(epoch from clock_timestamp() - statement_timestamp()) * 1000.0)::bigint`
+  (extract(epoch from min(seen) - statement_timestamp()) * 1000.0)::bigint || ' ' || count(*)`
 
 /**
  * Claims due messages. Out: the claimed messages, and what there was to `look` at; the first ones whose bodies come to no more than `bytes` and the body that
@@ -56,7 +56,9 @@ export const CLAIM = statement<
 >(`
 with input as materialized (select $1::text::jsonb j, set_config('synchronous_commit', 'off', true)),
 due as materialized (
-  select ctid place, journal_place, consumer, source, id, seq, due_at, attempts, token is not null suspect from ob.work
+  select ctid place, journal_place, consumer, source, id, seq, due_at, attempts, token is not null suspect,
+         clock_timestamp() seen
+  from ob.work
   where consumer = (select j->>'consumer' from input) and lane is null and parked is null
     and due_at <= ob.now() and due_at >= (select coalesce((j->>'low')::timestamptz, '-infinity') from input)
     and due_at <= (select coalesce((j->>'until')::timestamptz, 'infinity') from input)

@@ -16,7 +16,7 @@ export const CLAIM_LANES = statement<
 >(`
 with input as materialized (select $1::text::jsonb j, set_config('synchronous_commit', 'off', true)),
 due as materialized (
-  select ctid place, due_at from ob.lane
+  select ctid place, due_at, clock_timestamp() seen from ob.lane
   where consumer = (select j->>'consumer' from input) and due_at <= ob.now() and due_at < 'infinity'
     and due_at >= (select coalesce((j->>'low')::timestamptz, '-infinity') from input)
     and due_at <= (select coalesce((j->>'until')::timestamptz, 'infinity') from input)
