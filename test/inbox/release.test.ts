@@ -170,6 +170,22 @@ describe('a release', () => {
   })
 })
 
+test('a key that is held back for one consumer is not for another', async () => {
+  await using box = await server.open()
+  for (const name of ['a', 'b']) box.consumer(name, { note: () => undefined }, { order: 'key', retainMs: HOUR })
+  await box.receive(note('1', { key: 'k', time: new Date(Date.now() - 2 * HOUR) }))
+  const holder = await server.pool.connect()
+  await holder.query('begin')
+  await holder.query(
+    `insert into "${box.schema}".message (consumer, source, id, type, body) values ('a', '', '1', 'note', '1')`,
+  )
+  const released = await box.admin.retry('all', { perSecond: 10 })
+  const stored = await box.sql('select consumer from ob.message')
+  await holder.query('rollback')
+  holder.release()
+  expect([released, stored]).toEqual([1, [{ consumer: 'b' }]])
+})
+
 test('large messages leave the quarantine a few at a time, in their order', async () => {
   await using box = await server.open()
   box.consumer('x', { other: () => undefined })
