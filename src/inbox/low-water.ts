@@ -80,8 +80,13 @@ export class LowWater {
   async claim<T extends Look>(claim: (low: string | undefined) => Promise<T | undefined>): Promise<T | undefined> {
     const low = this.hint
     const lowered = this.#lowered
+    const from = this.#low
     if (low !== undefined) {
-      const found = await claim(low)
+      const found = await claim(low).catch((error: unknown) => {
+        // What it had locked is free again.
+        this.#move({ earliest: from, left: true }, false)
+        throw error
+      })
       if (found) {
         this.#move(found, lowered === this.#lowered)
         return found
@@ -100,11 +105,13 @@ export class LowWater {
   async lookAtAll<T>(look: () => Promise<T>, told: (answer: T) => Look): Promise<T> {
     const began = this.#now()
     const forgotten = this.#forgotten
+    const lowered = this.#lowered
     this.#began = began
     this.#looking++
     try {
       const answer = await look()
-      this.#learn(told(answer), began, forgotten === this.#forgotten)
+      this.#looked = Math.max(this.#looked, began)
+      if (forgotten === this.#forgotten) this.#learn(told(answer), lowered === this.#lowered)
       return answer
     } finally {
       this.#looking--
@@ -120,16 +127,13 @@ export class LowWater {
     } else if (mayRise) this.#low = Math.max(this.#low, earliest)
   }
 
-  /** Of two looks side by side the one that began last has the last word, and the other may only lower the mark. */
-  #learn({ earliest, now, tookMs }: Look, began: number, isKnown: boolean): void {
+  /** Of two looks side by side, or beside a claim that has left something, the lower one counts. */
+  #learn({ earliest, now, tookMs }: Look, mayRise: boolean): void {
     this.#tookMs = tookMs ?? this.#tookMs
-    const isLast = began >= this.#looked
-    this.#looked = Math.max(this.#looked, began)
-    if (!isKnown) return
+    this.#lowered++
     // Where everything is cheap to look at, nothing is known for long.
     const low = earliest ?? (this.#isDear ? (now ?? this.#low) : undefined)
-    this.#lowered++
-    if (isLast) this.#low = low
-    else if (this.#low !== undefined && low !== undefined) this.#low = Math.min(this.#low, low)
+    if (mayRise || low === undefined) this.#low = low
+    else if (this.#low !== undefined) this.#low = Math.min(this.#low, low)
   }
 }

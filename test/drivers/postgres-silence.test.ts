@@ -220,6 +220,19 @@ describe('a statement that gets no answer in time', () => {
     expect(await theirs).toMatchObject([{ x: 'slow' }])
   })
 
+  test('costs its own connection where the driver does not know it, also if another one dies with it', async () => {
+    const { proxy, sql } = await open(2, { prepare: false, fetch_types: false })
+    const driver = fromPostgres(sql)
+    await Promise.all([driver.query(SELECT, ['one']), driver.query(SELECT, ['other'])])
+    proxy.swallow()
+    const lost = () => expect(driver.query(SELECT, ['lost'], undefined, { limitMs: 300 })).rejects.toMatchObject(SILENT)
+    await Promise.all([lost(), lost()])
+    const next = () => driver.query(SELECT, ['next'], undefined, { limitMs: 1_000 }).catch(() => undefined)
+    expect(await waitUntil(next, { timeoutMs: 20_000, what: 'an answer over a new connection' })).toEqual([
+      { x: 'next' },
+    ])
+  })
+
   test('costs its own connection, whichever box on the pool has sent it', async () => {
     const { proxy, sql } = await open(1)
     fromPostgres(sql)

@@ -178,6 +178,29 @@ test('a look that began before everything was forgotten says nothing', async () 
   expect(asked).toEqual([undefined, undefined])
 })
 
+test('of two looks side by side the lower one counts, whichever began first', async () => {
+  const { low, asked, claim, passes } = claims()
+  const [first, second] = [gate(), gate()]
+  const large = claim(AT, { left: true, until: first.opened })
+  passes(1)
+  const next = claim(AT + 5_000, { until: second.opened })
+  first.open()
+  await large
+  second.open()
+  await next
+  await claim(AT + 1_000)
+  expect(asked).toEqual([undefined, undefined, AT - 250])
+  // And one that came to nothing has left what it had locked.
+  await claim(AT + 2_000)
+  const third = gate()
+  const failing = low.claim(() => third.opened.then(() => Promise.reject(new Error('gone'))))
+  await claim(AT + 9_000)
+  third.open()
+  await expect(failing).rejects.toThrow('gone')
+  await claim(AT + 9_000)
+  expect(asked.slice(3)).toEqual([AT + 750, AT + 1_750, AT + 1_750])
+})
+
 test('of two looks side by side the one that began first does not raise what the other says', async () => {
   const { low, asked, claim, passes } = claims()
   const slow = gate()

@@ -168,7 +168,7 @@ function brokenOff(stream: Readable | Writable): unknown {
 /** How long its values may take to get to the server. */
 function travelOf({ args = [] }: Pending): number {
   let ms = 0
-  for (const value of args) if (typeof value === 'string') ms += travelMs(value)
+  for (const value of args) if (typeof value === 'string' || ArrayBuffer.isView(value)) ms += travelMs(value)
   return ms
 }
 

@@ -50,6 +50,8 @@ export class Lines {
   /** By when they were opened. */
   readonly #open = new Map<Socket, number>()
   #latest: Mark | undefined
+  /** What is watched over, and was sent as soon as it was asked. */
+  readonly #sentAtOnce = new Set<Asked>()
   /** Turns of the event loop after which a farewell is written at the latest: TLS may be busy, a plain socket takes it at once. */
   readonly #turnsToPart: number
 
@@ -81,21 +83,32 @@ export class Lines {
     let was: Look['was'] = 'sent'
     let times = 0
     const isNext = (): boolean => asked.place === 'next'
+    const isLate = (): void => {
+      was = 'late'
+      this.#sentAtOnce.delete(asked)
+    }
+    this.#sentAtOnce.add(asked)
     // postgres.js sends within this turn, if it can.
     setImmediate(() => {
-      if (!isNext()) was = 'late'
+      if (!isNext()) isLate()
     })
     const look = (): void => {
       timer = setTimeout(look, everyMs)
       timer.unref()
       const found = this.#look(asked, { sent, mark, was, everyMs, times: (times += 1) })
       mark = this.#mark()
-      was = isNext() ? 'next' : 'late'
-      if (!isNext()) sent = mark
+      if (isNext()) was = 'next'
+      else {
+        isLate()
+        sent = mark
+      }
       looked(found)
     }
     let timer = setTimeout(look, everyMs)
-    return () => clearTimeout(timer)
+    return () => {
+      clearTimeout(timer)
+      this.#sentAtOnce.delete(asked)
+    }
   }
 
   #look(asked: Asked, { sent, mark, was, everyMs, times }: Look): Found {
@@ -106,8 +119,8 @@ export class Lines {
       // An answer that has stopped on its way, or takes longer than twice its time, unless a large one goes on to come.
       if (times <= MOST_ARRIVING && this.#bringsMuchSince(mark, everyMs)) return 'arriving'
     } else {
-      // Its own line was written to, and so has been heard of.
-      if (this.#silentSince(mark).length === 0) return 'arriving'
+      // Its own line was written to, and so has been heard of; or it is the one that much comes over, whoever else is silent.
+      if (this.#silentSince(mark).length === 0 || this.#bringsMuchSince(mark, everyMs, true)) return 'arriving'
       // It may have been sent a moment ago: whichever line is silent, it need not be this one.
       if (was === 'late') return 'left'
     }
@@ -119,12 +132,18 @@ export class Lines {
     return !asked.begun && this.#cutSilent(sent) ? 'cut' : 'left'
   }
 
-  /** The line of the first query of its kind on a new connection. Of several that are silent, others may owe an answer to somebody else. */
+  /**
+   * The line of a query whose connection nobody has told. If more are silent than we wait for, others may owe an answer to somebody
+   * else, and none is closed. One that was not sent at once says nothing: its line may have been heard of since it was asked.
+   */
   #cutSilent(sent: Mark): boolean {
-    const [silent, ...others] = this.#silentSince(sent)
-    if (!silent || others.length > 0) return false
-    this.#cut(silent)
-    return true
+    const waitedFor = [...this.#sentAtOnce].filter(({ place, connection, begun }) => {
+      return place === 'next' && connection === undefined && !begun
+    })
+    const silent = this.#silentSince(sent)
+    if (silent.length > waitedFor.length) return false
+    for (const socket of silent) this.#cut(socket)
+    return silent.length > 0
   }
 
   /** Lines on which nothing was ever heard. postgres.js opens another one for whoever waits for it. */
@@ -176,10 +195,14 @@ export class Lines {
     })
   }
 
-  /** True if a large answer comes over one of them. While it does nothing is asked there, unless all others are busy, too. */
-  #bringsMuchSince({ counts }: Mark, ms: number): boolean {
-    return [...counts].some(([socket, { read, written }]) => {
-      return socket.bytesWritten === written && socket.bytesRead - read > ms * MUCH_IN_A_MS
+  /**
+   * True if a large answer comes over one of them. While it does nothing is asked there, unless all others are busy, too; if it
+   * was `asked` since then, it was written to.
+   */
+  #bringsMuchSince({ counts }: Mark, ms: number, asked = false): boolean {
+    return [...this.#open.keys()].some((socket) => {
+      const { read, written } = counts.get(socket) ?? { read: 0, written: 0 }
+      return (asked || socket.bytesWritten === written) && socket.bytesRead - read > ms * MUCH_IN_A_MS
     })
   }
 
