@@ -19,7 +19,8 @@ test('one reader that asks for too much at once is refused alone: the others are
   const others = [ask(ops, 'message', { ...shop, id: 'a' }, { who: 'looker' }), ask(ops, 'overview', shop)]
   expect((await Promise.all(others)).map(({ status }) => status)).toEqual([200, 200])
   const statuses = new Set((await Promise.all(flood)).map(({ status }) => status))
-  expect([...statuses].sort()).toEqual([200, 503])
+  // How many are answered depends on how fast they come.
+  expect([...statuses].filter((status) => status !== 200)).toEqual([503])
   expect((await ask(ops, 'message', { ...shop, id: 'a' }, { who: 'reader' })).status).toBe(200)
 })
 

@@ -471,7 +471,8 @@ test('handlers side by side run in the span of their own message, one of their k
         seen[id] = trace.getActiveSpan()?.spanContext().traceId
       },
     },
-    { group: { together: true } },
+    // One slot, so that one claim has all of them.
+    { group: { together: true }, concurrency: 1 },
   )
   const traceId = (n: number): string => String(n).repeat(32)
   const headers = (n: number) => ({ traceparent: `00-${traceId(n)}-${String(n).repeat(16)}-01` })

@@ -1,6 +1,6 @@
 /** Statements that lease messages to a worker, one by one (no order). For ordered consumers see lanes.ts. */
 import { statement } from '../statement.js'
-import { journaledOf } from './rules.js'
+import { journaledOf, LOOK } from './rules.js'
 import type { ClaimOf, Key } from './settle.js'
 
 /** What a claim takes of what is due. */
@@ -28,14 +28,6 @@ export interface ClaimedRow {
   /** When it was received, in ms since 1970. */
   readonly received: string
 }
-
-/**
- * What a claim tells of its look at what is due, between spaces: when the first of it had fallen due, in ms since 1970; how long it
- * took to find that (`seen`), in ms; and how many rows it has locked.
- */
-export const LOOK = `
-  (extract(epoch from min(due_at)) * 1000.0)::bigint || ' ' ||
-  (extract(epoch from min(seen) - statement_timestamp()) * 1000.0)::bigint || ' ' || count(*)`
 
 /**
  * Claims due messages. Out: the claimed messages, and what there was to `look` at; the first ones whose bodies come to no more than `bytes` and the body that

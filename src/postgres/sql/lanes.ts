@@ -1,7 +1,7 @@
 /** Statements for strict order per key: workers claim lanes, not messages. */
 import { statement } from '../statement.js'
-import { LOOK, type ClaimedRow, type Due } from './claim.js'
-import { journaledOf } from './rules.js'
+import type { ClaimedRow, Due } from './claim.js'
+import { journaledOf, LOOK } from './rules.js'
 import type { ClaimOf, FailureRow, NumberedKey, OpenedBy } from './settle.js'
 
 /**

@@ -292,3 +292,11 @@ export const COUNTED_TO = 10_000
 export function age(time: string): string {
   return `(extract(epoch from ob.now() - ${time}) * 1000.0)::bigint`
 }
+
+/**
+ * What a claim tells of its look at what is due, between spaces: when the first of it had fallen due, in ms since 1970; how long it
+ * took to find that (`seen`), in ms; and how many rows it has locked.
+ */
+export const LOOK = `
+  (extract(epoch from min(due_at)) * 1000.0)::bigint || ' ' ||
+  (extract(epoch from min(seen) - statement_timestamp()) * 1000.0)::bigint || ' ' || count(*)`
