@@ -170,6 +170,7 @@ export const OUTSIDE: Readonly<Record<string, string>> = {
   HELD_BACK: PIECE,
   FREE: PIECE,
   COUNTED: PIECE,
+  LOOK: PIECE,
   FINISHED: PIECE,
   AS_IT_CAME: 'pieces of other statements',
   STATE: PIECE,
