@@ -31,6 +31,11 @@ export function escapedJson(value: unknown, indent?: number): string {
   return text.replace(UNSAFE, (found) => (found === '\n' ? found : eachUnit(found, unicode)))
 }
 
+/** JSON, or a string of it, in which what the expression finds, unit by unit, is written as JSON escapes it: it says the same. */
+export function escapeUnits(json: string, units: RegExp): string {
+  return json.replace(units, (unit) => unicode(unit.charCodeAt(0)))
+}
+
 function eachUnit(text: string, write: (code: number) => string): string {
   return text
     .split('')

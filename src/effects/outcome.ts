@@ -1,4 +1,5 @@
 /** The outcome of a call, as it is kept. */
+import { escapeUnits } from '../escape.js'
 import { inspect } from 'node:util'
 
 /** Larger outcomes are not stored: PostgreSQL takes 256 MB in a parameter, and JSON in JSON may double in size. */
@@ -17,7 +18,7 @@ export function toText(result: unknown): string | null {
 
 /** The same JSON with escapes for whatever is not ASCII, for a database whose encoding lacks some of it. */
 export function toAscii(text: string): string {
-  return text.replace(/[^\0-\x7F]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+  return escapeUnits(text, /[^\0-\x7F]/g)
 }
 
 /** Getters and inspectors of the result may throw as well. */

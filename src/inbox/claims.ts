@@ -79,13 +79,13 @@ export class Claims {
     const { messages, lanes } = this.#low
     const low = messages.hint
     const lanesLow = lanes.hint
-    const row =
-      low !== undefined && lanesLow !== undefined
-        ? await this.#nextDue({ low, lanesLow })
-        : await messages.lookAtAll(() => lanes.lookAtAll(() => this.#nextDue({}), lookOf), lookOf)
+    const isAll = low === undefined || lanesLow === undefined
+    const row = isAll
+      ? await messages.lookAtAll(() => lanes.lookAtAll(() => this.#nextDue({}), lookOf), lookOf)
+      : await this.#nextDue({ low, lanesLow })
     if (row?.ms === '0') {
       // Something is due that a look at messages alone, or from the hint on, did not find.
-      if (low === undefined || lanesLow === undefined) this.lookEverywhere()
+      if (isAll) this.lookEverywhere()
       this.#lastLanes = -Infinity
     }
     return row?.ms == null ? undefined : Number(row.ms)

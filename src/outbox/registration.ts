@@ -68,15 +68,11 @@ export class Registration {
   /** If it cannot be said, the next time will do. */
   async #sayAgain(isOver: () => boolean): Promise<void> {
     try {
-      await this.#renew(isOver)
+      await this.#say(this.#attached(), 'go on')
+      await reclaim(this.#runtime, isOver)
     } catch (error) {
       this.#runtime.log.debug({ error: plainWords(error) }, 'sinks could not be registered again')
     }
-  }
-
-  async #renew(isOver: () => boolean): Promise<void> {
-    await this.#say(this.#attached(), 'go on')
-    await reclaim(this.#runtime, isOver)
   }
 
   async #say(sinks: readonly Attached[], again: 'look again' | 'go on'): Promise<void> {

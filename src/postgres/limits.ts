@@ -84,8 +84,8 @@ export class Limits {
     const pulseMs = leaseMs === undefined ? this.shortMs : Math.max(SHORTEST_PULSE_MS, leaseMs / 3)
     if (WAITING.has(statement)) return { limitMs: pulseMs + waitMs!, urgent: true, waits: true }
     if (URGENT.has(statement)) return { limitMs: pulseMs, urgent: true }
-    const lockedMs = PATIENT.get(statement)
-    if (lockedMs !== undefined) return { limitMs: this.shortMs + lockedMs }
+    const moreMs = PATIENT.get(statement)
+    if (moreMs !== undefined) return { limitMs: this.shortMs + moreMs }
     return { limitMs: SHORT.has(statement) ? this.shortMs : LONG_MS }
   }
 }

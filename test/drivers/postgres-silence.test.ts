@@ -2,6 +2,7 @@
 import postgres from 'postgres'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { fromPostgres } from 'oncebox/postgres'
+import type { Driver } from '../../src/postgres/driver.js'
 import { type PostgresProxy, startProxy } from '../support/proxy.js'
 import { type ScratchDatabase, scratchDatabase } from '../support/postgres.js'
 import { waitUntil } from '../support/wait.js'
@@ -50,6 +51,18 @@ async function lock(): Promise<{ readonly slow: string; waiting(count: number): 
 let locks = 0
 
 const SELECT = 'select $1::text as x'
+
+/** A transaction that has sent one statement, and goes on for ever. */
+async function endless(driver: Driver<postgres.TransactionSql, unknown>) {
+  let begun: postgres.TransactionSql | undefined
+  const ended = driver.transaction(async (tx) => {
+    await driver.query(SELECT, ['first'], tx)
+    begun = tx
+    return new Promise<never>(() => {})
+  })
+  await waitUntil(() => begun !== undefined)
+  return { tx: begun!, ended }
+}
 const SILENT = { code: 'CONNECTION_SILENT' }
 
 test('a transaction that was given up before its connection was open never runs', async () => {
@@ -251,18 +264,12 @@ test('a transaction that is hung up costs its own connection, and no other one',
   const driver = fromPostgres(sql)
   const { slow, waiting, letGo } = await lock()
   const reason = new Error('gone')
-  let first: postgres.TransactionSql | undefined
-  const hungUp = driver.transaction(async (tx) => {
-    await driver.query(SELECT, ['first'], tx)
-    first = tx
-    await new Promise<never>(() => {})
-  })
-  await waitUntil(() => first !== undefined)
+  const { tx: first, ended: hungUp } = await endless(driver)
   const [connection] = proxy.connections
   let hungUpAt = Infinity
   const other = driver.transaction(async (tx) => {
     await driver.query(SELECT, ['second'], tx)
-    driver.hangUp!(first!, reason)
+    driver.hangUp!(first, reason)
     hungUpAt = performance.now()
     return driver.query(slow, [], tx)
   })
@@ -278,16 +285,10 @@ test('a transaction that is hung up costs no other connection, if its own was op
   await sql`select 1`
   const driver = fromPostgres(sql)
   const reason = new Error('gone')
-  let first: postgres.TransactionSql | undefined
-  const hungUp = driver.transaction(async (tx) => {
-    await driver.query(SELECT, ['first'], tx)
-    first = tx
-    await new Promise<never>(() => {})
-  })
-  await waitUntil(() => first !== undefined)
+  const { tx: first, ended: hungUp } = await endless(driver)
   const other = driver.transaction(async (tx) => {
     await driver.query(SELECT, ['second'], tx)
-    driver.hangUp!(first!, reason)
+    driver.hangUp!(first, reason)
     // Written in the next turn, and the one after it.
     await driver.query(SELECT, ['third'], tx)
     return driver.query(SELECT, ['fourth'], tx)

@@ -48,6 +48,20 @@ function claims() {
   }
 }
 
+type Held = (until: Promise<unknown>) => Promise<unknown>
+
+/** Both begin, and end in the same order. */
+async function sideBySide(...both: [Held, Held]): Promise<void> {
+  const begun = both.map((begin) => {
+    const { open, opened } = gate()
+    return { open, over: begin(opened) }
+  })
+  for (const { open, over } of begun) {
+    open()
+    await over
+  }
+}
+
 const AT = Date.now()
 
 test('a claim that began with a hint, and ends after its time, says nothing about what lies below it', async () => {
@@ -72,13 +86,10 @@ test('but not over what a look has found below it meanwhile', async () => {
   const { asked, claim, passes } = claims()
   await claim(AT)
   passes(1_000)
-  const [below, upper] = [gate(), gate()]
-  const look = claim(AT - 60_000, { until: below.opened })
-  const above = claim(AT + 5_000, { until: upper.opened })
-  below.open()
-  await look
-  upper.open()
-  await above
+  await sideBySide(
+    (until) => claim(AT - 60_000, { until }),
+    (until) => claim(AT + 5_000, { until }),
+  )
   await claim(AT)
   expect(asked).toEqual([undefined, undefined, AT - 250, AT - 60_250])
 })
@@ -86,13 +97,10 @@ test('but not over what a look has found below it meanwhile', async () => {
 test('nor over what a claim has locked and not taken, whichever ends first', async () => {
   const { asked, claim } = claims()
   await claim(AT)
-  const [first, second] = [gate(), gate()]
-  const large = claim(AT + 1_000, { left: true, until: first.opened })
-  const next = claim(AT + 5_000, { until: second.opened })
-  first.open()
-  await large
-  second.open()
-  await next
+  await sideBySide(
+    (until) => claim(AT + 1_000, { left: true, until }),
+    (until) => claim(AT + 5_000, { until }),
+  )
   await claim(AT + 2_000)
   await claim(AT + 1_000, { left: true })
   await claim(AT + 2_000)
@@ -180,14 +188,10 @@ test('a look that began before everything was forgotten says nothing', async () 
 
 test('of two looks side by side the lower one counts, whichever began first', async () => {
   const { low, asked, claim, passes } = claims()
-  const [first, second] = [gate(), gate()]
-  const large = claim(AT, { left: true, until: first.opened })
-  passes(1)
-  const next = claim(AT + 5_000, { until: second.opened })
-  first.open()
-  await large
-  second.open()
-  await next
+  await sideBySide(
+    (until) => claim(AT, { left: true, until }),
+    (until) => (passes(1), claim(AT + 5_000, { until })),
+  )
   await claim(AT + 1_000)
   expect(asked).toEqual([undefined, undefined, AT - 250])
   // And one that came to nothing has left what it had locked.

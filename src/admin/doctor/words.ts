@@ -1,4 +1,5 @@
 /** Words for people: spans of time, numbers that were counted to an end, and calls to copy. */
+import { escapeUnits } from '../../escape.js'
 import { COUNTED_TO } from '../../postgres/sql/rules.js'
 
 const UNITS: readonly [ms: number, name: string][] = [
@@ -42,7 +43,7 @@ export function size(bytes: number): string {
 /** A string in a call to copy: what was received from outside stays a string there, on one line. */
 export function quoted(text: string): string {
   const inner = JSON.stringify(text).slice(1, -1).replaceAll('\\"', '"').replaceAll("'", "\\'")
-  return `'${inner.replace(/[\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`)}'`
+  return `'${escapeUnits(inner, /[\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g)}'`
 }
 
 /** The same in SQL. */

@@ -6,6 +6,7 @@
  * Kafka, with attributes called `ce_…`. Bytes of a codec are base64: in `data_base64` of the JSON, or as the body, told
  * by the attribute `content-encoding`.
  */
+import { escapeUnits } from '../../escape.js'
 import { createHash } from 'node:crypto'
 import type { Incoming, Message } from '../../message.js'
 import { STRUCTURED_TYPE, writeStructured, type Binding } from '../cloudevents.js'
@@ -210,10 +211,7 @@ const UNSENDABLE = /[^\t\n\r\x20-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/u
 
 /** Characters beyond the first plane are allowed, but not everywhere: emulators refuse them. */
 function escapeJson(json: string): string {
-  return json.replace(
-    /[^\t\n\r\x20-\ud7ff\ue000-\ufffd]/g,
-    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  )
+  return escapeUnits(json, /[^\t\n\r\x20-\ud7ff\ue000-\ufffd]/g)
 }
 
 function sizeOf(body: string, headers: Readonly<Record<string, string>>): number {

@@ -30,8 +30,8 @@ export interface ClaimedRow {
 }
 
 /**
- * Claims due messages. Out: the claimed messages, and what there was to `look` at; the first ones whose bodies come to no more than `bytes` and the body that
- * passes them: a sender of large ones must not choose how much a worker reads at once.
+ * Claims due messages. Out: the claimed messages, and what there was to `look` at; the first ones whose bodies come to no more
+ * than `bytes` and the body that passes them: a sender of large ones must not choose how much a worker reads at once.
  *
  * A claim counts nothing: it only notes that a token was still there (`suspect`), which means that the last worker
  * died. `ctid = any(array(…))` fixes the plan: as a join, a generic plan would hash a million rows. `low` skips the
